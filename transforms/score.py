@@ -170,7 +170,7 @@ def score(
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
-                is_asked = evaluation.configurations[i].asked(order)
+                is_asked = evaluation.configurations[i].queried(order)
                 seen = SeenRankings(pool, ranked, filled_pool, with_holes)
                 scored[i] = _score_one(i, seen, spans, failed, absent, is_asked, evaluation, bounding)
     configurations = with_judged(

@@ -173,7 +173,7 @@ def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result
     """See `rankbeam.testing.assert_gates`."""
     other = None if baseline is None else baseline.results
     if gates is None:
-        located = result.results.given
+        located = result.results.experiment_file
     elif isinstance(gates, str | os.PathLike):
         located = read_gates(os.fspath(gates))
     else:

@@ -69,7 +69,7 @@ def gate(
         checked_gates = None if experiment is None else read_gates(experiment)
         name = named.experiment_name or (None if checked_gates is None else name_of(checked_gates))
         run, other = replace(named, experiment_name=name).with_other(baseline, baseline_run_id)
-        gates = located_gates(checked_gates or run.given, gate_checks.known_of(run, other))
+        gates = located_gates(checked_gates or run.experiment_file, gate_checks.known_of(run, other))
         checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
         if junit is not None:
             files.write(junit, gate_show.as_junit(checks, run))

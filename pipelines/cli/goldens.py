@@ -82,19 +82,19 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         plan = plan_of(loaded)
         if loaded.max_cost is not None:
             refuse_above_budget(loaded, costs_of(loaded, plan), file)
-        outcome = _made(loaded, plan, options, beam_options)
+        outcome = _outcome(loaded, plan, options, beam_options)
         for warning in outcome.warnings:
             warn(warning)
         calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
         paid = "" if outcome.cost is None else f", cost {outcome.cost:,.4g}"
-        click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.wanted.items:,} questions ({calls}{paid})")
+        click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.planned.items:,} questions ({calls}{paid})")
         missing = [f"{outcome.missing:,} questions are missing"] if outcome.missing else []
         failed = [f"{outcome.failed:,} questions failed and may succeed later"] if outcome.failed else []
         if missing or failed:
             leave("; ".join([*missing, *failed]), MISSED)
 
 
-def _made(
+def _outcome(
     goldens: "Goldens", plan: "GoldensPlan", options: "PipelineOptions", beam_options: "Sequence[str]"
 ) -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens

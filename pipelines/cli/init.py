@@ -118,7 +118,7 @@ def _experiment(
         refuse_disjoint(load_experiment(str(path)))
     for sample in first.sample:
         yield f"wrote {sample}: from the helpdesk example; replace it with your own"
-    yield from (f"wrote {each}: with it, editors complete and check the experiment" for each in beside)
+    yield from (f"wrote {name}: with it, editors complete and check the experiment" for name in beside)
     yield f"wrote {path}"
     yield f"next: {_PREPARATIONS.get(template or '', '').format(path)}rankbeam evaluate {path}"
 

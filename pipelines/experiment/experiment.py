@@ -192,7 +192,7 @@ class Experiment:
         return LIBRARIES if any(isinstance(one.parameters, Onnx) for one in self.services.values()) else ()
 
     @property
-    def searched(self) -> dict[int, Documents]:
+    def documents_by_source(self) -> dict[int, Documents]:
         """Input that each retriever in this process searches, by source."""
         corpora = {source: self.sources[source].retriever.corpus for source in self.local}
         embeddings = {
@@ -205,7 +205,7 @@ class Experiment:
                 None if corpus is None else corpus.parameters.chunking,
                 as_documents=self.unit == "document",
                 with_texts=self.calls_models or bool(self.rerankers),
-                kept=files.below(self.output, "indexes"),
+                index_folder=files.below(self.output, "indexes"),
                 embeddings=embeddings.get(source),
                 judgements=self.judgements,
                 is_rewritten=source in self.own_texts,

@@ -197,11 +197,11 @@ def race_of(
     names = {str(_plain(metric)): str(metric) for metric in reversed(list(metrics))}  # the majority before its judges
     try:
         name = spelled(model.race.metric, criteria_in(names))
-        wanted = [str(_plain(metric)) for metric in parse_all([name])]
+        spellings = [str(_plain(metric)) for metric in parse_all([name])]
     except InputError as error:
         problems.append(located.error(("race", "metric"), error.problem))
         return None
-    known = [names[name] for name in wanted if name in names]
+    known = [names[name] for name in spellings if name in names]
     if not known:
         problem = f"{model.race.metric} is not one of the metrics; {did_you_mean(model.race.metric, names.values())}"
         problems.append(located.error(("race", "metric"), problem))

@@ -219,7 +219,7 @@ def _missing_budgets(
     located: Located, section: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
     for name, retriever in _named(retrieving).items():
-        if name in services.given:
+        if name in services.named:
             yield located.error(
                 (*retriever.place, "quota"), f"{name!r} is a service, with a pool of its own; name another"
             )
@@ -242,7 +242,7 @@ def _two_budgets(
 def _unknown_names(
     located: Located, section: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
-    named = [*services.given, *_named(retrieving), *MODELS.types]
+    named = [*services.named, *_named(retrieving), *MODELS.types]
     for name in section:
         if name not in named and not _is_remote(name):
             valid = [

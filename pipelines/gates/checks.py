@@ -73,16 +73,16 @@ class Check:
     gate: Gate
     configuration: str
     slice: str
-    found: float | None
+    measured: float | None
     reason: str = ""
     is_new: bool = False
 
     @property
     def is_met(self) -> bool:
         """True if the value is within the limit, or the gate skips what is new."""
-        if self.found is None:
+        if self.measured is None:
             return self.is_skipped
-        return self.gate.is_met(self.found)
+        return self.gate.is_met(self.measured)
 
     @property
     def is_skipped(self) -> bool:
@@ -92,9 +92,9 @@ class Check:
     @property
     def margin(self) -> float | None:
         """The distance of the value from the limit; negative where the gate is missed."""
-        if self.found is None:
+        if self.measured is None:
             return None
-        return self.found - self.gate.limit if self.gate.at_least else self.gate.limit - self.found
+        return self.measured - self.gate.limit if self.gate.at_least else self.gate.limit - self.measured
 
     def facts(self) -> dict[str, Any]:
         """The columns that a row of the table and a JSON document share."""
@@ -103,7 +103,7 @@ class Check:
             "metric": self.gate.metric or None,
             "value": self.gate.value,
             "at_least" if self.gate.at_least else "at_most": self.gate.limit,
-            "found": self.found,
+            "found": self.measured,
             "margin": self.margin,
             "met": self.is_met,
         }
@@ -240,13 +240,13 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
         return row.failure_rate, ""
     if row.mean is None:
         return None, "no query was scored"
-    return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run), _doubt(gate, row, run))
+    return _finite(getattr(row, _COLUMNS[gate.value]), _reason(row, "for an interval", run), _doubt(gate, row, run))
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
-        return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row, run))
+        return _finite(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row, run))
     if configuration not in differences.configurations:
         return None, "the baseline run has no configuration of this name"
     if gate.metric not in differences.metrics:
@@ -275,5 +275,5 @@ def _doubt(gate: Gate, row: ConfigurationMetric | Comparison, run: Results) -> s
     return "; ".join(filter(None, [FEW if gate.value in _ENDS and row.is_unreliable else "", *judge]))
 
 
-def _found(number: float | None, reason: str, doubt: str) -> Measured:
+def _finite(number: float | None, reason: str, doubt: str) -> Measured:
     return (None, reason) if number is None or not math.isfinite(number) else (number, doubt)

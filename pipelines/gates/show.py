@@ -77,7 +77,7 @@ def _table(checks: Sequence[Check]) -> Table:
             check.configuration or NO_VALUE,
             check.slice,
             _what(check),
-            number(check.found),
+            number(check.measured),
             _limit(check),
             number(check.margin, "+.4g"),
             *([check.reason] if why else []),
@@ -112,10 +112,10 @@ def _limit(check: Check) -> str:
 
 
 def _missed(check: Check) -> str:
-    if check.found is None or check.margin is None:
+    if check.measured is None or check.margin is None:
         return f"there is no value: {check.reason}"
     side = "below" if check.gate.at_least else "above"
-    return f"{number(check.found)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
+    return f"{number(check.measured)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
 
 
 def _xml(text: str) -> str:

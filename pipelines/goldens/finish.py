@@ -10,7 +10,7 @@ from rankbeam.pipelines.goldens.rounds import RoundProgress
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.publishing import separated, splits
-from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Made, Reason, State
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Reason, State, WrittenItem
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import DIFFICULTIES, UNREACHABLE, difficulty
 
@@ -36,11 +36,11 @@ def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
     quotas: Counter[int] = Counter()
     for (stratum, _), quota in plan.quotas.items():
         quotas[int(stratum[0])] += quota
-    order = [int(topic) for topic in shuffled([str(topic) for topic in sorted(quotas)], goldens.wanted.seed, "split")]
+    order = [int(topic) for topic in shuffled([str(topic) for topic in sorted(quotas)], goldens.planned.seed, "split")]
     return splits(quotas, goldens.split, order)
 
 
-def _golden(item: Made, split: str, goldens: Goldens, progress: RoundProgress) -> Golden:
+def _golden(item: WrittenItem, split: str, goldens: Goldens, progress: RoundProgress) -> Golden:
     rank = progress.ranks.get(item.item_id)
     hard = "" if item.type == UNANSWERABLE else difficulty(rank)
     pooled = progress.pooled.get(item.item_id)
@@ -55,7 +55,7 @@ def _golden(item: Made, split: str, goldens: Goldens, progress: RoundProgress) -
 
 
 def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any]]:
-    lacking = plan.shortfalls(progress.made, {item.item_id for item in progress.accepted})
+    lacking = plan.shortfalls(progress.items, {item.item_id for item in progress.accepted})
     labels = plan.library.labels
     return [
         {
@@ -79,7 +79,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
             yield f"{role} {service.name} is not a language model ({what}): {_OFFLINE[role]}"
     if writer.parameters.family == checker.parameters.family and writer.parameters.offline is None:
         yield f"writer and checker are of one family ({writer.parameters.family}), which favours its own texts"
-    yield from _too_kind(goldens, progress.made)
+    yield from _too_kind(goldens, progress.items)
     if plan.library.too_short:
         some = ", ".join(plan.library.too_short[:3])
         yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {some}"
@@ -88,7 +88,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
     yield from _uneven(goldens, plan, progress)
     missing = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
     if missing:
-        yield f"{missing:,} of {goldens.wanted.items:,} questions are missing; coverage.json names strata and types"
+        yield f"{missing:,} of {goldens.planned.items:,} questions are missing; coverage.json names strata and types"
     if progress.failed:
         kinds = Counter(str(item.failure) for item in progress.failed)
         kinds_text = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
@@ -107,7 +107,7 @@ def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Ite
         yield f"{problem}; questions by split: {numbers}"
 
 
-def _too_kind(goldens: Goldens, items: Sequence[Made]) -> Iterator[str]:
+def _too_kind(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator[str]:
     """A checking model that accepts everything."""
     checked = [one for one in items if any(vote.step == "checks" for vote in one.votes)]
     refused = [one for one in checked if one.reason in (Reason.CHECKS, Reason.NOT_DERIVABLE, Reason.OTHER_ANSWER)]
@@ -118,13 +118,13 @@ def _too_kind(goldens: Goldens, items: Sequence[Made]) -> Iterator[str]:
         )
 
 
-def rejections(progress: RoundProgress) -> list[Made]:
+def rejections(progress: RoundProgress) -> list[WrittenItem]:
     """The items that are out, sorted by id."""
-    return sorted((item for item in progress.made if item.state is not State.ACCEPTED), key=lambda item: item.item_id)
+    return sorted((item for item in progress.items if item.state is not State.ACCEPTED), key=lambda item: item.item_id)
 
 
 def coverage(
-    library: Library, items: Sequence[Golden], rejected: Sequence[Made], lacking: list[dict[str, Any]]
+    library: Library, items: Sequence[Golden], rejected: Sequence[WrittenItem], lacking: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """All counts, as JSON values."""
     judged = {doc_id for item in items for doc_id in (item.made.doc_ids or _documents(item.made))}
@@ -150,7 +150,7 @@ def coverage(
     }
 
 
-def stages(items: Sequence[Golden], rejected: Sequence[Made]) -> list[dict[str, Any]]:
+def stages(items: Sequence[Golden], rejected: Sequence[WrittenItem]) -> list[dict[str, Any]]:
     """For every stage, how many candidates reached it, and how many it rejected."""
     counts = Counter(item.reason for item in rejected if item.state is State.REJECTED)
     failed = sum(item.state is State.FAILED for item in rejected)
@@ -173,7 +173,7 @@ def as_html(name: str, counts: dict[str, Any]) -> str:
     )
 
 
-def _documents(item: Made) -> tuple[str, ...]:
+def _documents(item: WrittenItem) -> tuple[str, ...]:
     return tuple(name.rpartition("#")[0] for name in item.spans)
 
 

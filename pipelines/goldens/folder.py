@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import publishing
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.publishing import TABLES
-from rankbeam.transforms.goldens.records.items import Golden, Made, Review
+from rankbeam.transforms.goldens.records.items import Golden, Review, WrittenItem
 from rankbeam.transforms.records.errors import InputError
 
 ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
@@ -43,8 +43,8 @@ class GoldensFolder:
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
         return self._read(ITEMS, Golden)
 
-    def rejected(self) -> list[Made]:
-        return self._read(REJECTED, Made)
+    def rejected(self) -> list[WrittenItem]:
+        return self._read(REJECTED, WrittenItem)
 
     def reviews(self) -> dict[str, Review]:
         """The decisions of people, by item."""
@@ -60,7 +60,7 @@ class GoldensFolder:
         lines = files.read_all(self.below("corpus.jsonl")).decode().split("\n")
         return {row["_id"]: row for row in map(json.loads, filter(None, lines))}
 
-    def save(self, items: Sequence[Golden], rejected: Sequence[Made], about: Mapping[str, Any]) -> None:
+    def save(self, items: Sequence[Golden], rejected: Sequence[WrittenItem], about: Mapping[str, Any]) -> None:
         plain = [replace(item, made=_without_tokens(item.made)) for item in items]
         self.write(ITEMS, json_lines(map(asdict, plain)))
         self.write(REJECTED, json_lines(asdict(_without_tokens(dropped)) for dropped in rejected))
@@ -124,7 +124,7 @@ class GoldensFolder:
         return [adapter.validate_json(line) for line in lines if line]
 
 
-def _without_tokens(item: Made) -> Made:
+def _without_tokens(item: WrittenItem) -> WrittenItem:
     """An item without tokens: they depend on attempts that failed, and are in `costs.jsonl`."""
     return replace(item, asked=tuple(replace(one, input=0, cached=0, output=0) for one in item.asked))
 

@@ -64,7 +64,7 @@ class Goldens:
     span_tokens: int
     writer: ConfiguredService
     checker: ConfiguredService
-    wanted: PlannedBenchmark
+    planned: PlannedBenchmark
     context: ContextRules
     reviews: Reviews
     pool: Pooling
@@ -84,7 +84,7 @@ class Goldens:
 
     @property
     def writing(self) -> WriteItems:
-        return WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall)
+        return WriteItems(self.asking, self.reviews, self.planned.dimensions, self.context.overall)
 
     def searching(self) -> Stage:
         """The stage that asks retrievers of the pool that are services."""

@@ -130,7 +130,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         span_tokens=documents.span_tokens,
         writer=models[model.writer],
         checker=models[model.checker],
-        wanted=PlannedBenchmark(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
+        planned=PlannedBenchmark(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
         context=model.context.rules,
         reviews=Reviews(model.reviews.critics, model.reviews.closed_book, documents.language),
         pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),

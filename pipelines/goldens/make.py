@@ -19,7 +19,7 @@ from rankbeam.transforms.goldens.asking import prompt_names
 from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.records.items import Asked, Golden
+from rankbeam.transforms.goldens.records.items import CallRecord, Golden
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 
@@ -113,8 +113,8 @@ def about(
         "name": goldens.name,
         "rankbeam": version("rankbeam"),
         "complete": not progress.failed and not lacking,
-        "wanted": goldens.wanted.items,
-        "seed": goldens.wanted.seed,
+        "wanted": goldens.planned.items,
+        "seed": goldens.planned.seed,
         "rounds": progress.rounds,
         "writer": goldens.writer.parameters.identity(goldens.writer.kind),
         "checker": goldens.checker.parameters.identity(goldens.checker.kind),
@@ -134,13 +134,13 @@ def about(
 
 def _versions(progress: RoundProgress) -> dict[str, list[str]]:
     versions: dict[str, set[str]] = {}
-    for step in _asked(progress):
+    for step in _calls(progress):
         versions.setdefault(step.service, set()).add(step.model_version)
     return {service: sorted(named) for service, named in sorted(versions.items())}
 
 
-def _asked(progress: RoundProgress) -> Iterable[Asked]:
-    for item in progress.made:
+def _calls(progress: RoundProgress) -> Iterable[CallRecord]:
+    for item in progress.items:
         yield from item.asked
     for pooled in progress.pooled.values():
         yield from pooled.asked
@@ -174,7 +174,7 @@ def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -
         }
 
 
-def _cost(goldens: Goldens, call: Asked) -> float | None:
+def _cost(goldens: Goldens, call: CallRecord) -> float | None:
     """Cost of a call; None if no price is known."""
     quota = goldens.pools[goldens.models[call.service].pool or ""]
     cost = quota.cost(1, Tokens(call.input, call.cached, call.output))

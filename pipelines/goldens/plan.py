@@ -12,8 +12,8 @@ from rankbeam.pipelines.plan.models import Range, clocks, seconds_of, shown
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
+from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, CallCost, forecast, size_of
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, CallCost, rehearsed, size_of
 from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.records.calls.call import Call
@@ -98,7 +98,7 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     work = goldens.writing
     anywhere = plan.library.passages[: goldens.context.passages]  # which ones is not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
-    sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
+    sizes = [*forecast(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
     if goldens.context.passages and goldens.context.enlarged:
         calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
         known = {entry.key for entry in Ledger(goldens.ledger).find(dict.fromkeys(call.key or "" for call in calls))}
@@ -108,12 +108,12 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     quotas = goldens.pools.items()
     library = plan.library
     return Costs(
-        goldens.wanted.items,
+        goldens.planned.items,
         types.total(),
         len(library.labels),
         len(library.documents),
         len(library.spans),
-        {kind: types[kind] for kind in goldens.wanted.types if types[kind]},
+        {kind: types[kind] for kind in goldens.planned.types if types[kind]},
         tuple(_of_pool(name, quota, goldens, sizes, graded) for name, quota in quotas),
         goldens.max_cost,
     )
@@ -145,7 +145,7 @@ def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     """The grades of other documents: which ones is not known yet, so each is as long as the longest passages."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
-    count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.wanted.items
+    count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.planned.items
     pool = GradingPool("", "x" * 100, (longest,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
     return [size_of(call)] * count
@@ -153,7 +153,7 @@ def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
 
 def _looked_up(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
     """Embeddings and rankings, one a question, and one a passage where a retriever compares embeddings."""
-    items = goldens.wanted.items
+    items = goldens.planned.items
     by_pool = sources if goldens.context.passages and goldens.context.by == "pool" else 0
     if goldens.duplicates is not None:
         yield from [CallCost(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items

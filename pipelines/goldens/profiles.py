@@ -16,9 +16,9 @@ from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import run_stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.forecast import size_of
 from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sampled
 from rankbeam.transforms.goldens.records.items import Dimension, ProfileValue, SourceSpan, repeated_name
-from rankbeam.transforms.goldens.rehearsal import size_of
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 PROFILES = "profiles.json"

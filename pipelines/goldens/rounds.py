@@ -28,17 +28,17 @@ from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, Likeness, graded, screened
-from rankbeam.transforms.goldens.records.items import Made, Pooled, SourceSpan, State, WritingTask
+from rankbeam.transforms.goldens.records.items import Pooled, SourceSpan, State, WritingTask, WrittenItem
 from rankbeam.transforms.goldens.searching import (
     EmbedTexts,
-    Found,
     GradePassages,
-    Missing,
     PassageSearch,
     PoolRetriever,
     Rankings,
+    SearchOutcome,
     Sought,
     TextEmbedding,
+    UnansweredCall,
     text_name,
 )
 from rankbeam.transforms.kernels.search.nearest import Vectors
@@ -56,7 +56,7 @@ _FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED})
 class RoundProgress:
     """Items so far."""
 
-    made: list[Made] = field(default_factory=list)
+    items: list[WrittenItem] = field(default_factory=list)
     ranks: dict[str, int | None] = field(default_factory=dict)
     pooled: dict[str, Pooled] = field(default_factory=dict)
     usage: list[Usage] = field(default_factory=list)
@@ -65,14 +65,14 @@ class RoundProgress:
     stages: int = 0
 
     @property
-    def accepted(self) -> list[Made]:
+    def accepted(self) -> list[WrittenItem]:
         """The items that are in, in the order of the plan."""
-        return [item for item in self.made if item.state is State.ACCEPTED]
+        return [item for item in self.items if item.state is State.ACCEPTED]
 
     @property
-    def failed(self) -> list[Made]:
+    def failed(self) -> list[WrittenItem]:
         """The items of which a call failed that may succeed later."""
-        return [item for item in self.made if item.state is State.FAILED]
+        return [item for item in self.items if item.state is State.FAILED]
 
     def add(self, results: StageResults) -> None:
         self.usage += results.usage
@@ -144,7 +144,7 @@ class Finding:
             passages.setdefault(span.doc_id, ([], documents[span.doc_id]))[0].append(span)
         return passages
 
-    def vectors(self, items: Sequence[Made], number: int) -> tuple[Vectors, dict[str, Missing]]:
+    def vectors(self, items: Sequence[WrittenItem], number: int) -> tuple[Vectors, dict[str, UnansweredCall]]:
         """The embeddings of questions, where duplicates are found by them."""
         if self.goldens.duplicates is None:
             return {}, {}
@@ -155,12 +155,14 @@ class Finding:
         vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
         return vectors, _of_items(items, missing)
 
-    def found(self, items: Sequence[Made], number: int) -> tuple[list[Found], dict[str, Missing]]:
+    def pools_of(
+        self, items: Sequence[WrittenItem], number: int
+    ) -> tuple[list[SearchOutcome], dict[str, UnansweredCall]]:
         """The pools of accepted questions."""
         if not items:
             return [], {}
         pool = self.goldens.pool
-        failed: dict[str, Missing] = {}
+        failed: dict[str, UnansweredCall] = {}
         for embed in pool.embedders:
             missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
             failed |= _of_items(items, missing)
@@ -168,7 +170,7 @@ class Finding:
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
         searches = [
-            self._search.found(item, pool.documents, rankings[item.item_id].doc_ids, names)
+            self._search.outcome_of(item, pool.documents, rankings[item.item_id].doc_ids, names)
             for item in items
             if item.item_id not in failed
         ]
@@ -191,7 +193,7 @@ class Finding:
                 self.warnings.append(f"{problem}: they are not graded; doc_id says how ids are found")
         return rankings
 
-    def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, Missing]:
+    def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, UnansweredCall]:
         """Embed texts; returns by name of the text why it has no embedding and may have one later."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
         records = self.do(self.goldens.stage(EmbedTexts(embed)), tasks, number, TextEmbedding) if tasks else ()
@@ -234,35 +236,39 @@ class Making:
         progress = RoundProgress()
         finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
-            sources = self.plan.round(number, progress.made, {item.item_id for item in progress.accepted})
+            sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
             sources = finding.with_context(sources, number)
             if not sources or progress.failed:  # what failed one item would fail others, too
                 break
             progress.rounds = number
             written = self._written(progress, sources, number)
             new = self._screened(progress, finding, written, number)
-            progress.made += self._graded(progress, finding, new, number)
+            progress.items += self._graded(progress, finding, new, number)
             self.keep(progress)
         return progress
 
-    def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[Made]:
+    def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[WrittenItem]:
         """Outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
-        records = self._done(progress, self.goldens.stage(self.goldens.writing), tasks, number, Made)
+        records = self._done(progress, self.goldens.stage(self.goldens.writing), tasks, number, WrittenItem)
         by_id = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
-    def _screened(self, progress: RoundProgress, finding: Finding, written: Sequence[Made], number: int) -> list[Made]:
+    def _screened(
+        self, progress: RoundProgress, finding: Finding, written: Sequence[WrittenItem], number: int
+    ) -> list[WrittenItem]:
         """New items without near-duplicates and those above the quotas."""
         candidates = [item for item in (*progress.accepted, *written) if item.state is State.ACCEPTED]
         vectors, missing = finding.vectors(candidates, number)
         new = [failed(item, missing) for item in written]
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
-        return screened(self.plan, progress.made, progress.accepted, new, Likeness(vectors, least))
+        return screened(self.plan, progress.items, progress.accepted, new, Likeness(vectors, least))
 
-    def _graded(self, progress: RoundProgress, finding: Finding, new: Sequence[Made], number: int) -> list[Made]:
+    def _graded(
+        self, progress: RoundProgress, finding: Finding, new: Sequence[WrittenItem], number: int
+    ) -> list[WrittenItem]:
         """New items, once other documents that may answer them are graded."""
-        searched, missing = finding.found([item for item in new if item.state is State.ACCEPTED], number)
+        searched, missing = finding.pools_of([item for item in new if item.state is State.ACCEPTED], number)
         new = [failed(item, missing) for item in new]
         progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
         pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
@@ -293,11 +299,11 @@ class Making:
 def plan_of(goldens: Goldens) -> GoldensPlan:
     gathered = goldens.origin.gather(Ledger(goldens.ledger))
     return GoldensPlan(
-        library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.wanted
+        library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.planned
     )
 
 
-def failed(item: Made, missing: Mapping[str, Missing]) -> Made:
+def failed(item: WrittenItem, missing: Mapping[str, UnansweredCall]) -> WrittenItem:
     """The item, failed where a call that it needs has failed."""
     if item.item_id not in missing:
         return item
@@ -305,6 +311,6 @@ def failed(item: Made, missing: Mapping[str, Missing]) -> Made:
     return replace(item, state=State.FAILED, detail=f"{one.failure}: {one.message}", failure=one.failure)
 
 
-def _of_items(items: Sequence[Made], missing: Mapping[str, Missing]) -> dict[str, Missing]:
+def _of_items(items: Sequence[WrittenItem], missing: Mapping[str, UnansweredCall]) -> dict[str, UnansweredCall]:
     named = {item.item_id: text_name(item.question) for item in items}
     return {item_id: missing[name] for item_id, name in named.items() if name in missing}

@@ -136,7 +136,7 @@ def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
     problems: list[InputError] = []
     (name,) = criteria_in([str(metric)])
     model = CriterionModel.model_validate({**_stated(run, metric), "examples": None})
-    criteria = criteria_of(run.given, {name: model}, ".", problems)
+    criteria = criteria_of(run.experiment_file, {name: model}, ".", problems)
     if problems:
         hint = "the file with its question is looked up in this folder; run the command in the experiment's folder"
         raise InputErrors([*problems, InputError(f"{metric} cannot be labelled; {hint}")])

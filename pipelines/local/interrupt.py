@@ -42,7 +42,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, folders: list[str], outcome: str = _NOTHING) -> None:
         super().__init__()
-        self.folders, self.kept = folders, outcome
+        self.folders, self.outcome = folders, outcome
 
 
 def finish_calls(ledger: str) -> str:
@@ -55,7 +55,7 @@ def finish_calls(ledger: str) -> str:
     from rankbeam.transforms.clients.storage import files
     from rankbeam.transforms.records.errors import InputError
 
-    def kept() -> str:
+    def outcome() -> str:
         return (
             f"all answers are in {ledger}, and {_GO_ON}"
             if not files.is_local(ledger) or files.exists(ledger)
@@ -63,7 +63,7 @@ def finish_calls(ledger: str) -> str:
         )
 
     if not fanout.at_work() and not worker_processes.at_work():
-        return kept()
+        return outcome()
     wait = f"calls in flight have {GRACE_S:.0f} s to end; press Ctrl-C again to stop at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
     silence_threads()
@@ -74,7 +74,7 @@ def finish_calls(ledger: str) -> str:
         return f"all answers but those of the last second are in {ledger}, and {_GO_ON}"
     except InputError as error:
         return f"the last answers were lost: {error}"
-    return kept()
+    return outcome()
 
 
 @contextmanager

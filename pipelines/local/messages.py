@@ -26,7 +26,7 @@ def messages() -> Iterator[None]:
         leave(str(error), FAILED)
     except KeyboardInterrupt as interrupt:
         interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
-        say(f"rankbeam: interrupted; {interrupted.kept}")
+        say(f"rankbeam: interrupted; {interrupted.outcome}")
         end_process(interrupted.folders)
     except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -39,15 +39,15 @@ class CorpusLocation:
     is_named: bool = True
 
     @contextmanager
-    def site(self) -> Iterator[CorpusClient]:
+    def client(self) -> Iterator[CorpusClient]:
         """The corpora there; nothing that is done to them is kept in a ledger."""
         with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, refusing():
             yield CorpusClient(self.api, Ledger(folder), self.quota)
 
     def corpora(self) -> tuple[Existing, ...]:
         try:
-            with self.site() as site:
-                return site.find()
+            with self.client() as client:
+                return client.find()
         except InputError as error:
             if self.is_named:
                 raise
@@ -57,22 +57,23 @@ class CorpusLocation:
 
 def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
     """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment."""
-    if (locations := _LOCATIONS.fullmatch(name)) is not None:
-        regions = dict.fromkeys(locations["regions"].split(","))
-        return [CorpusLocation(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
+    if (match := _LOCATIONS.fullmatch(name)) is not None:
+        regions = dict.fromkeys(match["regions"].split(","))
+        return [CorpusLocation(DataApi(f"{match['project']}/{region}", api_endpoint)) for region in regions]
     if _PROJECT.fullmatch(name):
-        with CorpusLocation(DataApi(f"{name}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
+        with CorpusLocation(DataApi(f"{name}/locations/-", api_endpoint or _ALL_LOCATIONS)).client() as client:
             return [
-                CorpusLocation(DataApi(location, api_endpoint), is_named=False) for location in sorted(site.locations())
+                CorpusLocation(DataApi(location, api_endpoint), is_named=False)
+                for location in sorted(client.locations())
             ]
     if name.startswith("projects/"):
         problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
         raise InputError(problem, path=name)
     experiment = load_experiment(name)
-    found = [CorpusLocation(corpora.api, experiment.corpus_quotas.data) for corpora in needed(experiment)]
-    if not found:
+    locations = [CorpusLocation(corpora.api, experiment.corpus_quotas.data) for corpora in needed(experiment)]
+    if not locations:
         raise InputError("has no corpus that a service builds", path=name)
-    return found
+    return locations
 
 
 def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
@@ -135,9 +136,9 @@ def delete(
     place: CorpusLocation, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
 ) -> list[str]:
     """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted."""
-    with place.site() as site:
-        outcomes = site.delete([corpus.corpus.name for corpus in corpora])
-        there = site.find()
+    with place.client() as client:
+        outcomes = client.delete([corpus.corpus.name for corpus in corpora])
+        there = client.find()
     left = []
     for existing, outcome in zip(corpora, outcomes, strict=True):
         if isinstance(outcome, CallError):

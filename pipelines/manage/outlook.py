@@ -155,7 +155,7 @@ def _of_lanes(uses: Iterable[LedgerUse]) -> tuple[int, int]:
     """
     attempts: dict[tuple[object, ...], list[LedgerUse]] = {}
     for use in sorted(uses, key=lambda use: use.at):
-        attempts.setdefault((*use.attempted, *sorted({stage for stage, *_ in use.took})), []).append(use)
+        attempts.setdefault((*use.attempted, *sorted({stage for stage, *_ in use.usages})), []).append(use)
     lanes = {key[:4] for key in attempts if len(key) > 4}
     needed = answered = 0
     for key, (*lost, last) in attempts.items():
@@ -170,11 +170,11 @@ def cost_of(uses: Iterable[LedgerUse], pools: Mapping[str, Quota]) -> tuple[floa
     costs: list[float] = []
     unpriced: dict[str, None] = {}
     for use in uses:
-        for _, _, took in use.took:
-            if took.position is not None:  # the same calls once more, as one configuration needs them
+        for _, _, usage in use.usages:
+            if usage.position is not None:  # the same calls once more, as one configuration needs them
                 continue
             quota = pools.get(use.pool)
-            cost = None if quota is None else quota.cost(took.calls, took.tokens)
+            cost = None if quota is None else quota.cost(usage.calls, usage.tokens)
             if cost is None:
                 unpriced[use.pool] = None
             else:

@@ -65,7 +65,7 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
     By default, the baseline's id is that of `monitor:`, else the first run's; `alpha`, the probability of a false alarm
     within 90 nights of fresh queries, is that of `monitor:`, else 0.05.
     """
-    settings = run.given.value.get("monitor") or {}
+    settings = run.experiment_file.value.get("monitor") or {}
     own = [one for one in finished_runs(run.output) if one.experiment == run.experiment]
     baseline = _baseline(own, baseline_run_id or settings.get("baseline"))
     nights = [night for night in own if baseline.execution[1] < night.execution[1] <= run.execution[1]]

@@ -41,7 +41,7 @@ class Tolerances:
         if size is not None:
             return cls(Tolerance(size))
         by_metric = {}
-        for gate in run.given.value.get("gates") or ():
+        for gate in run.experiment_file.value.get("gates") or ():
             if isinstance(gate, dict) and gate.get("value") == "monitor":
                 limit = float(gate["at_least"] if "at_least" in gate else gate["at_most"])
                 for metric in parse_all([gate["metric"]]):

@@ -66,7 +66,7 @@ class CallSize(NamedTuple):
     `prefixes` are hashes of the beginnings of the prompt that have `PREFIXES` tokens; fewer for a shorter prompt.
     """
 
-    held: bool
+    is_stored: bool
     characters: int
     output: float
     prefixes: tuple[int, ...] = ()
@@ -286,11 +286,11 @@ def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
             imagined = [Passage(name, name + imagined_text(assumed.characters)) for name in names]
             passages += [passage for passage in imagined if passage not in passages]
             system = replace(system, passages=tuple(map(passages.index, imagined)), failed=False)
-            if system.given.problem is not None:  # an application that was not asked
+            if system.supplied.problem is not None:  # an application that was not asked
                 text = (
                     f"answer {'' if assumed.alike else source} to {item.query_id} {imagined_text(assumed.characters)}"
                 )
-                system = replace(system, given=replace(system.given, problem=None, answer=text))
+                system = replace(system, supplied=replace(system.supplied, problem=None, answer=text))
         systems.append(system)
     return replace(item, passages=tuple(passages), systems=tuple(systems))
 

@@ -109,14 +109,14 @@ def _sharing(
     Steps with answers in the ledger are left out: what was cached of them is part of their estimate.
     """
     place = PREFIXES.index(tokens)
-    new = (size for step in steps if step not in seen for size in sizes.get(step, {}).values() if not size.held)
+    new = (size for step in steps if step not in seen for size in sizes.get(step, {}).values() if not size.is_stored)
     beginnings = Counter(size.prefixes[place] for size in new if len(size.prefixes) > place)
     return beginnings.total() - len(beginnings)
 
 
 def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Experiment) -> bool:
     service = experiment.services[step.service]
-    left = sum(not size.held for size in sizes.get(step, {}).values())
+    left = sum(not size.is_stored for size in sizes.get(step, {}).values())
     if service.batch is None or left < service.batch.min_calls:
         return False
     if step.step == EMBED:
@@ -135,7 +135,7 @@ def _half(
 
 def _of_step(step: Step, counted: CallCounts) -> StepPlan:
     least, most = counted.least.get(step, {}), counted.most[step]
-    known = sum(size.held for size in most.values())
+    known = sum(size.is_stored for size in most.values())
     ends = sorted((len(least), len(most)))
     return StepPlan(step.service, step.step, (ends[0], ends[1]), known, counted.apart.get(step, 0))
 
@@ -154,7 +154,7 @@ class _Left:
         """The calls of some steps, sized by what was seen of them in the ledger, else by their characters."""
         requests, tokens = 0, NO_TOKENS
         for step, most in texts.items():
-            left = [size for size in sizes.get(step, {}).values() if not size.held]
+            left = [size for size in sizes.get(step, {}).values() if not size.is_stored]
             by_characters = sum(size.characters for size in left) / MOST_CHARACTERS
             requests += len(left) if most == 1 else math.ceil(max(len(left) / most, min(by_characters, len(left))))
             tokens += _tokens(left, seen.get(step, NOT_SEEN))

@@ -230,7 +230,7 @@ def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:
         prompt = Prompt.parse(call.payload)
         step = step_of(prompt.step)
         if step is not None and not step.embeds:
-            yield call, content_key({"service": call.service, **prompt.asked({}), "template": ""}), prompt.step
+            yield call, content_key({"service": call.service, **prompt.identity({}), "template": ""}), prompt.step
 
 
 def _verdicts(step: str, outcome: Any) -> int:

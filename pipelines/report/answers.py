@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.report.rankings import Wanted, cut
+from rankbeam.pipelines.report.rankings import Cells, cut
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
@@ -30,7 +30,7 @@ _QUESTION = ("step", "query_id", "items_hash", "right_hash", "position")
 Row = dict[str, Any]
 
 
-def read_answers(results: Results, ids: pa.Array, cells: Wanted) -> Row | None:
+def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
     """The wanted answers; of several samples the first, and of several judgements, too."""
     some = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
     answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, some) if row["sample"] == 0]

@@ -53,7 +53,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     shown = [
         config_id for place, config_id in enumerate(order) if place < MOST_CONFIGURATIONS or config_id == study.baseline
     ]
-    sizes = {name: max(study.mean(config_id, metric, name).asked for config_id in order) for name in names}
+    sizes = {name: max(study.mean(config_id, metric, name).requested for config_id in order) for name in names}
     largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_VALUES])
     shown_names = [name for name in names if name in largest]
     means = {(config_id, name): study.mean(config_id, metric, name) for config_id in shown for name in shown_names}
@@ -82,7 +82,7 @@ def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) 
     mean = row.mean
     level = None if mean is None else words.level(mean, low, high)
     is_best = mean is not None and mean == best
-    size = row.asked if ranked_by(row.slice) else None
+    size = row.requested if ranked_by(row.slice) else None
     return SliceCell(words.value(mean), half_width(row), level, is_best, bool(row.may_be_best), size)
 
 
@@ -232,4 +232,4 @@ def _points(study: Study, configuration: int, metric: str, names: Sequence[str])
         row, label = study.mean(configuration, metric, name), value_of(name)
         rank = first_rank(label)
         if rank is not None and row.mean is not None and row.interval is not None:
-            yield rank, row.mean, *row.interval, f"rank {label.lstrip('0')}, n = {row.asked:,}"
+            yield rank, row.mean, *row.interval, f"rank {label.lstrip('0')}, n = {row.requested:,}"

@@ -44,10 +44,10 @@ def parameters(study: Study) -> list[Parameter]:
 
     Parameters that merely follow the type of a retriever or stage, such as `k1` beside a service, say no more than it.
     """
-    names = dict.fromkeys(name for row in study.given for name in row)
-    types = [row.get(_TYPE) for row in study.given]
-    columns = {name: [row.get(name) for row in study.given] for name in names}
-    of_stages = {stage: column for stage in ADDED if any(column := [_stage(row, stage) for row in study.given])}
+    names = dict.fromkeys(name for row in study.parameters for name in row)
+    types = [row.get(_TYPE) for row in study.parameters]
+    columns = {name: [row.get(name) for row in study.parameters] for name in names}
+    of_stages = {stage: column for stage in ADDED if any(column := [_stage(row, stage) for row in study.parameters])}
     differing_columns = {
         name: column
         for name, column in columns.items()

@@ -19,11 +19,11 @@ _MOST_LETTERS_OF_ALL, _FEWEST_LETTERS = 3_000_000, 60
 _MOST_UNRETRIEVED, _MOST_LETTERS_OF_A_TITLE = 10, 120
 _BATCH_ROWS = 1 << 12
 
-Wanted = set[tuple[int, int]]
+Cells = set[tuple[int, int]]
 """Configuration and query, by their positions."""
 
 
-def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted:
+def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:
     """The rankings of a page: all of a small run, else those at which one of a pair loses or wins most."""
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
@@ -31,7 +31,7 @@ def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted
         return {(configuration, query) for configuration in configurations for query in queries.tolist()}
     share = _MOST_RANKINGS / 2 / len(pairs) / (_WORST + _BEST)
     worst, best = (max(1, min(most, int(most * share))) for most in (_WORST, _BEST))
-    cells: Wanted = set()
+    cells: Cells = set()
     for one, other in pairs:
         if len(cells) + 2 > _MOST_RANKINGS:
             break
@@ -53,7 +53,7 @@ def are_written(results: Results) -> bool:
         return False  # their files may have been deleted, which takes nothing from the rest of a report
 
 
-def read_rankings(results: Results, ids: pa.Array, cells: Wanted) -> dict[str, Any]:
+def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, Any]:
     """The wanted rankings, with each document's title and text once, and relevant documents that are in none."""
     owners = [row["config_id"] for row in results.configurations]
     some = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))

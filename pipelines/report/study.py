@@ -119,13 +119,13 @@ class Study:
         return self.results.rows("monitor")
 
     @cached_property
-    def given(self) -> list[dict[str, Any]]:
+    def parameters(self) -> list[dict[str, Any]]:
         """The parameters of every configuration, by their path."""
         return [flat_parameters(json.loads(row["parameters"])) for row in self.results.configurations]
 
     @cached_property
     def _short(self) -> dict[str, str]:
-        names = dict.fromkeys(name for name_values in self.given for name in name_values)
+        names = dict.fromkeys(name for name_values in self.parameters for name in name_values)
         lasts = Counter(name.rpartition(".")[2] for name in names)
         shorts = {name: name.rpartition(".")[2] for name in names}
         return {name: last if lasts[last] == 1 else name.removeprefix(INSIDE) for name, last in shorts.items()}

@@ -33,17 +33,17 @@ class Sweep:
 def sweeps(study: Study) -> list[Sweep]:
     """Return the sweeps over numeric parameters of the experiment; a number in a name does not count."""
     bases = [row["name"].partition(":")[0] for row in study.results.configurations]
-    names = dict.fromkeys(key for name_values in study.given for key in name_values)
+    names = dict.fromkeys(key for name_values in study.parameters for key in name_values)
     by_parameter = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]
     return [name_values for name_values in by_parameter if name_values is not None]
 
 
 def _sweep(study: Study, name: str, bases: list[str]) -> Sweep | None:
     groups: dict[str, Points] = defaultdict(list)
-    for position, parameters in enumerate(study.given):
+    for position, parameters in enumerate(study.parameters):
         value = parameters.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            rest = {key: each for key, each in parameters.items() if key != name}
+            rest = {key: value for key, value in parameters.items() if key != name}
             groups[json.dumps(rest, sort_keys=True)].append((float(value), position))
     lines = [sorted(points) for points in groups.values() if len({value for value, _ in points}) > 1]
     if not lines:
@@ -73,7 +73,7 @@ def _written(study: Study, parameter: str, value: float) -> str:
 def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> list[str]:
     """Per line the names of its configurations, and the parameters that tell it from other lines of these names."""
     names = [tuple(dict.fromkeys(bases[position] for _, position in points)) for points in lines]
-    firsts = [study.given[points[0][1]] for points in lines]
+    firsts = [study.parameters[points[0][1]] for points in lines]
     labels = []
     for own, first in zip(names, firsts, strict=True):
         same = [label for other, label in zip(names, firsts, strict=True) if other == own]

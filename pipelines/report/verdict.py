@@ -32,7 +32,7 @@ def states_difference(study: Study) -> bool:
 
 def _metric(study: Study) -> str:
     try:
-        name = study.results.given.value.get("decide_by")
+        name = study.results.experiment_file.value.get("decide_by")
     except InputError:  # tables whose experiment is no YAML
         name = None
     metric = None if name is None else named_in(name, parse_all(study.metrics))

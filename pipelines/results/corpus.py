@@ -29,7 +29,7 @@ def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, s
 def _queries(run: Results) -> str | None:
     """The path of the queries, or the source that a file of questions and answers is for the experiment."""
     path: str | None = run.run["versions"].get("dataset.queries")
-    dataset = run.given.value.get("dataset") or {}
+    dataset = run.experiment_file.value.get("dataset") or {}
     if path is None or "file" not in dataset:
         return path
     return CaseSource(path, checked_columns(dataset.get("columns") or {}), dataset.get("groups") == "flatten").text

@@ -124,7 +124,7 @@ class Results:
         return max((row.failure_rate for row in rows if row is not None), default=None)
 
     @cached_property
-    def given(self) -> Located:
+    def experiment_file(self) -> Located:
         """The experiment that the run was made from, as it was given."""
         return load(self.run["experiment_yaml"], self.output)
 
@@ -135,7 +135,7 @@ class Results:
         Labels are decoration: a run whose experiment cannot be read has none.
         """
         try:
-            grid = self.given.value.get("grid") or {}
+            grid = self.experiment_file.value.get("grid") or {}
         except (InputError, AttributeError):
             return {}
         return {
@@ -148,13 +148,13 @@ class Results:
     def baseline(self) -> str:
         """The name of the configuration that the others were compared with."""
         names: list[str] = [row["name"] for row in self.configurations]
-        named = self.given.value.get("baseline")
+        named = self.experiment_file.value.get("baseline")
         return named if named in names else names[0]
 
     @cached_property
     def sliced_by(self) -> tuple[str, ...]:
         """The attributes, and crossings of them, that the slices are by."""
-        return tuple(map(canonical, self.given.value.get("slices") or ()))
+        return tuple(map(canonical, self.experiment_file.value.get("slices") or ()))
 
     @cached_property
     def cut_short(self) -> frozenset[tuple[str, str]]:
@@ -176,7 +176,7 @@ class Results:
     @property
     def judge_settings(self) -> Mapping[str, Any]:
         """`judge:` of the experiment; a list of services alone sets nothing else."""
-        settings = self.given.value["judge"]
+        settings = self.experiment_file.value["judge"]
         return settings if isinstance(settings, Mapping) else {}
 
     @property

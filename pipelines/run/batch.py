@@ -104,9 +104,9 @@ def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
     """Cost of all calls of a run so far, by stage."""
     costs: defaultdict[str, float] = defaultdict(float)
     for use in ledger.uses():
-        for stage, _, took in use.took:
-            if took.position is None and use.pool in pools:
-                costs[stage] += pools[use.pool].cost(took.calls, took.tokens) or 0.0
+        for stage, _, usage in use.usages:
+            if usage.position is None and use.pool in pools:
+                costs[stage] += pools[use.pool].cost(usage.calls, usage.tokens) or 0.0
     return dict(costs)
 
 

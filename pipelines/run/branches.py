@@ -136,7 +136,13 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
     shares = min(buckets, workers_of(dataset.judged.pipeline.options))
     retrieve = RetrieveRankings(
-        experiment.local, top_k, experiment.searched, dataset.summary, shares, branches.usage, branches.rewritten
+        experiment.local,
+        top_k,
+        experiment.documents_by_source,
+        dataset.summary,
+        shares,
+        branches.usage,
+        branches.rewritten,
     )
     rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
     branches.rankings[RANKINGS] = rankings

@@ -178,7 +178,7 @@ def embed_stage(experiment: Experiment) -> Stage:
 
 
 def _searching(experiment: Experiment) -> list[Searching]:
-    searched = experiment.searched
+    searched = experiment.documents_by_source
     return [(embedder, experiment.local[source], searched[source]) for source, embedder in experiment.embedders.items()]
 
 

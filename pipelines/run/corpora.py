@@ -93,28 +93,28 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
         _logger.warning("%s", warning)
     built: list[BuiltCorpus] = []
     problems: list[Problem] = []
-    found: dict[Corpus, tuple[str, str]] = {}
+    resources_of: dict[Corpus, tuple[str, str]] = {}
     usage = []
     cost = 0.0
     for corpora in requests:
         documents = read(corpora.source)
-        site = site_of(experiment, corpora.api, execution)
+        client = site_of(experiment, corpora.api, execution)
         builder = Builder(
-            site, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
+            client, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
         )
         with refusing():
             outcome = builder.build(list(corpora.requests.values()))
         built += outcome.corpora
         cost += _cost(experiment, outcome.corpora, documents)
         problems += outcome.problems
-        usage += site.usage
+        usage += client.usage
         resources = {corpus.identity: corpus.resource for corpus in outcome.corpora}
         for corpus, request in corpora.requests.items():
             identity = request.identity(documents)
-            found[corpus] = (identity, resources.get(identity, ""))
+            resources_of[corpus] = (identity, resources.get(identity, ""))
     if problems:
         raise _failure(problems)
-    ready = replace(experiment.searching(found), built=tuple(built), corpus_usage=tuple(usage))
+    ready = replace(experiment.searching(resources_of), built=tuple(built), corpus_usage=tuple(usage))
     if experiment.max_cost is None:
         return ready
     return replace(ready, max_cost=max(0.0, experiment.max_cost - cost))
@@ -165,15 +165,15 @@ def release(corpora: Sequence[TemporaryCorpora], ledger: Ledger, quota: Quota) -
 
 
 def _release(corpora: TemporaryCorpora, ledger: Ledger, quota: Quota) -> None:
-    site = CorpusClient(DataApi(corpora.location, corpora.api_endpoint), ledger, quota)
+    client = CorpusClient(DataApi(corpora.location, corpora.api_endpoint), ledger, quota)
     ended = corpora.identities
-    own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
+    own = [corpus for corpus in client.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     claim = claimant(ledger.owner.run_id, datetime.fromisoformat(ledger.owner.started))
-    outcomes = site.end_use([corpus.corpus.name for corpus in own], claim)
+    outcomes = client.end_use([corpus.corpus.name for corpus in own], claim)
     for corpus, users in zip(own, outcomes, strict=True):
         if isinstance(users, tuple) and users:
             _logger.info("%s stays: %s needs it, and deletes it at its end", corpus.corpus.name, ", ".join(users))
-    unstage(corpora.location, own, site.find())
+    unstage(corpora.location, own, client.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
 

@@ -104,7 +104,7 @@ class Slices:
 
     def size(self, mean: ConfigurationMetric) -> str:
         """The number of queries behind a mean, where the heading cannot say it."""
-        return f" ({mean.asked:,})" if self.by_rank else ""
+        return f" ({mean.requested:,})" if self.by_rank else ""
 
     def headings(self, results: Results) -> list[str]:
         """The values of the attribute, each with its number of queries if that is equal for all configurations."""
@@ -112,7 +112,7 @@ class Slices:
             return [value_of(name) for name in self.names]
         first = results.leaderboard()[0]["config_id"]
         rows = [(name, results.means[first, name, results.metrics[0]]) for name in self.names]
-        return [f"{value_of(name)} ({row.asked})" for name, row in rows]
+        return [f"{value_of(name)} ({row.requested})" for name, row in rows]
 
 
 def slices_by_attribute(results: Results) -> Iterator[Slices]:

@@ -20,7 +20,7 @@ from shapes import FloatArray, Shape, real
 
 from rankbeam.transforms.kernels.statistics.bootstrap import weights
 from rankbeam.transforms.records.race import Race
-from rankbeam.transforms.records.scores.racing import kept
+from rankbeam.transforms.records.scores.racing import survivors
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CELLS, QUERIES, REPLICATES = 36, 1000, 400  # the least with which all these looks can be decided
@@ -102,7 +102,7 @@ def run(values: FloatArray, drawn: FloatArray) -> tuple[np.ndarray, int]:
         before = look.queries
         seen, weight = values[:before][:, left], drawn[:, :before]
         replicates = (weight @ seen / weight.sum(axis=1, keepdims=True)).T
-        left[left] = kept(seen.mean(axis=0), replicates, before, look.level)
+        left[left] = survivors(seen.mean(axis=0), replicates, before, look.level)
         if left.sum() == 1:
             break
     return left, calls + (queries - before) * int(left.sum())

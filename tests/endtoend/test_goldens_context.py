@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.models.offline import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
-from rankbeam.transforms.goldens.records.items import Asked, SourceSpan, WritingTask
+from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
 from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -124,7 +124,7 @@ def test_a_clue_is_its_example_and_its_description_or_says_why_there_is_none() -
     source = WritingTask((SourceSpan("d", 0, 4, "Fees are due in May."),), ())
     works = EnlargeClues(asking)
     for outcome, clue in (
-        (Reading("an example of it", Asked("", "", "", "")), EnlargedClue(source.name, "an example of it")),
+        (Reading("an example of it", CallRecord("", "", "", "")), EnlargedClue(source.name, "an example of it")),
         (CallError(FailureKind.BLOCKED, "no"), EnlargedClue(source.name, failure="blocked: no")),
     ):
         steps = works.steps(source)

@@ -31,7 +31,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
-from rankbeam.transforms.records.rankings.contexts import Given, Passage
+from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import Generation
 
@@ -91,7 +91,9 @@ class Case:
             Passage(f"d{place}" if self.has_ids else None, text) for place, text in enumerate(self.contexts or ())
         )
         answer = self.answer if self.form == "replay" else None
-        system = System(0, tuple(range(len(passages))), given=Given(answer, has_contexts=self.contexts is not None))
+        system = System(
+            0, tuple(range(len(passages))), supplied=SuppliedAnswer(answer, has_contexts=self.contexts is not None)
+        )
         gold = Gold(self.reference, self.answerable, self.nuggets)
         (item,) = items_in(batch_of([Item("q", QUERY, {}, passages, (system,), gold)]))  # as it travels
         return item

@@ -10,7 +10,7 @@ from rankbeam.transforms.records.applications import Consumption
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.steps import without_calls
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
-from rankbeam.transforms.records.rankings.contexts import Given
+from rankbeam.transforms.records.rankings.contexts import SuppliedAnswer
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
 
@@ -36,7 +36,10 @@ def values(
     steps: Any, expected: Any, tokens: Tokens, quota: Quota | None, problem: str | None = None
 ) -> dict[str, Any]:
     system = System(
-        0, (), False, Given(None if problem else "Owners pay.", problem, True, Consumption(tokens, 2.5), parsed(steps))
+        0,
+        (),
+        False,
+        SuppliedAnswer(None if problem else "Owners pay.", problem, True, Consumption(tokens, 2.5), parsed(steps)),
     )
     (item,) = items_in(batch_of([Item("q", "Who?", {}, (), (system,), Gold(expected_steps=parsed(expected)))]))
     answerers = {} if quota is None else {0: Answerer(quota=quota)}

@@ -24,7 +24,7 @@ from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Given, Passage
+from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import Generation
 
@@ -193,7 +193,7 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
     reference = data.draw(st.sampled_from([None, "Owners pay."]))
     criterion = Criterion("Better", "which?", about, PREFERENCES, pairs=kind)
     systems = [
-        System(place, (), given=Given(problem="lost") if answer == "failed" else Given(answer))
+        System(place, (), supplied=SuppliedAnswer(problem="lost") if answer == "failed" else SuppliedAnswer(answer))
         for place, answer in enumerate(answers)
     ]
     metric = JudgedMetric("Criterion(Better)", criterion=criterion)

@@ -20,7 +20,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Given, Passage
+from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import Generation
 
@@ -119,7 +119,9 @@ def test_a_text_that_is_missing_is_a_failure_and_never_an_empty_context() -> Non
 
 
 def test_given_answers_are_judged_as_they_are() -> None:
-    replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), given=Given("Owners pay the invoices.")),), GOLD)
+    replayed = Item(
+        "q", ITEM.text, {}, PASSAGES, (System(0, (1,), supplied=SuppliedAnswer("Owners pay the invoices.")),), GOLD
+    )
     calls: list[Call] = []
     evaluated = driven(work("Faithfulness", "ClaimPrecision", configurations=(), judged=(0,)), replayed, calls)
     assert by_metric(evaluated, 0) == {"Faithfulness": 0.0, "ClaimPrecision": 1.0}

@@ -97,7 +97,7 @@ def test_contexts_are_numbered_in_their_order_with_their_ids() -> None:
 
 def test_a_key_follows_all_that_decides_the_answer_and_shows_no_text() -> None:
     base = Prompt("support", {"claims": {"0": "secret text"}, "n": 3}, "sys", "use {claims}", {"type": "object"})
-    request = base.asked(MODEL)
+    request = base.identity(MODEL)
     assert "secret text" not in str(request)
     keys = {content_key(request)}
     others = [
@@ -112,8 +112,8 @@ def test_a_key_follows_all_that_decides_the_answer_and_shows_no_text() -> None:
         Prompt(base.step, base.values, base.system, base.user, base.schema, seed=None),
         Prompt(base.step, base.values, base.system, base.user, base.schema, sample=1),
     ]
-    keys |= {content_key(other.asked(MODEL)) for other in others}
-    keys.add(content_key(base.asked({**MODEL, "model": "m-002"})))
+    keys |= {content_key(other.identity(MODEL)) for other in others}
+    keys.add(content_key(base.identity({**MODEL, "model": "m-002"})))
     assert len(keys) == len(others) + 2
 
 
@@ -143,7 +143,7 @@ def test_no_text_poses_as_another_item(form: str, texts: list[str]) -> None:
     if form == "documents":
         expected = {number: f"(d{text}) {text}" for number, text in expected.items()}
     assert dict(seen(section, prompt.fence)) == expected
-    assert ("fenced" in prompt.asked(MODEL)) == (f"<<[{next(iter(expected))}] {prompt.fence}" in section)
+    assert ("fenced" in prompt.identity(MODEL)) == (f"<<[{next(iter(expected))}] {prompt.fence}" in section)
 
 
 def seen(section: str, fence: str) -> list[tuple[str, str]]:
@@ -157,7 +157,9 @@ def seen(section: str, fence: str) -> list[tuple[str, str]]:
 
 def test_only_a_prompt_with_a_forged_marker_has_another_key() -> None:
     def key(text: str) -> str:
-        request = Prompt("support", {"claims": {"0": text, "1": "b"}, "contexts": ["a [2]\n(2) c\n- [x]"]}).asked(MODEL)
+        request = Prompt("support", {"claims": {"0": text, "1": "b"}, "contexts": ["a [2]\n(2) c\n- [x]"]}).identity(
+            MODEL
+        )
         return content_key({name: part for name, part in request.items() if name != "values"})
 
     assert key("a") == key("[1] a\nb [1]")

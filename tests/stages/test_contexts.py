@@ -15,7 +15,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.judging.items import Item, System, batch_of, items_in
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
-from rankbeam.transforms.records.rankings.contexts import Given, Passage
+from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 
 QUERIES = {0: ["q1", "q2"], 1: ["q3"]}
 RANKINGS = {
@@ -69,7 +69,7 @@ def test_a_request_names_each_document_once_in_its_bucket() -> None:
 
 
 def test_an_item_survives_the_way_through_a_batch() -> None:
-    systems = (System(0, (0, 1, 0)), System(3, (), failed=True), System(4, (1,), given=Given("given")))
+    systems = (System(0, (0, 1, 0)), System(3, (), failed=True), System(4, (1,), supplied=SuppliedAnswer("given")))
     whole = Item("q", "who?", {"language": "de"}, (Passage("a", "x\u2028y"), Passage("b", None)), systems)
     assert list(items_in(batch_of([whole, whole]))) == [whole, whole]
 

@@ -10,7 +10,7 @@ from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark, screened
-from rankbeam.transforms.goldens.records.items import DIMENSIONS, Candidate, Made, State, WritingTask
+from rankbeam.transforms.goldens.records.items import DIMENSIONS, Candidate, State, WritingTask, WrittenItem
 from rankbeam.transforms.kernels.sampling import draw
 
 TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}
@@ -22,8 +22,8 @@ def library() -> Library:
     return library_of(Gathered(rows), 100, "english", "corpus.jsonl")
 
 
-def golden(source: WritingTask, candidate: Candidate, *, accepted: bool) -> Made:
-    return Made(
+def golden(source: WritingTask, candidate: Candidate, *, accepted: bool) -> WrittenItem:
+    return WrittenItem(
         candidate.item_id,
         candidate.type,
         candidate.profile,
@@ -63,7 +63,7 @@ def test_equal_seeds_plan_the_same_and_others_do_not(library: Library) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, library: Library) -> None:
     plan = GoldensPlan(library, PlannedBenchmark(40, TYPES, DIMENSIONS, seed=seed))
-    before: list[Made] = []
+    before: list[WrittenItem] = []
     for number in range(1, ROUNDS + 1):
         accepted = [one for one in before if one.state is State.ACCEPTED]
         sources = plan.round(number, before, {one.item_id for one in accepted})

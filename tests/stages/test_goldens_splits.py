@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.goldens.publishing import judgements, separated
-from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Made, PoolGrade, State
+from rankbeam.transforms.goldens.records.items import (
+    UNANSWERABLE,
+    Golden,
+    GoldenEvidence,
+    PoolGrade,
+    State,
+    WrittenItem,
+)
 
 NAMES = st.sampled_from("abcdefgh")
 
@@ -20,7 +27,9 @@ def goldens(draw: st.DrawFn) -> list[Golden]:
         evidence = tuple(GoldenEvidence(name, 0, 1, "x") for name in draw(st.sets(NAMES, min_size=1, max_size=2)))
         grades = st.tuples(NAMES, st.sampled_from([None, 0, 1, 2, 3]))
         pool = [PoolGrade(f"{name}#0-1", name, grade, "") for name, grade in draw(st.lists(grades, max_size=3))]
-        draft = Made(f"q{number}", kind, (), draw(st.integers(0, 2)), 0, 1, (), State.ACCEPTED, evidence=evidence)
+        draft = WrittenItem(
+            f"q{number}", kind, (), draw(st.integers(0, 2)), 0, 1, (), State.ACCEPTED, evidence=evidence
+        )
         items.append(Golden(draft, draw(st.sampled_from(["dev", "test", "train"])), 1, tuple(pool)))
     return items
 
@@ -72,7 +81,7 @@ def test_groups_of_questions_are_divided_by_the_shares() -> None:
     evidence = [["a"], ["a", "b"], ["b"], ["c"], ["d"], ["e"]]
     items = [
         Golden(
-            Made(f"q{number}", "lookup", (), number % 2, 0, 1, (), State.ACCEPTED,
+            WrittenItem(f"q{number}", "lookup", (), number % 2, 0, 1, (), State.ACCEPTED,
                  evidence=tuple(GoldenEvidence(name, 0, 1, "x") for name in names)),
             "dev" if number % 2 else "test",
             1,

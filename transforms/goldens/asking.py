@@ -7,7 +7,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.models.base import Embedding
 from rankbeam.transforms.goldens.records import forms
-from rankbeam.transforms.goldens.records.items import Asked
+from rankbeam.transforms.goldens.records.items import CallRecord
 from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
@@ -38,7 +38,7 @@ class Reading:
     """A model's reply as a value."""
 
     value: Any
-    asked: Asked
+    call: CallRecord
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Asking:
         value = read(prompt.values, completion.text)
         tokens = reply.tokens
         numbers = (tokens.input, tokens.cached, tokens.output)
-        return Reading(value, Asked(prompt.step, call.service, completion.model_version, call.key or "", *numbers))
+        return Reading(value, CallRecord(prompt.step, call.service, completion.model_version, call.key or "", *numbers))
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Literal
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, AskingWork, Reading
 from rankbeam.transforms.goldens.records.forms import Fact
-from rankbeam.transforms.goldens.records.items import Asked, SourceSpan, WritingTask
+from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 
-Distilled = tuple[Reading | CallError, list[Asked]]
+Distilled = tuple[Reading | CallError, list[CallRecord]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def distilled(
     chosen = [(part, one) for part, one in zip(parts, outcomes, strict=True) if isinstance(one, Reading)]
     further = dict.fromkeys(part[place] for part, reading in chosen for place in reading.value)
     known = replace(facts.value, facts=(*facts.value.facts, *further))
-    return replace(facts, value=known), [reading.asked for _, reading in chosen]
+    return replace(facts, value=known), [reading.call for _, reading in chosen]
 
 
 def _sentences(passage: SourceSpan, source: int) -> list[Fact]:

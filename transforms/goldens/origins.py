@@ -96,9 +96,9 @@ class RagFiles:
     api_endpoint: str | None = None  # address of the service; None for the public one
 
     def gather(self, ledger: Ledger) -> Gathered:
-        site = CorpusClient(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
+        client = CorpusClient(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
         with _refused(self.place):
-            listed = site.files(self.place)
+            listed = client.files(self.place)
             named = {file.uri or file.name: self.doc_id.of(file.uri, file.name, "") for file in listed}
         texts = _texts_of(named)
         documents = (text_document(named[uri], text, uri) for uri, text in texts.items())

@@ -20,13 +20,13 @@ from rankbeam.transforms.goldens.records.items import (
     UNANSWERABLE,
     Candidate,
     Dimension,
-    Made,
     Pooled,
     Profile,
     Reason,
     SourceSpan,
     State,
     WritingTask,
+    WrittenItem,
     item_id,
 )
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
@@ -64,7 +64,7 @@ class GoldensPlan:
     """The quotas, and the spans of every stratum."""
 
     library: Library
-    wanted: PlannedBenchmark
+    planned: PlannedBenchmark
 
     @cached_property
     def strata(self) -> Mapping[Stratum, tuple[SourceSpan, ...]]:
@@ -73,7 +73,7 @@ class GoldensPlan:
         members: dict[Stratum, dict[str, list[SourceSpan]]] = {}
         for span in self.library.spans:
             attributes = documents[span.doc_id].attributes
-            values = [attributes.get(name, "") for name in self.wanted.attributes]
+            values = [attributes.get(name, "") for name in self.planned.attributes]
             stratum = (f"{self.library.topics[span.doc_id]:02}", *values)
             members.setdefault(stratum, {}).setdefault(span.doc_id, []).append(span)
         return {stratum: tuple(self._in_turn(members[stratum])) for stratum in sorted(members)}
@@ -81,9 +81,9 @@ class GoldensPlan:
     @cached_property
     def quotas(self) -> Mapping[Cell, int]:
         sizes = [len(spans) for spans in self.strata.values()]
-        types = list(self.wanted.types)
-        rows = allotted_by_root(sizes, self.wanted.items)
-        columns = allotted(list(self.wanted.types.values()), self.wanted.items)
+        types = list(self.planned.types)
+        rows = allotted_by_root(sizes, self.planned.items)
+        columns = allotted(list(self.planned.types.values()), self.planned.items)
         table = crossed(rows, columns)
         return {
             (stratum, kind): table[row][column]
@@ -91,7 +91,7 @@ class GoldensPlan:
             for column, kind in enumerate(types)
         }
 
-    def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[WritingTask]:
+    def round(self, number: int, before: Sequence[WrittenItem], accepted: Collection[str]) -> list[WritingTask]:
         lacking = self.shortfalls(before, accepted)
         per_cell = Counter(self.cell(item) for item in before)
         of_type = Counter(item.type for item in before)
@@ -110,12 +110,12 @@ class GoldensPlan:
                 position += 1
         return [WritingTask(spans, tuple(candidates)) for spans, candidates in by_spans.values()]
 
-    def shortfalls(self, before: Iterable[Made], accepted: Collection[str]) -> dict[Cell, int]:
+    def shortfalls(self, before: Iterable[WrittenItem], accepted: Collection[str]) -> dict[Cell, int]:
         """By stratum and type, how many questions are still wanted; only those that lack some."""
         have = Counter(self.cell(item) for item in before if item.item_id in accepted)
         return {cell: quota - have[cell] for cell, quota in self.quotas.items() if quota > have[cell]}
 
-    def cell(self, item: Made) -> Cell:
+    def cell(self, item: WrittenItem) -> Cell:
         return self._stratum_of[item.spans[0]], item.type
 
     @cached_property
@@ -124,7 +124,7 @@ class GoldensPlan:
 
     def _in_turn(self, by_document: Mapping[str, Sequence[SourceSpan]]) -> Iterator[SourceSpan]:
         """The first span of every document, then the second of every one, and so on."""
-        seed = self.wanted.seed
+        seed = self.planned.seed
         named = {span.id: span for spans in by_document.values() for span in spans}
         order = [
             shuffled([span.id for span in by_document[name]], seed, "span")
@@ -138,7 +138,7 @@ class GoldensPlan:
         stratum, kind = cell
         spans = self.strata[stratum]
         first = sum(
-            self.quotas[stratum, other] for other in list(self.wanted.types)[: list(self.wanted.types).index(kind)]
+            self.quotas[stratum, other] for other in list(self.planned.types)[: list(self.planned.types).index(kind)]
         )
         for alike in range(_ALIKE):
             for place in range(len(spans)):
@@ -159,10 +159,10 @@ class GoldensPlan:
 
     def _profile(self, position: int) -> Profile:
         """Every value of a dimension comes equally often."""
-        seed = self.wanted.seed
+        seed = self.planned.seed
         return tuple(
             (dimension.name, in_turn(position, [value.name for value in dimension.values], seed, dimension.name))
-            for dimension in self.wanted.dimensions
+            for dimension in self.planned.dimensions
         )
 
 
@@ -183,16 +183,16 @@ _WORDING = Likeness()
 
 def screened(
     plan: GoldensPlan,
-    before: Sequence[Made],
-    accepted: Sequence[Made],
-    new: Sequence[Made],
+    before: Sequence[WrittenItem],
+    accepted: Sequence[WrittenItem],
+    new: Sequence[WrittenItem],
     likeness: Likeness = _WORDING,
-) -> list[Made]:
+) -> list[WrittenItem]:
     candidates = sorted((item for item in new if item.state is State.ACCEPTED), key=lambda item: item.item_id)
     every = [*accepted, *candidates]
     same = likeness.first([item.question for item in every])[len(accepted) :]
     lacking = Counter(plan.shortfalls(before, {item.item_id for item in accepted}))
-    verdicts: dict[str, Made] = {}
+    verdicts: dict[str, WrittenItem] = {}
     for item, (place, first) in zip(candidates, enumerate(same, start=len(accepted)), strict=True):
         if first != place:
             detail = f"a near-duplicate of {every[first].item_id}: {every[first].question}"
@@ -204,12 +204,12 @@ def screened(
     return [verdicts.get(item.item_id, item) for item in new]
 
 
-def graded(new: Sequence[Made], pooled: Mapping[str, Pooled]) -> list[Made]:
+def graded(new: Sequence[WrittenItem], pooled: Mapping[str, Pooled]) -> list[WrittenItem]:
     """New items, of which those called unanswerable that some passage answers are rejected."""
     return [_graded(item, pooled[item.item_id]) if item.item_id in pooled else item for item in new]
 
 
-def _graded(item: Made, pooled: Pooled) -> Made:
+def _graded(item: WrittenItem, pooled: Pooled) -> WrittenItem:
     failed = next((one for one in pooled.grades if one.failure is not None), None)
     if failed is not None:
         detail = f"the grade of {failed.span}: {failed.failure}: {failed.reason}"
@@ -221,7 +221,7 @@ def _graded(item: Made, pooled: Pooled) -> Made:
     return item
 
 
-def rejected(item: Made, reason: Reason, detail: str) -> Made:
+def rejected(item: WrittenItem, reason: Reason, detail: str) -> WrittenItem:
     return replace(item, state=State.REJECTED, reason=reason, detail=detail)
 
 
@@ -252,7 +252,7 @@ class SuggestProfiles(AskingWork):
         (outcome,) = yield [self.call(item)]
         if isinstance(outcome, CallError):
             return SuggestedProfiles(problem=f"{outcome.kind}: {outcome.message}")
-        return SuggestedProfiles(outcome.value, outcome.asked.model_version)
+        return SuggestedProfiles(outcome.value, outcome.call.model_version)
 
     def call(self, item: Sequence[SourceSpan]) -> Call:
         """The call about a sample; no text is longer than its share of the whole."""

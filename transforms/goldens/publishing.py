@@ -8,7 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Made, Review, ReviewDecision, column_of
+from rankbeam.transforms.goldens.records.items import (
+    UNANSWERABLE,
+    Golden,
+    Review,
+    ReviewDecision,
+    WrittenItem,
+    column_of,
+)
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
 from rankbeam.transforms.records.columns import required
 from rankbeam.transforms.records.dataset import SOURCE_DOCUMENT
@@ -31,7 +38,7 @@ def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Gol
     return items_left
 
 
-def _edited(item: Made, review: Review) -> Made:
+def _edited(item: WrittenItem, review: Review) -> WrittenItem:
     return replace(
         item,
         question=item.question if review.question is None else review.question,
@@ -244,7 +251,7 @@ TABLES = {"items": ITEMS, "evidence": EVIDENCE_ROWS, "judgements": JUDGEMENTS, "
 
 
 def tables_of(
-    benchmark: str, items: Sequence[Golden], rejected: Sequence[Made], reviews: Mapping[str, Review]
+    benchmark: str, items: Sequence[Golden], rejected: Sequence[WrittenItem], reviews: Mapping[str, Review]
 ) -> dict[str, bytes]:
     rows: Mapping[str, Iterator[Row]] = {
         "items": (_item(item, reviews) for item in items),
@@ -286,12 +293,12 @@ def _judgement(row: tuple[str, str, int, str]) -> Row:
     return dict(zip(("query_id", "doc_id", "grade", "source"), row, strict=True))
 
 
-def _votes(item: Made) -> Iterator[Row]:
+def _votes(item: WrittenItem) -> Iterator[Row]:
     for vote in item.votes:
         yield {"query_id": item.item_id, **{name: str(value) for name, value in asdict(vote).items()}}
 
 
-def _rejected(item: Made) -> Row:
+def _rejected(item: WrittenItem) -> Row:
     return {
         "query_id": item.item_id,
         "type": item.type,

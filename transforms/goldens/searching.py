@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, Retrieve, payload_of
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
-from rankbeam.transforms.goldens.records.items import Made, Pooled, PoolGrade, SourceSpan
+from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade, SourceSpan, WrittenItem
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
@@ -53,7 +53,7 @@ class GradePassages(AskingWork):
         ]
         outcomes = yield calls
         grades = (_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
-        spent = (outcome.asked for outcome in outcomes if isinstance(outcome, Reading))
+        spent = (outcome.call for outcome in outcomes if isinstance(outcome, Reading))
         return Pooled(item.item_id, tuple(grades), tuple(spent))
 
 
@@ -150,11 +150,13 @@ class PassageSearch:
         """The best passage of every document, best first."""
         return self._ranked(self.index, question)
 
-    def found(self, item: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
+    def outcome_of(
+        self, item: WrittenItem, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]
+    ) -> "SearchOutcome":
         best = self.best(item.question)
         pooled = self.pooled(item.question, best, depth, services, order)
         others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
-        return Found(self.rank(best, item.doc_ids), GradingPool(item.item_id, item.question, others))
+        return SearchOutcome(self.rank(best, item.doc_ids), GradingPool(item.item_id, item.question, others))
 
     def pooled(
         self,
@@ -196,7 +198,7 @@ class PassageSearch:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchOutcome:
     """The results of the search for an accepted question."""
 
     rank: int | None
@@ -207,7 +209,7 @@ EMBED, SEARCH = "embed", "search"
 
 
 @dataclass(frozen=True)
-class Missing:
+class UnansweredCall:
     """A call without an answer."""
 
     failure: FailureKind
@@ -219,7 +221,7 @@ class TextEmbedding:
     """A text whose embedding is in the ledger, or will never be."""
 
     name: str
-    missing: Missing | None = None  # why there is no embedding; None if there is one
+    missing: UnansweredCall | None = None  # why there is no embedding; None if there is one
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ class Rankings:
 
     item_id: str
     doc_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    missing: Missing | None = None  # why there is none of some retriever; None if there are all
+    missing: UnansweredCall | None = None  # why there is none of some retriever; None if there are all
 
 
 @dataclass(frozen=True)
@@ -290,5 +292,5 @@ def text_name(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _missing(outcome: Any) -> Missing | None:
-    return Missing(outcome.kind, outcome.message) if isinstance(outcome, CallError) else None
+def _missing(outcome: Any) -> UnansweredCall | None:
+    return UnansweredCall(outcome.kind, outcome.message) if isinstance(outcome, CallError) else None

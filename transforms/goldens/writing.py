@@ -29,16 +29,16 @@ from rankbeam.transforms.goldens.records.items import (
     DIMENSIONS,
     TYPES,
     UNANSWERABLE,
-    Asked,
+    CallRecord,
     Candidate,
     Dimension,
     GoldenEvidence,
-    Made,
     Reason,
     SourceSpan,
     State,
     Vote,
     WritingTask,
+    WrittenItem,
 )
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
@@ -86,10 +86,10 @@ class WriteItems(AskingWork):
     overall: bool = False
     stage: ClassVar[str] = STAGE
 
-    def steps(self, item: WritingTask) -> Steps[tuple[Made, ...]]:
+    def steps(self, item: WritingTask) -> Steps[tuple[WrittenItem, ...]]:
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
-        calls: list[Asked] = []
+        calls: list[CallRecord] = []
         if item.context and isinstance(facts, Reading) and facts.value.facts:
             facts, calls = yield from distilled(self.asking, item, facts, overall=self.overall)
         writings = [_Writing(self, item, candidate, list(calls)) for candidate in item.candidates]
@@ -104,23 +104,23 @@ class _Writing:
     work: WriteItems
     source: WritingTask
     candidate: Candidate
-    asked: list[Asked] = field(default_factory=list)
+    calls: list[CallRecord] = field(default_factory=list)
     votes: list[Vote] = field(default_factory=list)
     known: dict[str, Any] = field(default_factory=dict)
     reason: Reason = Reason.NO_FACTS
 
-    def steps(self, facts: Any) -> Steps[Made]:
+    def steps(self, facts: Any) -> Steps[WrittenItem]:
         """All steps; `facts` is the outcome of the step that all candidates of the source share."""
         try:
             yield from self._steps(facts)
         except _Rejected as rejected:
-            return self._made(State.REJECTED, rejected.reason, rejected.detail)
+            return self._item(State.REJECTED, rejected.reason, rejected.detail)
         except CallError as error:
             detail = f"{error.kind}: {error.message}"
             if error.kind in FINAL:
-                return self._made(State.REJECTED, self.reason, detail)
-            return self._made(State.FAILED, None, detail, error.kind)
-        return self._made(State.ACCEPTED)
+                return self._item(State.REJECTED, self.reason, detail)
+            return self._item(State.FAILED, None, detail, error.kind)
+        return self._item(State.ACCEPTED)
 
     def _steps(self, outcome: Any) -> Asks:
         facts: Facts = self._value(outcome)
@@ -259,14 +259,14 @@ class _Writing:
     def _value(self, outcome: Any) -> Any:
         if isinstance(outcome, CallError):
             raise outcome
-        self.asked.append(outcome.asked)
+        self.calls.append(outcome.call)
         return outcome.value
 
-    def _made(
+    def _item(
         self, state: State, reason: Reason | None = None, detail: str = "", failure: FailureKind | None = None
-    ) -> Made:
+    ) -> WrittenItem:
         candidate = self.candidate
-        return Made(
+        return WrittenItem(
             candidate.item_id,
             candidate.type,
             candidate.profile,
@@ -280,7 +280,7 @@ class _Writing:
             failure,
             **self.known,
             votes=tuple(self.votes),
-            asked=tuple(self.asked),
+            asked=tuple(self.calls),
         )
 
 

@@ -56,8 +56,8 @@ class Answering:
         if lacking is not None:
             problem = f"not asked: there is no text of document {lacking!r}; give the documents as dataset.corpus"
             return Answer(AnswerStatus.FAILED, message=problem)
-        kept = fitting(retrieved, self.generation.max_context_tokens)
-        answer = Answer(AnswerStatus.OK, contexts=tuple(retrieved[:kept]), left_out=len(retrieved) - kept)
+        fits = fitting(retrieved, self.generation.max_context_tokens)
+        answer = Answer(AnswerStatus.OK, contexts=tuple(retrieved[:fits]), left_out=len(retrieved) - fits)
         if not answer.contexts and not self.generation.without_contexts:
             return replace(answer, status=AnswerStatus.NO_CONTEXT, message="not asked: there is no context")
         return answer
@@ -87,10 +87,10 @@ class Answering:
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
     def read(self, reply: Reply) -> "AnswerText":
-        given = self.model.read(reply.answer)
-        if not isinstance(given, Completion):
+        completion = self.model.read(reply.answer)
+        if not isinstance(completion, Completion):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts and cannot answer queries")
-        return AnswerText(given.text, given.model_version, reply.tokens)
+        return AnswerText(completion.text, completion.model_version, reply.tokens)
 
 
 @dataclass(frozen=True)

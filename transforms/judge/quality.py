@@ -111,24 +111,24 @@ class Quality:
 
 def _of_known(judgement: Judgement) -> StepQuality:
     assert judgement.known is not None  # noqa: S101  as the caller made sure
-    answer = None if judgement.said is None else step_named(judgement.step).known_class(judgement.said)
+    answer = None if judgement.verdict is None else step_named(judgement.step).known_class(judgement.verdict)
     return StepQuality(known={judgement.known.id: answer})
 
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
     versions = Counter(judgement.model_version for judgement in judgements if judgement.model_version)
-    of_claims = [judgement.said or () for judgement in judgements if judgement.step == ClaimsStep.name]
+    of_claims = [judgement.verdict or () for judgement in judgements if judgement.step == ClaimsStep.name]
     claims: list[Claim] = [claim for of_claim in of_claims for claim in of_claim]
     counted = StepQuality(
         items=1,
-        failed=int(any(judgement.said is None for judgement in judgements if not judgement.is_repeat)),
+        failed=int(any(judgement.verdict is None for judgement in judgements if not judgement.is_repeat)),
         versions=versions,
         tokens=sum((judgement.tokens for judgement in judgements), NO_TOKENS),
         claims=len(claims),
         unplaced=sum(claim.start is None for claim in claims),
     )
     step = step_named(judgements[0].step)
-    verdicts = [step.verdicts(judgement.said) for judgement in judgements if judgement.said is not None]
+    verdicts = [step.verdicts(judgement.verdict) for judgement in judgements if judgement.verdict is not None]
     if not step.judges or len(verdicts) < 2 or not all(verdicts):
         return counted
     parts = list(zip(*verdicts, strict=True))

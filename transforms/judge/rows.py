@@ -79,11 +79,11 @@ class Rows:
 
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:
         for judgement in evaluated.judgements:
-            if judgement.step != ClaimsStep.name or judgement.said is None or judgement.known is not None:
+            if judgement.step != ClaimsStep.name or judgement.verdict is None or judgement.known is not None:
                 continue
             text = judgement.texts[0]
-            together = items_hash(claim.text for claim in judgement.said)
-            for position, claim in enumerate(judgement.said):
+            together = items_hash(claim.text for claim in judgement.verdict)
+            for position, claim in enumerate(judgement.verdict):
                 yield {
                     "text_hash": text_hash(text),
                     "owner": "reference" if text == evaluated.reference else "answer",
@@ -100,7 +100,7 @@ class Rows:
     def verdicts(self, evaluated: Evaluated) -> Iterator[Row]:
         for judgement in evaluated.judgements:
             known = judgement.known
-            if judgement.said is None:
+            if judgement.verdict is None:
                 continue
             common = {
                 "step": judgement.step,
@@ -164,9 +164,9 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
     """The verdicts on the items of a judgement, or on the whole; of a known item of another step, its class."""
     step = step_named(judgement.step)
     if judgement.known is not None and not step.judges:
-        yield None, {"verdict": step.known_class(judgement.said), "grade": None, "reason": None}
+        yield None, {"verdict": step.known_class(judgement.verdict), "grade": None, "reason": None}
         return
-    verdicts = step.verdicts(judgement.said)
+    verdicts = step.verdicts(judgement.verdict)
     items = judgement.items or [None] * len(verdicts)
     for item, one in zip(items, verdicts, strict=True):
         yield item, {"verdict": one.verdict, "grade": one.grade, "reason": one.reason}

@@ -211,7 +211,7 @@ def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefi
     gold = item.gold
     if Need.CONTEXTS in definition.needs and not item.knows_contexts(system):
         return Undefined.CONTEXTS_NOT_GIVEN
-    if Need.STEPS in definition.needs and system.given.steps is None and system.given.problem is None:
+    if Need.STEPS in definition.needs and system.supplied.steps is None and system.supplied.problem is None:
         return Undefined.STEPS_NOT_GIVEN
     if Need.EXPECTED_STEPS in definition.needs and gold.expected_steps is None:
         return Undefined.NO_EXPECTED_STEPS
@@ -225,8 +225,8 @@ def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefi
 
 
 def _no_contexts(system: System, without_text: Sequence[str | None]) -> CallError | None:
-    if system.given.problem is not None:
-        return CallError(FailureKind.NOT_FOUND, f"not judged: {system.given.problem}", 0)
+    if system.supplied.problem is not None:
+        return CallError(FailureKind.NOT_FOUND, f"not judged: {system.supplied.problem}", 0)
     if system.failed:
         return CallError(FailureKind.UNAVAILABLE, "not judged: the retriever gave no answer", 0)
     if without_text:

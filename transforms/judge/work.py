@@ -117,7 +117,7 @@ class EvaluateAnswers:
         answers: Answers = {}
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
-            answering, provided = self.answering.get(system.configuration), system.given
+            answering, provided = self.answering.get(system.configuration), system.supplied
             if provided.problem is not None:
                 answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=provided.problem)]
             elif provided.answer is not None:
@@ -187,8 +187,8 @@ def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[
     """Grades of documents: of several samples the lower median, of several texts of a document the highest."""
     by_text: defaultdict[str, list[int]] = defaultdict(list)
     for judgement in judgements:
-        if judgement.step == GradeStep.name and not judgement.is_repeat and judgement.said is not None:
-            by_text[judgement.texts[0]].append(judgement.said.grade)
+        if judgement.step == GradeStep.name and not judgement.is_repeat and judgement.verdict is not None:
+            by_text[judgement.texts[0]].append(judgement.verdict.grade)
     best: dict[str, int] = {}
     for passage in item.passages:
         if passage.doc_id is not None and (grades := sorted(by_text.get(passage.text or "", ()))):

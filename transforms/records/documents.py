@@ -52,7 +52,7 @@ class Documents:
     chunking: Chunker | None = None  # None if they are searched whole
     as_documents: bool = True
     with_texts: bool = False
-    kept: str | None = None
+    index_folder: str | None = None
     embeddings: Embeddings | None = None
     judgements: Judgements | None = None
     is_rewritten: bool = False  # whether other texts than the queries are searched for

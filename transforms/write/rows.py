@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.outcomes import Took, Usage, took_of
+from rankbeam.transforms.records.calls.outcomes import CallUsage, Usage, usages_by_position
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.failures import Failure
@@ -152,8 +152,8 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
 
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
     tokens, quota = usage.tokens, quotas[usage.pool]
-    total = next((item for item in usage.took if item.position is None), Took())
-    took = took_of(usage.took, needed_by.get(usage.stage, {}))
+    total = next((item for item in usage.by_position if item.position is None), CallUsage())
+    usages = usages_by_position(usage.by_position, needed_by.get(usage.stage, {}))
     row = {
         "stage": usage.stage,
         "pool": usage.pool,
@@ -167,23 +167,24 @@ def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation,
         "p50_s": total.percentile_s(50),
         "p95_s": total.percentile_s(95),
         "configurations": [
-            _usage_of(evaluation.configurations[position].config_id, took[position], quota) for position in sorted(took)
+            _usage_of(evaluation.configurations[position].config_id, usages[position], quota)
+            for position in sorted(usages)
         ],
     }
     return pa.Table.from_pylist([row], tables.own_columns(tables.USAGE))
 
 
-def _usage_of(config_id: str, took: Took, quota: Quota) -> dict[str, object]:
+def _usage_of(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, object]:
     return {
         "config_id": config_id,
-        "calls": took.calls,
-        "shared_calls": took.shared,
-        "p50_s": took.percentile_s(50),
-        "p95_s": took.percentile_s(95),
-        "input_tokens": took.tokens.input,
-        "cached_tokens": took.tokens.cached,
-        "output_tokens": took.tokens.output,
-        "cost": quota.cost(took.calls, took.tokens),
+        "calls": usage.calls,
+        "shared_calls": usage.shared,
+        "p50_s": usage.percentile_s(50),
+        "p95_s": usage.percentile_s(95),
+        "input_tokens": usage.tokens.input,
+        "cached_tokens": usage.tokens.cached,
+        "output_tokens": usage.tokens.output,
+        "cost": quota.cost(usage.calls, usage.tokens),
     }
 
 

@@ -62,12 +62,12 @@ class Entry:
 class Corpora:
     """`corpora:` as a whole."""
 
-    given: Mapping[str, Any]
+    named: Mapping[str, Any]
     entries: Mapping[str, Entry]
     unused: tuple[str, ...] = ()  # warnings about those that no configuration names
 
     def is_named(self, value: object) -> bool:
-        return isinstance(value, str) and value in self.given
+        return isinstance(value, str) and value in self.named
 
     def wrong_name(
         self, located: Located, place: Place, kind: str, model: type[RetrieverParameters], value: object
@@ -79,8 +79,8 @@ class Corpora:
                 searched = " or ".join(sorted(model.searches)) or "none"
                 problem = f"{value!r} is a corpus of type {entry.kind}; a {kind} retriever searches {searched}"
                 yield located.error(place, problem)
-        elif CORPUS not in model.model_fields or (self.given and "/" not in str(value)):
-            hint = did_you_mean(str(value), self.given) if self.given else "name it there: {NAME: {type: chunks}}"
+        elif CORPUS not in model.model_fields or (self.named and "/" not in str(value)):
+            hint = did_you_mean(str(value), self.named) if self.named else "name it there: {NAME: {type: chunks}}"
             yield located.error(place, f"corpora: has no {value!r}; {hint}")
 
 

@@ -60,13 +60,13 @@ class ConfiguredService:
 class Services:
     """`services:` as a whole."""
 
-    given: Mapping[str, Any]
+    named: Mapping[str, Any]
     valid: Mapping[str, ConfiguredService]
 
     def unknown(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
         """Report an unknown name of a service at a place of the experiment."""
-        if name not in self.given:
-            hint = did_you_mean(name, self.given) if self.given else "name the model there: {NAME: {type: …}}"
+        if name not in self.named:
+            hint = did_you_mean(name, self.named) if self.named else "name the model there: {NAME: {type: …}}"
             hint = hint_of(name) or hint
             yield located.error(place, f"services: has no {name!r}; {hint}")
 

@@ -57,11 +57,11 @@ class Cell:
         return hashlib.sha256(self.canonical.encode()).hexdigest()[:12]
 
     @property
-    def asked(self) -> str:
+    def request(self) -> str:
         """The request for a ranking: cells with equal requests are cut from one ranking."""
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
-            return _canonical({RERANK: self.reranker.decisive(), "of": base.asked, **distance})
+            return _canonical({RERANK: self.reranker.decisive(), "of": base.request, **distance})
         depth = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly or self.lists else {}
         request = {self.retriever.role: self._retriever, **self._corpus, **depth}
         if self.rewriter is None:
@@ -214,10 +214,10 @@ class Expanded:
 
 def with_sources(cells: Sequence[Cell], unit: str) -> Expanded:
     """Group what one ranking can serve."""
-    requests = [(cell, cell.asked) for cell in cells]
+    requests = [(cell, cell.request) for cell in cells]
     groups = _groups(requests)
     primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
-    groups = _groups([*requests, *((hidden, hidden.asked) for cell in cells for hidden in cell.hidden)])
+    groups = _groups([*requests, *((hidden, hidden.request) for cell in cells for hidden in cell.hidden)])
     positions = {source_key: position for position, source_key in enumerate(groups)}
     return Expanded(
         cells=tuple(cells),
@@ -293,14 +293,14 @@ def _rerank_plan(cell: Cell, positions: Mapping[str, int]) -> RerankPlan | None:
     """Plan to rerank the ranking that a cell is made from; None without a reranker."""
     if cell.reranker is None or (base := cell.base) is None:
         return None
-    return RerankPlan(positions[base.asked], cell.reranker.depth, base.cut)
+    return RerankPlan(positions[base.request], cell.reranker.depth, base.cut)
 
 
 def _fusion_plan(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     """Plan to fuse a cell from its parts; None if it is not a fusion."""
     parts = tuple(
         FusionPart(
-            source=positions[part.asked],
+            source=positions[part.request],
             top_k=part.top_k,
             distance=part.cut,
             lower_is_better=part.lower_is_better,

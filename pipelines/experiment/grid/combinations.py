@@ -23,7 +23,7 @@ from rankbeam.pipelines.experiment.grid.components import (
     Retrieving,
     RewritingQueries,
 )
-from rankbeam.pipelines.experiment.grid.drafts import CONFIGURATION, Draft, Drafts, Target
+from rankbeam.pipelines.experiment.grid.settings import CONFIGURATION, ComponentSettings, ConfigurationSettings, Target
 from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
@@ -50,7 +50,7 @@ class Combination:
     """The components of a configuration with one value of the grid for each target."""
 
     context: GridContext
-    drafts: Drafts
+    settings: ConfigurationSettings
     label: str  # values of the grid in its name; empty for none
     targets: Mapping[str, Target]
     values: Mapping[str, Any]
@@ -58,14 +58,14 @@ class Combination:
 
     def wrong_beside(self) -> Iterator[InputError]:
         """Validate the parameters that the grid replaces in every cell."""
-        for draft in self.drafts.all:
-            chosen = self._chosen(draft.role)
+        for component in self.settings.all:
+            chosen = self._chosen(component.role)
             try:
-                draft.model.model_validate({**chosen, **draft.values})
+                component.model.model_validate({**chosen, **component.values})
             except ValidationError as error:
                 for detail in in_one(error.errors()):
-                    if {*detail["loc"][:1]} & {*chosen} & {*draft.values}:
-                        yield problem_of(self.context.located, draft.model, detail, at=draft.place)
+                    if {*detail["loc"][:1]} & {*chosen} & {*component.values}:
+                        yield problem_of(self.context.located, component.model, detail, at=component.place)
 
     def cell(self, limits: Mapping[str, Any]) -> Cell | None:
         """The configuration; None after reporting a wrong component.
@@ -73,21 +73,21 @@ class Combination:
         Args:
             limits: `top_k` and distance threshold where the grid has no value for them.
         """
-        drafts = self.drafts
-        for draft in drafts.all:
-            self._check(draft)
-        generator = None if self.problems else self._generating(drafts.generate)
+        settings = self.settings
+        for component in settings.all:
+            self._check(component)
+        generator = None if self.problems else self._generating(settings.generate)
         retriever = None if self.problems else self._retrieving()
-        rewriter = None if self.problems else self._rewriting(drafts.rewrite)
-        reranker = None if self.problems else self._reranking(drafts.rerank)
+        rewriter = None if self.problems else self._rewriting(settings.rewrite)
+        reranker = None if self.problems else self._reranking(settings.rerank)
         if self.problems or retriever is None:
             return None
         limits = {**limits, **self._chosen(CONFIGURATION)}
         depth = None if reranker is None else reranker.depth
         cell = Cell(
-            name=f"{drafts.name}:{self.label}" if self.label else drafts.name,
-            item_name=drafts.name,
-            place=drafts.place,
+            name=f"{settings.name}:{self.label}" if self.label else settings.name,
+            item_name=settings.name,
+            place=settings.place,
             retriever=retriever,
             top_k=depth if limits[TOP_K] is None else limits[TOP_K],
             distance=None if limits[DISTANCE] is None else float(limits[DISTANCE]),
@@ -102,106 +102,110 @@ class Combination:
         """The values of the grid for a component."""
         return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
 
-    def _parameters(self, draft: Draft) -> Parameters:
-        return draft.model.model_validate({**draft.values, **self._chosen(draft.role)})
+    def _parameters(self, component: ComponentSettings) -> Parameters:
+        return component.model.model_validate({**component.values, **self._chosen(component.role)})
 
-    def _check(self, draft: Draft) -> None:
+    def _check(self, component: ComponentSettings) -> None:
         """Report each wrong parameter of a component at its place, in the grid or in the component."""
         located = self.context.located
         try:
-            self._parameters(draft)
+            self._parameters(component)
         except ValidationError as error:
-            names = {inside: name for name, (owner, inside) in self.targets.items() if owner == draft.role}
+            names = {inside: name for name, (owner, inside) in self.targets.items() if owner == component.role}
             for detail in in_one(error.errors()):
                 first = str(next(iter(detail["loc"]), ""))
                 if first in names:
                     swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
-                    self.problems.append(problem_of(located, draft.model, swept, at=("grid",)))
+                    self.problems.append(problem_of(located, component.model, swept, at=("grid",)))
                 else:
-                    self.problems.append(problem_of(located, draft.model, detail, at=draft.place))
+                    self.problems.append(problem_of(located, component.model, detail, at=component.place))
 
     def _retrieving(self) -> Retrieving | None:
         """The retriever with its corpus and its service; None if the service is unknown."""
-        draft, entry = self.drafts.retriever, self.drafts.entry
-        parameters = self.drafts.model.model_validate({**draft.values, **self._chosen(draft.role)})
+        component, entry = self.settings.retriever, self.settings.entry
+        parameters = self.settings.model.model_validate({**component.values, **self._chosen(component.role)})
         corpus = None if entry is None else entry.corpus(self._chosen(CORPUS))
-        retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
+        retrieving = Retrieving(component.role, component.place, component.kind, parameters, corpus).searching()
         named = parameters.service
         service = None if named is None else getattr(parameters, named)
         if named is None or service is None:
             return retrieving
-        self.problems += self.context.services.not_embedding(self.context.located, self._place(draft, named), service)
+        self.problems += self.context.services.not_embedding(
+            self.context.located, self._place(component, named), service
+        )
         embedder = self.context.services.valid.get(service)
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
-    def _reranking(self, draft: Draft | None) -> Reranking | None:
+    def _reranking(self, component: ComponentSettings | None) -> Reranking | None:
         """The reranker; None if absent or invalid."""
-        if draft is None:
+        if component is None:
             return None
         located, services = self.context.located, self.context.services
-        parameters = self._parameters(draft)
+        parameters = self._parameters(component)
         if not isinstance(parameters, ModelRerankParameters):
             assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
-            return Reranking(draft.place, draft.kind, parameters)
-        self.problems += services.not_reranking(located, self._place(draft, "service"), parameters.service)
+            return Reranking(component.place, component.kind, parameters)
+        self.problems += services.not_reranking(located, self._place(component, "service"), parameters.service)
         service = services.valid.get(parameters.service)
         if service is None:
             return None
-        reranking = Reranking(draft.place, service.kind, parameters, service)
+        reranking = Reranking(component.place, service.kind, parameters, service)
         unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
         for name in sorted(unused):
             problem = (
                 f"has no use: {service.name!r} scores texts in this process and does not generate any; leave it out"
             )
-            self.problems.append(located.error((*draft.place, name), problem))
+            self.problems.append(located.error((*component.place, name), problem))
         return reranking
 
-    def _generating(self, draft: Draft | None) -> Generating | None:
+    def _generating(self, component: ComponentSettings | None) -> Generating | None:
         """The generator; None if absent or invalid."""
-        if draft is None:
+        if component is None:
             return None
-        parameters = GenerateParameters.model_validate({**draft.values, **self._chosen(GENERATE)})
-        service = self._writer(draft, parameters)
-        file = self._template(draft, parameters.template, default())
+        parameters = GenerateParameters.model_validate({**component.values, **self._chosen(GENERATE)})
+        service = self._writer(component, parameters)
+        file = self._template(component, parameters.template, default())
         return None if service is None or file is None else Generating(parameters, service, file)
 
-    def _rewriting(self, draft: Draft | None) -> RewritingQueries | None:
+    def _rewriting(self, component: ComponentSettings | None) -> RewritingQueries | None:
         """The model that rewrites queries; None if absent or invalid."""
-        if draft is None:
+        if component is None:
             return None
-        parameters = RewriteParameters.model_validate({**draft.values, **self._chosen(REWRITE)})
-        service = self._writer(draft, parameters)
-        file = self._template(draft, parameters.template, TemplateFile(None, default_template(parameters.kind)))
+        parameters = RewriteParameters.model_validate({**component.values, **self._chosen(REWRITE)})
+        service = self._writer(component, parameters)
+        file = self._template(component, parameters.template, TemplateFile(None, default_template(parameters.kind)))
         if service is None or file is None:
             return None
         file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
         if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
             problem = "has no {history}, which kind: standalone is about"
-            self.problems.append(self.context.located.error(self._place(draft, "template"), problem))
-        return RewritingQueries(draft.place, parameters, service, file)
+            self.problems.append(self.context.located.error(self._place(component, "template"), problem))
+        return RewritingQueries(component.place, parameters, service, file)
 
-    def _writer(self, draft: Draft, parameters: GenerateParameters | RewriteParameters) -> ConfiguredService | None:
+    def _writer(
+        self, component: ComponentSettings, parameters: GenerateParameters | RewriteParameters
+    ) -> ConfiguredService | None:
         """The model that writes; None if it is unknown."""
         located, services = self.context.located, self.context.services
-        self.problems += services.not_writing(located, self._place(draft, "service"), parameters.service)
+        self.problems += services.not_writing(located, self._place(component, "service"), parameters.service)
         service = services.valid.get(parameters.service)
         if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
             problem = f"services: {service.name} sets a temperature, too; keep one"
-            self.problems.append(located.error(self._place(draft, "temperature"), problem))
+            self.problems.append(located.error(self._place(component, "temperature"), problem))
         return service
 
-    def _template(self, draft: Draft, path: str | None, own: TemplateFile) -> TemplateFile | None:
+    def _template(self, component: ComponentSettings, path: str | None, own: TemplateFile) -> TemplateFile | None:
         """A template file, by default rankbeam's own; None if it cannot be read."""
         try:
             return own if path is None else self.context.templates.read(path)
         except InputError as error:
-            self.problems.append(self.context.located.error(self._place(draft, "template"), str(error)))
+            self.problems.append(self.context.located.error(self._place(component, "template"), str(error)))
             return None
 
-    def _place(self, draft: Draft, inside: str) -> Place:
+    def _place(self, component: ComponentSettings, inside: str) -> Place:
         """The place of a component's parameter: in the grid, or in the component."""
-        swept = [name for name, target in self.targets.items() if target == (draft.role, inside)]
-        return ("grid", swept[-1]) if swept else (*draft.place, inside)
+        swept = [name for name, target in self.targets.items() if target == (component.role, inside)]
+        return ("grid", swept[-1]) if swept else (*component.place, inside)
 
 
 def beyond_most(

@@ -11,14 +11,14 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
 from rankbeam.pipelines.experiment.grid.combinations import Combination, GridContext, beyond_most
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
-from rankbeam.pipelines.experiment.grid.drafts import (
+from rankbeam.pipelines.experiment.grid.settings import (
     STAGES,
-    Drafts,
+    ConfigurationSettings,
     Grid,
     Labels,
     Target,
-    drafts_of,
     is_distance,
+    settings_of,
     wrong_in_grid,
     wrong_stages,
 )
@@ -64,10 +64,12 @@ def expand(context: GridContext, model: ExperimentModel, problems: list[InputErr
     grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
     problems += _wrong_labels(located)
     wrong = list(wrong_stages(located, items, model.grid))
-    drafted = drafts_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
+    drafted = settings_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
     wrong += wrong_in_grid(located, context.corpora, drafted, grid)
     problems += [*wrong, *broken]
-    cells = [cell for drafts in drafted for cell in _cells(context, drafts, {} if wrong else grid, labels, problems)]
+    cells = [
+        cell for settings in drafted for cell in _cells(context, settings, {} if wrong else grid, labels, problems)
+    ]
     cells = _with_parts(located, cells, [item.name for item in items], problems)
     cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
     _check_names(located, cells, problems)
@@ -89,20 +91,20 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
 
 
 def _cells(
-    context: GridContext, drafts: Drafts, grid: Grid, labels: Labels, problems: list[InputError]
+    context: GridContext, settings: ConfigurationSettings, grid: Grid, labels: Labels, problems: list[InputError]
 ) -> Iterator[Cell]:
-    limits = _stated_limits(context.located, drafts, problems)
-    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
+    limits = _stated_limits(context.located, settings, problems)
+    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
     swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
     combinations = []
     for chosen in itertools.product(*swept):
         values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
         names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
-        combinations.append(Combination(context, drafts, ",".join([*drafts.labels, *names]), targets, values))
+        combinations.append(Combination(context, settings, ",".join([*settings.labels, *names]), targets, values))
     problems += combinations[0].wrong_beside()
-    if TOP_K in targets and drafts.item.top_k is not None:
-        at = (*drafts.place, TOP_K)
-        problems += beyond_most(context.located, at, drafts.retriever.kind, drafts.model, drafts.item.top_k)
+    if TOP_K in targets and settings.item.top_k is not None:
+        at = (*settings.place, TOP_K)
+        problems += beyond_most(context.located, at, settings.retriever.kind, settings.model, settings.item.top_k)
     for combination in combinations:
         cell = combination.cell(limits)
         problems += combination.problems
@@ -111,30 +113,30 @@ def _cells(
         yield cell
 
 
-def _stated_limits(located: Located, drafts: Drafts, problems: list[InputError]) -> dict[str, Any]:
+def _stated_limits(located: Located, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
     """`top_k` and distance threshold of a configuration, or else of its type of retriever."""
-    wrong, item = list(_wrong_stated_limits(located, drafts)), drafts.item
+    wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
     problems += wrong
-    default = drafts.model.default_top_k if drafts.rerank is None else None  # a reranker returns all that it scores
+    default = settings.model.default_top_k if settings.rerank is None else None  # a reranker returns all that it scores
     return {
         TOP_K: default if item.top_k is None else item.top_k,
-        DISTANCE: None if wrong else item.vector_distance_threshold or drafts.inside,
+        DISTANCE: None if wrong else item.vector_distance_threshold or settings.inside,
     }
 
 
-def _wrong_stated_limits(located: Located, drafts: Drafts) -> Iterator[InputError]:
+def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> Iterator[InputError]:
     """Validate `top_k` and the distance threshold of a configuration, which may also be inside `retriever:`."""
-    item = drafts.item
-    if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
+    item = settings.item
+    if settings.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
         for name in (TOP_K, DISTANCE):
             if getattr(item, name) is not None:
-                yield located.error((*drafts.place, name), "answers have no ranking to cut; leave it out")
+                yield located.error((*settings.place, name), "answers have no ranking to cut; leave it out")
         return
-    beside, inside = item.vector_distance_threshold, drafts.inside
-    at = (*drafts.place, DISTANCE) if inside is None else (*drafts.retriever.place, DISTANCE)
+    beside, inside = item.vector_distance_threshold, settings.inside
+    at = (*settings.place, DISTANCE) if inside is None else (*settings.retriever.place, DISTANCE)
     if inside is None and beside is None:
         return
-    if not drafts.model.has_distances:
+    if not settings.model.has_distances:
         yield located.error(at, "this type of retriever has no distances; leave it out")
     elif inside is not None and not is_distance(inside):
         yield located.error(at, f"must be a number greater than 0, found {inside!r}")
@@ -208,7 +210,7 @@ def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequ
     if any(cell.retriever.fusion is not None for cell in parts):
         itself = any(cell.item_name == fusion.item_name for cell in parts)
         return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
-    if len({cell.asked for cell in parts}) > 1:
+    if len({cell.request for cell in parts}) > 1:
         return f"{name!r} has several rankings; name one of: {', '.join(cell.name for cell in parts)}"
     if fusion.reranker is not None and any(cell.reranker is not None for cell in parts):
         return f"{name!r} is reranked, and so is {fusion.name!r}, which fuses it; rerank only one of them"

@@ -75,8 +75,8 @@ def test_all_small_parts_become_one_when_asked_to(folder: str, monkeypatch: pyte
 
 def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
     large, small = (StoredFile(f"{size}", size << 20) for size in (9, 3))
-    assert merging.wanted([large] * 100 + [small] * 31) == []
-    assert merging.wanted([large] * 100 + [small] * 32) == [small] * 5
+    assert merging.due([large] * 100 + [small] * 31) == []
+    assert merging.due([large] * 100 + [small] * 32) == [small] * 5
     assert merging.fitting([StoredFile("7", 7 << 20)] * 5) == [StoredFile("7", 7 << 20)] * 2
 
 

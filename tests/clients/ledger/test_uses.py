@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner
-from rankbeam.transforms.records.calls.outcomes import Took, Usage
+from rankbeam.transforms.records.calls.outcomes import CallUsage, Usage
 from rankbeam.transforms.records.reply import Tokens
 
 COUNT = st.integers(0, 1000)
 TOOK = st.builds(
-    Took, st.none() | st.integers(0, 3), COUNT, COUNT, st.builds(Tokens, COUNT, COUNT, COUNT),
+    CallUsage, st.none() | st.integers(0, 3), COUNT, COUNT, st.builds(Tokens, COUNT, COUNT, COUNT),
     st.dictionaries(st.integers(-50, 50), st.integers(1, 9), max_size=3),
 )  # fmt: skip
 MODELS = st.sampled_from(["", "small", "large"])
@@ -26,22 +26,22 @@ def lost(folder: Path, counted: LaneCounts) -> Ledger:
     return ledger
 
 
-@given(took=st.lists(st.tuples(st.sampled_from(["answer", "judge"]), MODELS, TOOK), max_size=5))
+@given(usages=st.lists(st.tuples(st.sampled_from(["answer", "judge"]), MODELS, TOOK), max_size=5))
 def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
-    took: list[tuple[str, str, Took]], tmp_path_factory: pytest.TempPathFactory
+    usages: list[tuple[str, str, CallUsage]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    ledger = lost(tmp_path_factory.mktemp("ledger"), LaneCounts(2, 7, 5, tuple(took)))
-    assert ledger.uses()[0].took == tuple(took)
-    own = Took(None, 1, 0, Tokens(1, 1, 1), {0: 1})
+    ledger = lost(tmp_path_factory.mktemp("ledger"), LaneCounts(2, 7, 5, tuple(usages)))
+    assert ledger.uses()[0].usages == tuple(usages)
+    own = CallUsage(None, 1, 0, Tokens(1, 1, 1), {0: 1})
     used = [Usage("pool", 1, 6, (), "judge", model, own.tokens, (own,)) for model in ("small", "large")]
     restored = {usage.model: usage for usage in with_lost_attempts(used, ledger)}
     assert sum(usage.calls for usage in restored.values()) == 2 + 7
     assert sum(usage.ledger_hits for usage in restored.values()) == 12 - 5
     for model, usage in restored.items():
-        here = [usage_of_call for stage, name, usage_of_call in took if (stage, name) == ("judge", model)]
+        here = [usage_of_call for stage, name, usage_of_call in usages if (stage, name) == ("judge", model)]
         for position in {usage_of_call.position for usage_of_call in here} | {None}:
             parts = [usage_of_call for usage_of_call in [own, *here] if usage_of_call.position == position]
-            (row,) = [usage_of_call for usage_of_call in usage.took if usage_of_call.position == position]
+            (row,) = [usage_of_call for usage_of_call in usage.by_position if usage_of_call.position == position]
             assert row.calls == sum(usage_of_call.calls for usage_of_call in parts)
             assert row.tokens == sum((usage_of_call.tokens for usage_of_call in parts), Tokens())
             assert sum(row.durations.values()) == sum(sum(usage_of_call.durations.values()) for usage_of_call in parts)
@@ -57,4 +57,4 @@ def test_a_record_of_an_earlier_release_restores_calls(tmp_path: Path) -> None:
     del content["took"]
     path.write_text(json.dumps(content))
     (usage,) = with_lost_attempts([Usage("pool", 1, 6)], ledger)
-    assert (usage.calls, usage.ledger_hits, usage.took) == (8, 1, ())
+    assert (usage.calls, usage.ledger_hits, usage.by_position) == (8, 1, ())

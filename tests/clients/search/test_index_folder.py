@@ -22,7 +22,7 @@ CORPUS = {"d1": "the cat sat on the mat", "d2": "a dog ran after the cat and the
 @pytest.fixture
 def indexed(tmp_path: Path) -> Documents:
     path = write(tmp_path / "corpus.jsonl", json_texts(CORPUS.items()))
-    return Documents(path, Chunking("words", 4, 1), as_documents=False, kept=str(tmp_path / "indexes"))
+    return Documents(path, Chunking("words", 4, 1), as_documents=False, index_folder=str(tmp_path / "indexes"))
 
 
 def search(documents: Documents, text: str = "cat dog") -> Ranking:
@@ -33,7 +33,7 @@ def search(documents: Documents, text: str = "cat dog") -> Ranking:
 
 
 def files_of(documents: Documents) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in Path(documents.kept or "").rglob("*.*32")}
+    return {path: path.stat().st_mtime_ns for path in Path(documents.index_folder or "").rglob("*.*32")}
 
 
 def test_an_index_is_found_again(indexed: Documents) -> None:
@@ -46,7 +46,7 @@ def test_an_index_is_found_again(indexed: Documents) -> None:
 
 def test_a_damaged_index_is_said_and_built_again(indexed: Documents, caplog: pytest.LogCaptureFixture) -> None:
     first = search(indexed)
-    (damaged,) = Path(indexed.kept or "").rglob("unit.i32")
+    (damaged,) = Path(indexed.index_folder or "").rglob("unit.i32")
     content = bytearray(damaged.read_bytes())
     content[0] ^= 1
     damaged.write_bytes(content)
@@ -58,7 +58,7 @@ def test_a_damaged_index_is_said_and_built_again(indexed: Documents, caplog: pyt
 
 def test_an_index_without_its_manifest_is_built_again(indexed: Documents) -> None:
     first = search(indexed)
-    for manifest in Path(indexed.kept or "").rglob("manifest.json"):
+    for manifest in Path(indexed.index_folder or "").rglob("manifest.json"):
         manifest.unlink()
 
     assert search(indexed) == first
@@ -73,7 +73,7 @@ def test_other_documents_under_the_same_name_have_another_index(
     with caplog.at_level(logging.INFO):
         assert search(indexed).doc_ids[0] == "d4#0-7"
     assert "has changed since it was indexed" in caplog.text
-    assert len(list(Path(indexed.kept or "").glob("*/*"))) == 1  # that of the earlier documents is deleted
+    assert len(list(Path(indexed.index_folder or "").glob("*/*"))) == 1  # that of the earlier documents is deleted
 
 
 def test_what_a_killed_process_left_is_no_index(tmp_path: Path) -> None:
@@ -90,15 +90,17 @@ def test_what_a_killed_process_left_is_no_index(tmp_path: Path) -> None:
 
 def test_the_cuts_of_documents_share_their_tokens(indexed: Documents) -> None:
     search(indexed)
-    search(Documents(indexed.path, Chunking("sentences", 9, 0), kept=indexed.kept))
+    search(Documents(indexed.path, Chunking("sentences", 9, 0), index_folder=indexed.index_folder))
 
-    names = sorted(path.name.partition("-")[0] for path in Path(indexed.kept or "").glob("*/*/*-*") if path.is_dir())
+    names = sorted(
+        path.name.partition("-")[0] for path in Path(indexed.index_folder or "").glob("*/*/*-*") if path.is_dir()
+    )
     assert names == ["chunks", "chunks", "documents", "order", "postings", "postings", "tokens", "vocabulary"]
 
 
 def test_an_index_that_is_kept_needs_no_tokens(indexed: Documents) -> None:
     first = search(indexed)
-    (tokens_folder,) = Path(indexed.kept or "").glob("*/*/tokens-*/")
+    (tokens_folder,) = Path(indexed.index_folder or "").glob("*/*/tokens-*/")
     shutil.rmtree(tokens_folder)
 
     assert search(indexed) == first
@@ -107,7 +109,7 @@ def test_an_index_that_is_kept_needs_no_tokens(indexed: Documents) -> None:
 
 def test_an_index_in_a_bucket_is_copied_to_other_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "corpus.jsonl", json_texts(CORPUS.items()))
-    documents = Documents(path, kept="mem://bucket/out/indexes")
+    documents = Documents(path, index_folder="mem://bucket/out/indexes")
     on_machine(tmp_path / "one", monkeypatch)
     first = search(documents)
     (unit,) = (name for name in memory_filesystem.FILES if name.endswith("/unit.i32"))

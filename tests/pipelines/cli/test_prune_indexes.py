@@ -31,7 +31,7 @@ def index(folder: Path, output: str, size: int) -> None:
     for cached in (collection._collection, units.tokens_of, units.units_of, units._indexed):
         cached.cache_clear()
     path = write(folder / "corpus.jsonl", json_texts([("d1", "the cat sat on the mat"), ("d2", "a dog ran")]))
-    Bm25().prepare(Documents(path, Chunking("words", size, 0), kept=f"{output}/indexes"))
+    Bm25().prepare(Documents(path, Chunking("words", size, 0), index_folder=f"{output}/indexes"))
 
 
 def pruned(output: str, *more: str) -> list[str]:

@@ -61,7 +61,7 @@ def test_the_grid_replaces_parameters_of_a_corpus_and_repeats_no_other_configura
     assert names[:2] == ["plain:top_k=5", "plain:top_k=10"]
     assert len(names) == 2 + 8
     assert names[-1] == f"a:{dot}chunk_size=128,{dot}chunk_overlap=16,top_k=10"
-    assert [str(configuration.chunking) for configuration in experiment.searched.values()] == [
+    assert [str(configuration.chunking) for configuration in experiment.documents_by_source.values()] == [
         "None",
         "chunks of at most 64 words",
         "chunks of at most 64 words, 16 of them shared",

@@ -56,14 +56,14 @@ def results() -> Results:
 )
 def test_a_gate_whose_row_is_missing_is_missed(results: Results, gate: Gate, reason: str) -> None:
     (result,) = check(results, [gate])
-    assert (result.configuration, result.is_met, result.found, result.margin) == ("other", False, None, None)
+    assert (result.configuration, result.is_met, result.measured, result.margin) == ("other", False, None, None)
     assert result.reason == reason
 
 
 def test_the_failure_rate_is_that_of_the_metrics_that_there_are(results: Results) -> None:
     (result,) = check(results, [Gate("", "failure_rate", 1.0, False, "other")])
     rates = [results.means["other", "all", metric].failure_rate for metric in results.metrics if metric != "RR"]
-    assert (result.is_met, result.found) == (True, max(rates))
+    assert (result.is_met, result.measured) == (True, max(rates))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_differences_are_those_from_the_baseline_and_from_no_other_configuration
     expected = {row["config_id"]: row["difference"] for row in COMPARISONS if row["baseline"] == "base"
                 and (row["slice"], row["metric"]) == ("all", "RR")}  # fmt: skip
     results = check(results_of(MEANS), gates)
-    assert {result.configuration: result.found for result in results} == expected
+    assert {result.configuration: result.measured for result in results} == expected
     assert len(expected) == 2
 
 
@@ -102,7 +102,7 @@ def one_row(**changed: Any) -> tuple[float | None, str]:
     values = {"config_id": "other", "slice": "all", "metric": "RR"}
     rows = [row | changed if row.items() >= values.items() else row for row in MEANS]
     (result,) = check(results_of(rows, min_slice=5), [Gate("RR", "low", 0.0, True, "other")])
-    return result.found, result.reason
+    return result.measured, result.reason
 
 
 def test_an_interval_that_is_missing_has_the_reason() -> None:

@@ -107,13 +107,13 @@ def test_a_baseline_of_another_dataset_is_refused_unless_it_is_asked_for(pull_re
     with pytest.raises(InputError, match="different datasets"):
         check(pull_request, gates, main)
     (allowed,) = check(pull_request, gates, main, other_dataset=True)
-    assert (allowed.is_met, allowed.found) == (True, 0.0)
+    assert (allowed.is_met, allowed.measured) == (True, 0.0)
 
 
 def test_slices_are_compared_with_those_of_the_baseline(pull_request: Results, main: Results) -> None:
     gates = [Gate("RR", "difference", 0.0, True, "base", name) for name in ("level=easy", "level=none")]
     missed, met = check(pull_request, gates, main, other_dataset=True)
-    assert (met.slice, met.found) == ("level=easy", 0.0)
+    assert (met.slice, met.measured) == ("level=easy", 0.0)
     assert missed.reason.startswith("no query is in this slice")
     (alone,) = check(pull_request, gates[1:], main, other_dataset=True)
     assert alone.reason == missed.reason

@@ -14,7 +14,7 @@ from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.manage.outlook import JobSnapshot, Watch, as_document, outlook_of, progress
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerUse, Owner
-from rankbeam.transforms.records.calls.outcomes import Took
+from rankbeam.transforms.records.calls.outcomes import CallUsage
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.corpora import TemporaryCorpora
 from rankbeam.transforms.records.counters import Counter, Counts
@@ -29,12 +29,12 @@ def use(
     answered: int, planned: int, *, hits: int = 0, pool: str = "paid", at: int = 0, stage: str = "judge"
 ) -> LedgerUse:
     costs = (
-        (stage, "m", Took(None, answered, 0, Tokens(), {})),
-        (stage, "m", Took(0, answered, 0, Tokens(), {})),
+        (stage, "m", CallUsage(None, answered, 0, Tokens(), {})),
+        (stage, "m", CallUsage(0, answered, 0, Tokens(), {})),
     )
     moment = START + timedelta(seconds=at)
-    took = costs if answered else ()
-    return LedgerUse("use", "r1", START.isoformat(), pool, 0, hits, answered, answered, moment, took, planned)
+    usages = costs if answered else ()
+    return LedgerUse("use", "r1", START.isoformat(), pool, 0, hits, answered, answered, moment, usages, planned)
 
 
 def running(**counts: int) -> JobSnapshot:

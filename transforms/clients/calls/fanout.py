@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled, Took, Usage, over_budget, summed
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, CallUsage, Recalled, Usage, over_budget, summed
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Subject, Task, Work
 from rankbeam.transforms.records.counters import Counter, Counts
@@ -164,7 +164,7 @@ class FanOut:
             for (counter, service), number in run.tally.items():
                 used = (self._stage.pools[service], self._stage.model(service) or "")
                 totals.setdefault(used, Tally())[counter] += number
-        took = self._took()
+        usages = self._usages()
         return [
             Usage(
                 pool,
@@ -174,7 +174,7 @@ class FanOut:
                 self._stage.name,
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
-                summed(took.get((pool, model), ())),
+                summed(usages.get((pool, model), ())),
             )
             for (pool, model), total in sorted(totals.items())
         ]
@@ -211,12 +211,12 @@ class FanOut:
         """The most bytes that the open tasks of one lane may hold."""
         return _MOST_HELD_BYTES // len(self._feeds)
 
-    def _took(self) -> dict[tuple[str, str], list[Took]]:
-        took: dict[tuple[str, str], list[Took]] = {}
+    def _usages(self) -> dict[tuple[str, str], list[CallUsage]]:
+        usages: dict[tuple[str, str], list[CallUsage]] = {}
         for _, run in self._runs:
-            for service, costs in run.sums.took():
-                took.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(costs)
-        return took
+            for service, costs in run.sums.usages():
+                usages.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(costs)
+        return usages
 
     def _records(self, pool: str) -> tuple[str, ...]:
         """The names of the records of how a pool's lanes used the ledger."""

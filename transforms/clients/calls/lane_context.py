@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.durations import bin_of
-from rankbeam.transforms.records.calls.outcomes import Took
+from rankbeam.transforms.records.calls.outcomes import CallUsage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import NO_TOKENS
@@ -47,7 +47,7 @@ class InFlight:
 
 
 class _Sum:
-    """A `Took` that grows."""
+    """A `CallUsage` that grows."""
 
     def __init__(self) -> None:
         self.calls = self.shared = 0
@@ -61,8 +61,8 @@ class _Sum:
         if attempts.answered_s is not None:
             self.durations[bin_of(attempts.answered_s)] += 1
 
-    def took(self, position: int | None) -> Took:
-        return Took(position, self.calls, self.shared, self.tokens, dict(self.durations))
+    def usage(self, position: int | None) -> CallUsage:
+        return CallUsage(position, self.calls, self.shared, self.tokens, dict(self.durations))
 
 
 class CallSums:
@@ -76,8 +76,8 @@ class CallSums:
             total = self._sums.setdefault((service, position), _Sum())
             total.add(attempts, is_shared=position is not None and len(positions) > 1)
 
-    def took(self) -> list[tuple[str, Took]]:
-        return [(service, total.took(position)) for (service, position), total in list(self._sums.items())]
+    def usages(self) -> list[tuple[str, CallUsage]]:
+        return [(service, total.usage(position)) for (service, position), total in list(self._sums.items())]
 
 
 Counts = Tally[tuple[Counter, str]]

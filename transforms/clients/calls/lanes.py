@@ -329,5 +329,7 @@ class LaneRun:
         hits, calls, planned = (sum(tally[counter, name] for name in services) for counter in counters)
         planned += self.left if pool == next(iter(self._pools)) else 0
         stage = self._stage
-        took = tuple((stage.name, stage.model(name) or "", took) for name, took in self.sums.took() if name in services)
-        return LaneCounts(hits, calls, self._answered_of[pool], took, planned)
+        usages = tuple(
+            (stage.name, stage.model(name) or "", usage) for name, usage in self.sums.usages() if name in services
+        )
+        return LaneCounts(hits, calls, self._answered_of[pool], usages, planned)

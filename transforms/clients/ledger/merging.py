@@ -56,16 +56,16 @@ def compact(folder: str) -> Compacted:
 def tidy(folder: str) -> None:
     """Merge small parts of a ledger, of any run, where there are many; errors leave the merge to a later run."""
     with suppress(InputError):
-        if not wanted(store.parts_in(folder)):
+        if not due(store.parts_in(folder)):
             return
         with _alone(folder) as is_alone:
-            if is_alone and (chosen := wanted(store.parts_in(folder))):
+            if is_alone and (chosen := due(store.parts_in(folder))):
                 for _ in merge(folder, chosen):
                     """Run the merge to its end."""
             store.delete_left_behind(folder, _LEFT_BEHIND_S)
 
 
-def wanted(parts: Sequence[StoredFile]) -> list[StoredFile]:
+def due(parts: Sequence[StoredFile]) -> list[StoredFile]:
     """The parts to merge: those of a tier that has many; else none."""
     for tier in TIERS:
         below = [part for part in parts if part.bytes < tier]

@@ -67,12 +67,12 @@ def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
 
 def covers(results: int, distance: float | None, depth: SearchDepth | None) -> bool:
     """Return whether an answer that goes so far into a ranking answers a call."""
-    stored = _reach(results, None if distance != distance else distance)
+    stored = _depth(results, None if distance != distance else distance)
     return stored == WHOLE if depth is None else stored.covers(depth)
 
 
 @functools.lru_cache(maxsize=64)
-def _reach(results: int, distance: float | None) -> SearchDepth:
+def _depth(results: int, distance: float | None) -> SearchDepth:
     return SearchDepth(results, distance)
 
 

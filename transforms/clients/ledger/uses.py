@@ -18,7 +18,7 @@ from typing import Any
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.outcomes import Took
+from rankbeam.transforms.records.calls.outcomes import CallUsage
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 
@@ -32,7 +32,7 @@ class LaneCounts:
     hits: int
     calls: int
     answered: int
-    took: tuple[tuple[str, str, Took], ...] = ()
+    usages: tuple[tuple[str, str, CallUsage], ...] = ()
     planned: int = 0  # with those that the ledger answers, as far as they are known
 
 
@@ -49,7 +49,7 @@ class LedgerUse:
     calls: int
     answered: int
     at: datetime
-    took: tuple[tuple[str, str, Took], ...] = ()  # empty in records of earlier versions
+    usages: tuple[tuple[str, str, CallUsage], ...] = ()  # empty in records of earlier versions
     planned: int = 0  # 0 in records of earlier versions
 
     @property
@@ -85,8 +85,9 @@ class UseRecord:
             paused = self._clock() - self._written_at >= self._pause_s
             if counted == (self._written or LaneCounts(0, 0, 0)) or not (paused or at_once):
                 return
-            took = [{"stage": stage, "model": model, **asdict(costs)} for stage, model, costs in counted.took]
-            content = {**self._about, **asdict(replace(counted, took=())), "took": took}
+            usages = [{"stage": stage, "model": model, **asdict(costs)} for stage, model, costs in counted.usages]
+            content = {**self._about, **asdict(replace(counted, usages=())), "took": usages}
+            del content["usages"]  # stored as `took`, the name of earlier versions
             content["at"] = datetime.now(UTC).isoformat()
             with suppress(InputError):
                 store.put_use(self._folder, self.name, json.dumps(content).encode())
@@ -108,7 +109,7 @@ def read(stored: StoredFile) -> LedgerUse | None:
             calls=int(values["calls"]),
             answered=int(values.get("answered", 0)),
             at=datetime.fromisoformat(values["at"]),
-            took=tuple((str(row["stage"]), str(row["model"]), _took(row)) for row in values.get("took", ())),
+            usages=tuple((str(row["stage"]), str(row["model"]), _usage(row)) for row in values.get("took", ())),
             planned=int(values.get("planned", 0)),
         )
     except (InputError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -116,9 +117,9 @@ def read(stored: StoredFile) -> LedgerUse | None:
     return use if use.at.tzinfo is not None and min(use.hits, use.calls, use.answered) >= 0 else None
 
 
-def _took(row: Mapping[str, Any]) -> Took:
+def _usage(row: Mapping[str, Any]) -> CallUsage:
     position, tokens = row["position"], row["tokens"]
-    return Took(
+    return CallUsage(
         None if position is None else int(position),
         int(row["calls"]),
         int(row["shared"]),

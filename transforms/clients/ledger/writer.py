@@ -243,7 +243,7 @@ class _Merging:
         self._parts.append(part)
 
     def is_wanted(self) -> bool:
-        if self._merge is None and (chosen := merging.wanted(self._parts)):
+        if self._merge is None and (chosen := merging.due(self._parts)):
             self._merge = self._merged(chosen)
         return self._merge is not None
 

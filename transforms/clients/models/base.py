@@ -181,7 +181,7 @@ class ModelParameters(Parameters):
 
     def key(self, kind: str, prompt: Prompt) -> str:
         """The content key of a prompt to this model."""
-        return content_key(prompt.asked(self.identity(kind)))
+        return content_key(prompt.identity(self.identity(kind)))
 
     async def connect(self) -> Connection:
         """Connect to the service; see `services.Service.connect`."""

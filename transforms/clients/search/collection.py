@@ -93,7 +93,7 @@ def _descending(doc_ids: pa.StringArray) -> IntArray:
 def collection_of(documents: Documents) -> Collection:
     if documents.path is None:
         raise InputError("the retriever needs dataset.corpus")
-    folder, version = documents.kept, sources.version(documents.path)
+    folder, version = documents.index_folder, sources.version(documents.path)
     if folder is None or not files.is_local(folder):
         return _collection(documents.path, _temporary(), folder, version)
     return _collection(documents.path, folder, None, version)

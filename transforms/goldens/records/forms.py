@@ -140,7 +140,7 @@ class _Nugget(Form):
     vital: bool
 
 
-class _Draft(Form):
+class _DraftForm(Form):
     question: Text
     answer: Text
     facts: Annotated[list[int], Field(min_length=1)]
@@ -243,8 +243,8 @@ def _distilled(values: Mapping[str, Any], answer: str) -> tuple[int, ...]:
     return tuple(sorted({*form.sentences}))
 
 
-def _draft(values: Mapping[str, Any], answer: str) -> DraftQuestion:
-    form = parsed(_Draft, answer)
+def _draft_question(values: Mapping[str, Any], answer: str) -> DraftQuestion:
+    form = parsed(_DraftForm, answer)
     unknown = sorted({number for number in form.facts if str(number) not in values["facts"]})
     if unknown:
         raise malformed(f"facts: there is no fact {unknown[0]}; they are 0 to {len(values['facts']) - 1}")
@@ -294,7 +294,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "facts": _facts,
     "enlarge": _enlarged,
     "distill": _distilled,
-    "question": _draft,
+    "question": _draft_question,
     "unanswerable": _unanswerable,
     "checks": _checks,
     "critic": _critic("critic"),

@@ -224,7 +224,7 @@ class Vote:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallRecord:
     """One call that an item rests on."""
 
     step: str
@@ -237,7 +237,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenItem:
     """One candidate after models have written and checked it."""
 
     item_id: str
@@ -261,7 +261,7 @@ class Made:
     agreement: float | None = None
     closed_book: float | None = None
     votes: tuple[Vote, ...] = ()
-    asked: tuple[Asked, ...] = field(default=())
+    asked: tuple[CallRecord, ...] = field(default=())
 
     @property
     def source_document(self) -> str:
@@ -291,7 +291,7 @@ class Pooled:
 
     item_id: str
     grades: tuple[PoolGrade, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[CallRecord, ...]
 
 
 class ReviewDecision(StrEnum):
@@ -319,7 +319,7 @@ class Review:
 class Golden:
     """An item of a benchmark."""
 
-    made: Made
+    made: WrittenItem
     split: str
     rank: int | None  # None if it finds one of them not at all
     grades: tuple[PoolGrade, ...] = ()

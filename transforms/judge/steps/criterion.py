@@ -136,10 +136,15 @@ def in_both_orders(judgements: Iterable[Judgement]) -> tuple[int, int]:
     words = _BETWEEN.join(word for word, _ in PREFERENCES)
     values, verdicts = dict(PREFERENCES), {}
     for judgement in judgements:
-        if judgement.items and judgement.said is not None and not judgement.is_repeat and judgement.texts[2] == words:
+        if (
+            judgement.items
+            and judgement.verdict is not None
+            and not judgement.is_repeat
+            and judgement.texts[2] == words
+        ):
             others = tuple(text for text in json.loads(judgement.texts[4]) if text["id"] not in ANSWERS)
             kind = (judgement.step, judgement.sample, json.dumps(others))
-            verdicts[kind, judgement.items[0], judgement.texts[0]] = values[judgement.said.verdict]
+            verdicts[kind, judgement.items[0], judgement.texts[0]] = values[judgement.verdict.verdict]
     both = [
         (value, verdicts[kind, second, first])
         for (kind, first, second), value in verdicts.items()

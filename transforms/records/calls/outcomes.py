@@ -58,7 +58,7 @@ class FailedTask:
 
 
 @dataclass(frozen=True)
-class Took:
+class CallUsage:
     """Usage of one quota pool and model, without the calls that the ledger answered."""
 
     position: int | None = None  # None for all calls
@@ -67,9 +67,9 @@ class Took:
     tokens: Tokens = NO_TOKENS
     durations: Mapping[int, int] = field(default_factory=dict)
 
-    def __add__(self, other: "Took") -> "Took":
+    def __add__(self, other: "CallUsage") -> "CallUsage":
         """Both together, at the first one's position."""
-        return Took(
+        return CallUsage(
             self.position,
             self.calls + other.calls,
             self.shared + other.shared,
@@ -93,20 +93,20 @@ class Usage:
     stage: str = ""
     model: str | None = None  # the model that was called; None for services that are not models
     tokens: Tokens = NO_TOKENS  # tokens of all attempts, failed ones included
-    took: tuple[Took, ...] = ()
+    by_position: tuple[CallUsage, ...] = ()
 
 
-def summed(took: Iterable[Took]) -> tuple[Took, ...]:
+def summed(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
     """The usage of calls, once for each position."""
-    by_position: dict[int | None, Took] = {}
-    for item in took:
-        by_position[item.position] = by_position[item.position] + item if item.position in by_position else item
-    return tuple(by_position.values())
+    sums: dict[int | None, CallUsage] = {}
+    for item in usages:
+        sums[item.position] = sums[item.position] + item if item.position in sums else item
+    return tuple(sums.values())
 
 
-def took_of(took: Iterable[Took], needed_by: Mapping[int, Collection[int]]) -> dict[int, Took]:
-    of: dict[int, Took] = {}
-    for item in took:
+def usages_by_position(usages: Iterable[CallUsage], needed_by: Mapping[int, Collection[int]]) -> dict[int, CallUsage]:
+    of: dict[int, CallUsage] = {}
+    for item in usages:
         users = () if item.position is None else needed_by.get(item.position, ())
         for user in users:
             here = replace(item, position=user, shared=item.calls if len(users) > 1 else item.shared)

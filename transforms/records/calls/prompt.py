@@ -108,7 +108,7 @@ class Prompt:
         texts = {name: _text(value, fence, self.sample) for name, value in self.values.items()} | {FENCE: fence}
         return Rendered(_filled(self.system, texts), _filled(self.user, texts))
 
-    def asked(self, model: Mapping[str, Any]) -> dict[str, Any]:
+    def identity(self, model: Mapping[str, Any]) -> dict[str, Any]:
         """All that determines the answer, for `content_key`. Texts are hashed, so that a key does not reveal them.
 
         Args:

@@ -149,7 +149,7 @@ class Judgement:
     is_repeat: bool
     texts: tuple[str, ...]
     items: tuple[str, ...]
-    said: Any
+    verdict: Any
     problem: str | None
     model_version: str | None
     tokens: Tokens

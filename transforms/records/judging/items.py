@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.records.applications import Consumption
 from rankbeam.transforms.records.columns import ATTRIBUTES, attributes_in
-from rankbeam.transforms.records.rankings.contexts import NOT_GIVEN, Contexts, Given, Passage
+from rankbeam.transforms.records.rankings.contexts import NOT_SUPPLIED, Contexts, Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP, AgentSteps, in_rows, rows_of
 
@@ -77,7 +77,7 @@ class System:
     configuration: int
     passages: tuple[int, ...]
     failed: bool = False
-    given: Given = NOT_GIVEN
+    supplied: SuppliedAnswer = NOT_SUPPLIED
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class Item:
     def knows_contexts(self, system: System) -> bool:
         """Return whether contexts were given, or the corpus has the texts of all documents that an agent retrieved."""
         retrieved = self.contexts(system)
-        return system.given.has_contexts or (bool(retrieved) and all(passage.text is not None for passage in retrieved))
+        return system.supplied.has_contexts or (
+            bool(retrieved) and all(passage.text is not None for passage in retrieved)
+        )
 
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
@@ -108,7 +110,7 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
         systems = []
         for entry in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
-            systems.append(System(entry.configuration, passages, entry.failed, entry.given))
+            systems.append(System(entry.configuration, passages, entry.failed, entry.supplied))
         yield Item(query_id, text or "", attributes_in(pairs), tuple(places), tuple(systems), gold)
 
 
@@ -178,14 +180,14 @@ def _row(item: Item) -> dict[str, Any]:
                 "configuration": system.configuration,
                 "passages": list(system.passages),
                 "failed": system.failed,
-                "answer": system.given.answer,
-                "problem": system.given.problem,
-                "has_contexts": system.given.has_contexts,
-                "tokens": list(astuple(system.given.consumption.tokens)),
-                "seconds": system.given.consumption.seconds,
-                "first_token_s": system.given.consumption.first_token_s,
-                "steps": rows_of(system.given.steps),
-                "citations": system.given.citations,
+                "answer": system.supplied.answer,
+                "problem": system.supplied.problem,
+                "has_contexts": system.supplied.has_contexts,
+                "tokens": list(astuple(system.supplied.consumption.tokens)),
+                "seconds": system.supplied.consumption.seconds,
+                "first_token_s": system.supplied.consumption.first_token_s,
+                "steps": rows_of(system.supplied.steps),
+                "citations": system.supplied.citations,
             }
             for system in item.systems
         ],
@@ -206,8 +208,8 @@ def _item(row: Mapping[str, Any]) -> Item:
     )
 
 
-def _provided(row: Mapping[str, Any]) -> Given:
-    return Given(
+def _provided(row: Mapping[str, Any]) -> SuppliedAnswer:
+    return SuppliedAnswer(
         row["answer"],
         row["problem"],
         row["has_contexts"],

@@ -60,8 +60,8 @@ class Configuration:
     dropped_at: int | None = None
     last: int | None = None
 
-    def asked(self, order: HashArray) -> BoolArray:
-        """The queries that it is asked, as a mask; `order` is uint64[n], their places."""
+    def queried(self, order: HashArray) -> BoolArray:
+        """bool[n]: the queries that it receives; `order` is uint64[n], their places."""
         is_asked: BoolArray = np.ones(len(order), bool) if self.last is None else order <= np.uint64(self.last)
         return is_asked
 

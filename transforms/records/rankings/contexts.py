@@ -28,7 +28,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Given:
+class SuppliedAnswer:
     """The parts of one system's answer to one query that rankbeam was given."""
 
     answer: str | None = None  # None if a model is to answer, or nothing is
@@ -39,7 +39,7 @@ class Given:
     citations: tuple[int, ...] | None = None
 
 
-NOT_GIVEN = Given()
+NOT_SUPPLIED = SuppliedAnswer()
 """A model is to answer, or nothing is."""
 
 
@@ -50,7 +50,7 @@ class Contexts:
     configuration: int
     passages: tuple[Passage, ...]
     failed: bool = False
-    given: Given = NOT_GIVEN
+    supplied: SuppliedAnswer = NOT_SUPPLIED
 
 
 def contexts_of(
@@ -69,15 +69,15 @@ def contexts_of(
         configuration = evaluation.configurations[position]
         if evaluation.sources[configuration.source].replayed:
             rows_given, failed_calls = replayed.get(configuration.source, ()), failures.get(configuration.source, ())
-            here = list(_given(queries, rows_given, failed_calls, position))
-            _add(by_query, here, configuration.asked(order))
+            here = list(_supplied(queries, rows_given, failed_calls, position))
+            _add(by_query, here, configuration.queried(order))
             continue
         answer = answers[configuration.source]
         limits = [limit for limit in (configuration.top_k, count) if limit is not None]
         passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
         failed = answer.failed_at(configuration.distance).tolist()
         here = [[Contexts(position, passages[query], failed[query])] for query in range(queries.num_rows)]
-        _add(by_query, here, configuration.asked(order))
+        _add(by_query, here, configuration.queried(order))
     return by_query
 
 
@@ -88,7 +88,7 @@ def _add(by_query: Sequence[list[Contexts]], here: Sequence[Sequence[Contexts]],
             contexts.extend(entries)
 
 
-def _given(
+def _supplied(
     queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
 ) -> Iterator[list[Contexts]]:
     """For each query the answers that exist already, with their contexts: usually one."""
@@ -98,7 +98,7 @@ def _given(
     problems = {failure.query_id: failure.message for failure in failures}
     for query_id in queries["query_id"].to_pylist():
         here = known.get(query_id)
-        yield [Contexts(position, (), True, Given(problem=problems[query_id]))] if here is None else here
+        yield [Contexts(position, (), True, SuppliedAnswer(problem=problems[query_id]))] if here is None else here
 
 
 def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
@@ -108,7 +108,7 @@ def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
         passages = tuple(Passage(doc_id, None) for doc_id in documents_of(steps) or ())
     has_contexts = row["contexts"] is not None
     citations = None if row["citations"] is None else tuple(row["citations"])
-    known = Given(row["answer"], None, has_contexts, _consumption(row), steps, citations)
+    known = SuppliedAnswer(row["answer"], None, has_contexts, _consumption(row), steps, citations)
     return Contexts(position, passages, False, known)
 
 

@@ -89,11 +89,11 @@ class _Bucket:
     rows: Mapping[int, Sequence[pa.RecordBatch]]
     failures: Mapping[int, Sequence[Failure]]
     evaluation: Evaluation
-    made: dict[int, Answers] = field(default_factory=dict)
+    cache: dict[int, Answers] = field(default_factory=dict)
 
     def answers(self, number: int) -> Answers:
         """The answers of one source; the parts of a fusion may come after it in the evaluation."""
-        if number not in self.made:
+        if number not in self.cache:
             source, name = self.evaluation.sources[number], _name(self.evaluation, number)
             query_ids = self.queries["query_id"]
             uncut = np.zeros(len(query_ids), bool)
@@ -114,8 +114,8 @@ class _Bucket:
                 )
                 unranked = np.logical_or.reduce([part.unranked for part in parts])
                 retrieved = fuse(source.fusion, parts, failed | unranked, name)
-            self.made[number] = Answers(source, name, query_ids, retrieved, failed, uncut, unranked)
-        return self.made[number]
+            self.cache[number] = Answers(source, name, query_ids, retrieved, failed, uncut, unranked)
+        return self.cache[number]
 
 
 def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: str) -> Retrieved:

@@ -105,7 +105,7 @@ def with_judged(
     with_panels = []
     order = order_of(query_ids)
     for scored_item in scored:
-        is_asked = evaluation.configurations[scored_item.configuration].asked(order)
+        is_asked = evaluation.configurations[scored_item.configuration].queried(order)
         panels = []
         for name in names:
             parts = by_panel.get((scored_item.configuration, name))

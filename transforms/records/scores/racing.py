@@ -38,12 +38,12 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
             known = (means_by_cluster(by_cluster, evaluation, position, panel) for position in positions)
             counts = [of_metrics[column].count for of_metrics in known]
         scored = min(filter(None, counts), default=0)
-        stays = kept(means, replicates, scored, look.level)
+        stays = survivors(means, replicates, scored, look.level)
         left |= {position for position, stay in zip(positions, stays.tolist(), strict=True) if stay}
     return frozenset(left)
 
 
-def kept(means: FloatArray, replicates: FloatArray, queries: float, level: float) -> BoolArray:
+def survivors(means: FloatArray, replicates: FloatArray, queries: float, level: float) -> BoolArray:
     """Return whether each configuration goes on after a look.
 
     Args:

@@ -61,10 +61,10 @@ class ConfigurationMetric:
         >>> ConfigurationMetric.of({"queries": 2, "failed": 1, "missing": 5, "undefined": 1}).failure_rate
         0.25
         """
-        return self.failed / max(1, self.asked)
+        return self.failed / max(1, self.requested)
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         """The number of queries for which a value was requested."""
         return self.queries + self.undefined + self.failed
 

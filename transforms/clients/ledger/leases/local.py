@@ -34,7 +34,7 @@ class LocalPlace:
         with self._translated(name):
             whole.make_folder(self._folder)
             with self._guarded():
-                return self._made(self._folder / name, content)
+                return self._created(self._folder / name, content)
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         with self._translated(name), self._guarded():
@@ -59,7 +59,7 @@ class LocalPlace:
         return ReadFile(content, content)
 
     @staticmethod
-    def _made(path: Path, content: bytes) -> bool:
+    def _created(path: Path, content: bytes) -> bool:
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, whole.mode_in(path.parent))
         except FileExistsError:

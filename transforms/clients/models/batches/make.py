@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun, Matched, Refused
 from rankbeam.transforms.clients.models.batches.service import Affordable, BatchService, ServiceJob, parts_of
 from rankbeam.transforms.clients.models.remote import RemoteModel
-from rankbeam.transforms.records.calls.outcomes import Took, summed
+from rankbeam.transforms.records.calls.outcomes import CallUsage, summed
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError
 
@@ -64,25 +64,25 @@ class _Sums:
     """Counts of the calls that jobs of one service made."""
 
     def __init__(self) -> None:
-        self._took: dict[tuple[str, str], tuple[Took, ...]] = {}
+        self._usages: dict[tuple[str, str], tuple[CallUsage, ...]] = {}
         self._calls = self._answered = 0
 
     def add(self, record: BatchJobRecord, model: str, matched: Matched, calls: Iterable[PendingCall]) -> None:
         """Add the calls of a job that are charged."""
-        took = [
-            Took(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
+        usages = [
+            CallUsage(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
             for call in calls
             if call.key in matched.tokens
             for position in (None, *call.positions)
         ]
-        known = self._took.get((record.stage, model), ())
-        self._took[record.stage, model] = summed([*known, *took])
+        known = self._usages.get((record.stage, model), ())
+        self._usages[record.stage, model] = summed([*known, *usages])
         self._calls += len(matched.tokens)
         self._answered += len(matched.replies)
 
     def counts(self) -> LaneCounts:
-        took = tuple((stage, model, item) for (stage, model), items in self._took.items() for item in items)
-        return LaneCounts(0, self._calls, self._answered, took)
+        usages = tuple((stage, model, item) for (stage, model), items in self._usages.items() for item in items)
+        return LaneCounts(0, self._calls, self._answered, usages)
 
 
 class BatchJobs:

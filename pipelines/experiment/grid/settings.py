@@ -108,7 +108,7 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
 
 
 @dataclass(frozen=True)
-class Draft:
+class ComponentSettings:
     """A component of a configuration."""
 
     role: str
@@ -125,36 +125,44 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Drafts:
+class ConfigurationSettings:
     """The components of one configuration."""
 
     item: ConfigurationModel
     place: Place
     name: str
-    retriever: Draft
+    retriever: ComponentSettings
     model: type[RetrieverParameters]
     inside: Any
-    generate: Draft | None
+    generate: ComponentSettings | None
     entry: Entry | None = None  # None if none is named
-    rewrite: Draft | None = None
-    rerank: Draft | None = None
+    rewrite: ComponentSettings | None = None
+    rerank: ComponentSettings | None = None
     labels: tuple[str, ...] = ()  # of the stages that the grid gives it
 
     @property
-    def all(self) -> list[Draft]:
+    def all(self) -> list[ComponentSettings]:
         entry = self.entry
-        corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
+        corpus = (
+            None if entry is None else ComponentSettings(CORPUS, entry.place, entry.kind, entry.model, entry.values)
+        )
         return [
-            draft for draft in (self.retriever, corpus, self.rewrite, self.rerank, self.generate) if draft is not None
+            component
+            for component in (self.retriever, corpus, self.rewrite, self.rerank, self.generate)
+            if component is not None
         ]
 
     def owners(self, name: str) -> list[Target]:
         """Targets of a parameter of the grid: a bare name in any component, `ROLE.NAME` in that one."""
         role, dot, inside = name.partition(".")
         if dot:
-            return [(draft.role, inside) for draft in self.all if draft.role == role and inside in draft.sweepable]
+            return [
+                (component.role, inside)
+                for component in self.all
+                if component.role == role and inside in component.sweepable
+            ]
         beside = [(CONFIGURATION, name)] if name in self.depth else []
-        return [*beside, *((draft.role, name) for draft in self.all if name in draft.sweepable)]
+        return [*beside, *((component.role, name) for component in self.all if name in component.sweepable)]
 
     @property
     def depth(self) -> tuple[str, ...]:
@@ -166,24 +174,26 @@ class Drafts:
     @property
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
-        dotted = (f"{draft.role}.{name}" for draft in self.all for name in draft.sweepable)
-        return {*self.depth, *(name for draft in self.all for name in draft.sweepable), *dotted}
+        dotted = (f"{component.role}.{name}" for component in self.all for name in component.sweepable)
+        return {*self.depth, *(name for component in self.all for name in component.sweepable), *dotted}
 
 
-def drafts_of(
+def settings_of(
     located: Located,
     corpora: Corpora,
     items: Sequence[ConfigurationModel],
     grid: Grid,
     labels: Labels,
     problems: list[InputError],
-) -> list[Drafts]:
+) -> list[ConfigurationSettings]:
     """The components of every configuration, with each combination of the stages of the grid that it can have."""
     every = (_components(located, corpora, variant, problems) for variant in _variants(located, items, grid, labels))
-    return [drafts for drafts in every if drafts is not None]
+    return [settings for settings in every if settings is not None]
 
 
-def _components(located: Located, corpora: Corpora, variant: Variant, problems: list[InputError]) -> Drafts | None:
+def _components(
+    located: Located, corpora: Corpora, variant: Variant, problems: list[InputError]
+) -> ConfigurationSettings | None:
     """The components of a configuration; None after reporting an unknown one."""
     place, item = variant.configuration, variant.item
     role, values = (RETRIEVER, item.retriever) if item.answers is None else (ANSWERS, item.answers)
@@ -208,18 +218,22 @@ def _components(located: Located, corpora: Corpora, variant: Variant, problems: 
             return None
     generate = None
     if item.generate is not None:
-        generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
+        generate = ComponentSettings(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
     name = item.name or f"{place[0]}[{variant.position}]"  # an invalid name is reported already
     fixed = frozenset() if entry is None else frozenset({CORPUS})
     fixed |= {*model.model_fields} if model is Traced else fixed  # the traces are read already
-    retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
+    retriever = ComponentSettings(role, (*place, role), str(kind), model, values, fixed)
     rewrite = (
-        None if item.rewrite is None else Draft(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
+        None
+        if item.rewrite is None
+        else ComponentSettings(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
     )
-    return Drafts(item, place, name, retriever, model, inside, generate, entry, rewrite, rerank, variant.labels)
+    return ConfigurationSettings(
+        item, place, name, retriever, model, inside, generate, entry, rewrite, rerank, variant.labels
+    )
 
 
-def _rerank(located: Located, variant: Variant) -> Draft | None:
+def _rerank(located: Located, variant: Variant) -> ComponentSettings | None:
     """A `rerank:`, by its type or by a model under `services:`."""
     values, place = variant.item.rerank, variant.place(RERANK)
     if values is None:
@@ -228,7 +242,7 @@ def _rerank(located: Located, variant: Variant) -> Draft | None:
         problem = "has a type and a service; keep one" if "type" in values else "is missing, and so is service"
         raise located.error((*place, "type"), problem)
     if "service" in values:
-        return Draft(RERANK, place, "", ModelRerankParameters, values)
+        return ComponentSettings(RERANK, place, "", ModelRerankParameters, values)
     kind = values["type"]
     if not isinstance(kind, str):
         raise located.error((*place, "type"), "is not a word")
@@ -236,7 +250,7 @@ def _rerank(located: Located, variant: Variant) -> Draft | None:
         hint = did_you_mean(kind, [*RERANKERS.types])
         raise located.error((*place, "type"), f"unknown reranker type {kind!r}; {hint}")
     own = {name: value for name, value in values.items() if name != "type"}
-    return Draft(RERANK, place, kind, RERANKERS.load(kind), own)
+    return ComponentSettings(RERANK, place, kind, RERANKERS.load(kind), own)
 
 
 def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:
@@ -260,10 +274,12 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
         raise located.error((*place, "type"), error.problem) from error
 
 
-def wrong_in_grid(located: Located, corpora: Corpora, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+def wrong_in_grid(
+    located: Located, corpora: Corpora, settings: Sequence[ConfigurationSettings], grid: Grid
+) -> Iterator[InputError]:
     """Report parameters that no component has, or several, and values that cannot be swept."""
-    known = {TOP_K}.union(*(draft.sweepable for draft in drafts))
-    owners = [{name: draft.owners(name) for name in grid} for draft in drafts]
+    known = {TOP_K}.union(*(component.sweepable for component in settings))
+    owners = [{name: component.owners(name) for name in grid} for component in settings]
     count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
     if count > MOST_CELLS:
         yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")

@@ -17,7 +17,7 @@ from rankbeam.transforms.goldens.records.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.goldens.records.items import Asked, Nugget, Vote, WritingTask
+from rankbeam.transforms.goldens.records.items import CallRecord, Nugget, Vote, WritingTask
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
@@ -46,7 +46,7 @@ OUTPUT_TOKENS: Mapping[str, int] = {
 
 _FACTS, _QUOTE = 6, 120
 _NO = "unanswerable"
-_NO_MODEL = Asked("", "", "", "")
+_NO_MODEL = CallRecord("", "", "", "")
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """The outcomes, by key, of those of some calls that are known."""
@@ -69,7 +69,7 @@ def size_of(call: Call, is_known: bool = False) -> CallCost:
     return CallCost(call.service, prompt.step, Tokens(tokens, 0, OUTPUT_TOKENS[prompt.step]), is_known)
 
 
-def rehearsed(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -> dict[str, CallCost]:
+def forecast(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -> dict[str, CallCost]:
     """The distinct calls of a round, by key."""
     sizes: dict[str, CallCost] = {}
     open_tasks = [(steps, next(steps)) for steps in map(work.steps, sources)]
@@ -102,7 +102,7 @@ def _facts(values: Mapping[str, Any], _: str) -> Facts:
     return Facts(tuple(Fact(quote, number, 0, len(quote), quote) for number, quote in quotes), 0)
 
 
-def _draft(values: Mapping[str, Any], name: str) -> DraftQuestion:
+def _draft_question(values: Mapping[str, Any], name: str) -> DraftQuestion:
     """One fact of the first text, and one of the last."""
     used = tuple(dict.fromkeys((0, len(values["facts"]) - 1)))
     return DraftQuestion(name, "x" * 2 * _QUOTE, (Nugget("x" * _QUOTE, True), Nugget("y" * _QUOTE, True)), used)
@@ -123,7 +123,7 @@ def _derived(values: Mapping[str, Any], _: str) -> Derived:
 _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "facts": _facts,
     "distill": lambda *_: (0,),
-    "question": _draft,
+    "question": _draft_question,
     "unanswerable": lambda _, name: DraftQuestion(name, "x" * _QUOTE),
     "checks": _checks,
     "critic": lambda values, _: Vote("critic", "approval", CriticDecision.APPROVE, "", values["critic"]),
