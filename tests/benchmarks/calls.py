@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import described
 from measure import measure
-from support import answering
+from support import standin_answers as judged
 from support.remote import answers, dataset, http, rag, write_experiment
 from support.standins import Standin, Stats, serve
 
@@ -121,11 +121,11 @@ def cost(kind: str) -> float:
             else:
                 os.environ["RANKBEAM_TEST_KEY"] = "k"
                 changes = {
-                    "dataset": answering.dataset(Path(folder, "data"), number),
+                    "dataset": judged.dataset(Path(folder, "data"), number),
                     "judge": None,
                     "metrics": ["nDCG@5"],
                 }
-                path = answering.write_experiment(Path(folder), answering.model(server, kind), {"lanes": 1}, **changes)
+                path = judged.write_experiment(Path(folder), judged.model(server, kind), {"lanes": 1}, **changes)
                 run = [sys.executable, "-m", "rankbeam", "evaluate", path]
             seconds.append(measure(run, Path(folder) / "stdout").cpu_s)
             if (calls := server.stats().calls) != number:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.asked import outcome, outcomes, question, replies, support
+from support.model_calls import outcome, outcomes, question, replies, support
 from support.standins import Faults, serve
 from support.standins.models import Question
 

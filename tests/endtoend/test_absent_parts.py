@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
-from support.answering import model
 from support.cli import rankbeam
 from support.inputs import write
 from support.judged_world import METRICS_OF_ONE_ANSWER
+from support.standin_answers import model
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.answering import write_experiment
 from support.cli import rankbeam
 from support.inputs import write
+from support.standin_answers import write_experiment
 
 MODEL = {"type": "openai", "base_url": "http://localhost:1/v1", "model": "m-001"}
 BM25 = {"name": "rag", "retriever": {"type": "bm25"}, "top_k": 5}

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support import answering, batches
+from support import batches, standin_answers
 from support.killing import Step, killed_at
 from support.standins import serve
 
@@ -32,7 +32,7 @@ KILLS = {
 def test_judgements_cost_half_and_no_kill_pays_for_one_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     (tmp_path / "data").mkdir()
-    dataset = answering.dataset(tmp_path / "data", QUERIES)
+    dataset = standin_answers.dataset(tmp_path / "data", QUERIES)
     with serve("openai_batches") as server:
         path = batches.experiment(tmp_path / "online", server, None, dataset=dataset)
         online = batches.evaluated(path, "r", monkeypatch)

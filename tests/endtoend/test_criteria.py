@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import model, write_experiment
 from support.cli import rankbeam
+from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results

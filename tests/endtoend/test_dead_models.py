@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import QUERIES, model, write_experiment
 from support.cli import rankbeam
+from support.standin_answers import QUERIES, model, write_experiment
 from support.standins import Faults, serve
 
 from rankbeam.pipelines.results.run import Results

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from support.answering import dataset, model
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
+from support.standin_answers import dataset, model
 from support.standins import Faults, Standin, serve
 from support.standins.models import embedding
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.answering import model
 from support.cli import rankbeam
 from support.inputs import write
 from support.judged_world import EXPECTED, METRICS_OF_ONE_ANSWER, World
+from support.standin_answers import model
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results

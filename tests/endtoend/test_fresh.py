@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.answering import QUERIES, model, planned, write_experiment
+from support.standin_answers import QUERIES, model, planned, write_experiment
 from support.standins import serve
 
 from rankbeam.pipelines.experiment.load import load_experiment

@@ -4,9 +4,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.answering import model, write_experiment
 from support.cli import rankbeam
 from support.remote import signalled
+from support.standin_answers import model, write_experiment
 from support.standins import serve
 
 

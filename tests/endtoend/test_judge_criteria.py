@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.answering import model
 from support.cli import rankbeam as command
 from support.inputs import write
+from support.standin_answers import model
 from support.standins import Standin, serve
 
 import rankbeam

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import cost, dataset, model, planned, write_experiment
 from support.cli import rankbeam
+from support.standin_answers import cost, dataset, model, planned, write_experiment
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.answering import model, write_experiment
 from support.cli import rankbeam
 from support.labelled import Task, decided, tasks
+from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.answering import model, planned, write_experiment
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import decided, tasks
+from support.standin_answers import model, planned, write_experiment
 from support.standins import serve
 from support.standins.models import LENIENT
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.answering import model, planned, write_experiment
 from support.cli import rankbeam
 from support.inputs import write
+from support.standin_answers import model, planned, write_experiment
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results

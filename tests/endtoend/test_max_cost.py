@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import cost, model, write_experiment
 from support.cli import rankbeam
 from support.remote import answers, dataset, failure_rows, http
 from support.remote import write_experiment as write_retrieving
+from support.standin_answers import cost, model, write_experiment
 from support.standins import Faults, serve
 
 from rankbeam.pipelines.results.run import Results

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support.answering import model, write_experiment
 from support.cli import rankbeam
 from support.remote import failure_rows
+from support.standin_answers import model, write_experiment
 from support.standins import Faults, serve
 
 from rankbeam.pipelines.results.run import Results

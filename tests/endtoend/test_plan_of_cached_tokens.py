@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import QUERIES, model, write_experiment
 from support.cli import rankbeam
+from support.standin_answers import QUERIES, model, write_experiment
 from support.standins import serve
 
 PRICES = {"price_per_million": {"input": 100.0, "cached": 10.0, "output": 4.0}}

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.answering import QUERIES, model, planned, write_experiment
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.remote import rag
+from support.standin_answers import QUERIES, model, planned, write_experiment
 from support.standins import serve
 
 PRICES = {"price_per_million": {"input": 1.0, "output": 4.0}}

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.answering import model, write_experiment
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
+from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results

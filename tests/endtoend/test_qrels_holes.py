@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from support.answering import model, write_experiment
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
+from support.standin_answers import model, write_experiment
 from support.standins import Faults, serve
 
 from rankbeam.pipelines.holes import judge_grades

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
-from support.answered import DOCUMENTS, QUESTIONS, answered
 from support.campaigns import in_campaigns
+from support.offline_experiment import DOCUMENTS, QUESTIONS, answered
 from support.runs import run_experiment
 
 from rankbeam.pipelines import report

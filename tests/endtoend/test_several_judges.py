@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from support.answering import model
 from support.cli import rankbeam
 from support.data import REPOSITORY
+from support.standin_answers import model
 from support.standins import Standin, serve
 from support.standins.faults import Faults
 from support.voting import CRITERIA, JUDGES, SUPPORT, experiment, values

@@ -4,8 +4,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from support.answering import model, write_experiment
 from support.cli import rankbeam
+from support.standin_answers import model, write_experiment
 from support.standins import Faults, serve
 
 QUOTA = {"attempts": 3, "give_up_after_s": 240}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.answering import model
 from support.campaigns import in_campaigns
 from support.cli import rankbeam as command
+from support.standin_answers import model
 from support.standins import Standin, serve
 
 import rankbeam

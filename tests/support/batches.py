@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import model, write_experiment
 from support.emulators.services import gcs, write_credentials
+from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
 from support.standins.vertex_batches import BUCKET
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from support.answering import model, write_experiment
+from support.standin_answers import model, write_experiment
 from support.standins import Standin
 
 from rankbeam.pipelines.results.run import Results

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from support.asked import bodies
+from support.model_calls import bodies
 from support.standins import Faults, Standin, serve
 from support.standins.models import embedding, tokens
 

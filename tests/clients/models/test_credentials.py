@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from support.asked import question, replies, support
+from support.model_calls import question, replies, support
 from support.standins import Standin
 from support.standins.http_protocol import scripted
 

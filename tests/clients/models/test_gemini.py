@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 import pytest
-from support.asked import bodies, outcome, question, replies, requests, support
+from support.model_calls import bodies, outcome, question, replies, requests, support
 from support.standins import Standin
 from support.standins.models import embedding
 

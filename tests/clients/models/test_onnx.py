@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from support import memory_filesystem
-from support.asked import replies
+from support.model_calls import replies
 from support.onnx_models import E5, MINILM, TABLE, ids, real, write_model, write_tokenizer
 from tokenizers import Tokenizer
 

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from support.asked import bodies, question, support
+from support.model_calls import bodies, question, support
 from support.standins import Faults, Standin, serve
 
 from rankbeam.transforms.clients.models.gemini import Gemini

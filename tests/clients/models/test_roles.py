@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from support.asked import bodies, replies
+from support.model_calls import bodies, replies
 from support.standins import Standin
 
 from rankbeam.transforms.clients.models.base import ModelParameters, Role

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.asked import question, replies
+from support.model_calls import question, replies
 from support.standins import Standin
 from support.standins.http_protocol import scripted
 

@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import pytest
 from google.cloud.aiplatform_v1.types import RagContexts, RetrieveContextsRequest, RetrieveContextsResponse
-from support.asking_rag_engine import CORPUS, retriever
 from support.connections import call
+from support.rag_engine_calls import CORPUS, retriever
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support.asking_rag_engine import CORPUS, retriever
 from support.connections import call
 from support.data import REPOSITORY
+from support.rag_engine_calls import CORPUS, retriever
 from support.standins import serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of

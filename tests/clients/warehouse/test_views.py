@@ -20,12 +20,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
-from support.answered import answered
 from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
 from support.expected_views import Expected
 from support.finished import QUERIES, experiment, finished, install, ranks
+from support.offline_experiment import answered
 from support.runs import rankbeam, run_experiment
 from support.view_columns import table_columns, with_views
 

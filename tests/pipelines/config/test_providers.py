@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.answering import write_experiment
 from support.cli import rankbeam
+from support.standin_answers import write_experiment
 from support.standins import serve
 
 from rankbeam.pipelines.config.references import PROVIDERS, service_of_provider, with_providers

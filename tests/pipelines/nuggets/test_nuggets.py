@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answering import model, write_experiment
 from support.cli import rankbeam
 from support.inputs import write
+from support.standin_answers import model, write_experiment
 from support.standins import Faults, Standin, serve
 
 from rankbeam.pipelines.nuggets.make import pools_of

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.answered import answered
+from support.offline_experiment import answered
 from support.pages import Page
 from support.runs import query_values, run_experiment
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hypothesis import experiment_file, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
@@ -64,7 +64,7 @@ def both(by_name: Mapping[str, ConfigurationMetric], low: str, high: str) -> boo
 
 
 @settings(max_examples=examples(500))
-@experiment_file(means)
+@given(means)
 def test_a_rule_is_named_if_and_only_if_its_conditions_hold(some: tuple[ConfigurationMetric, ...]) -> None:
     holding = expected({row.metric: row for row in some})
     named = {(one.rule.name, one.low and one.low.metric, one.high.metric) for one in advice_of("c", some)}

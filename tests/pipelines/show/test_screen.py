@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from support.answered import answered
 from support.cli import rankbeam
+from support.offline_experiment import answered
 from support.runs import run_experiment
 
 from rankbeam.pipelines.show.screen import WHOLE, Screen
