@@ -5,14 +5,15 @@ it remembers what it saw of a function and of a class of DoFns, as long as these
 
 At the end of each bundle its worker waits for the thread that samples what it does, which sleeps for up to 200 ms.
 
-It imports Google's clients and its runner for Dataflow wherever they are installed: a third of the second that its
-import takes.
+It imports Google's clients, those of MongoDB, and its runner for Dataflow wherever they are installed: half of the
+second that its import takes.
 
 In IPython it puts the number of the cell before the names of steps. For that it imports its interactive runner, which
 fails without pandas and with pandas 3, and otherwise loads jQuery into the notebook from a server.
 """
 
 import gc
+import logging
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -25,8 +26,9 @@ from weakref import WeakKeyDictionary
 _MODULE = "apache_beam.runners.common"  # with what it imports, it asks all of these questions
 _SAMPLED_MS = 5
 _INTERACTIVE = "is_in_ipython"
-_OPTIONAL = ("google.api_core", "google.auth", "google.cloud")
+_OPTIONAL = ("google.api_core", "google.auth", "google.cloud", "apitools", "apache_beam.io.gcp.bigquery", "bson")
 """Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
+_WITHOUT_BSON = "apache_beam.io.mongodbio"  # it logs a warning
 _TRIED = "2.77."
 """The releases of Beam that were imported so: another may need what is absent, and cannot be imported twice."""
 
@@ -35,13 +37,14 @@ ends_with_its_command = False
 
 
 def import_beam_alone() -> None:
-    """Import Beam as if its extra for Google Cloud were not installed, in a process that will need none of it.
+    """Import Beam as if its extras for Google Cloud and MongoDB were not installed, in a process that needs neither.
 
     It can then read and write files of this machine only. Other modules import Google's libraries as ever.
     """
     if "apache_beam" in sys.modules or not ends_with_its_command or not version("apache-beam").startswith(_TRIED):
         return
     absent = [name for name in _OPTIONAL if name not in sys.modules]
+    logging.getLogger(_WITHOUT_BSON).setLevel(logging.ERROR)
     try:
         for name in absent:
             sys.modules[name] = cast("ModuleType", None)  # importing it is an ImportError
