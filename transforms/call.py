@@ -233,8 +233,8 @@ def _summed(used: list[Usage]) -> Usage:
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
-    by_position = summed(item for usage in used for item in usage.by_position)
-    return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, by_position=by_position)
+    usages = summed(item for usage in used for item in usage.took)
+    return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=usages)
 
 
 def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
@@ -243,7 +243,7 @@ def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     own = usage.stage, usage.model or ""
     added = [item for use in of_pool for *name, item in use.usages if tuple(name) == own]
     tokens = sum((item.tokens for item in added if item.position is None), usage.tokens)
-    usage = replace(usage, tokens=tokens, by_position=summed([*usage.by_position, *added]))
+    usage = replace(usage, tokens=tokens, took=summed([*usage.took, *added]))
     if not is_first:
         return usage
     calls = usage.calls + sum(use.calls for use in of_pool)

@@ -152,8 +152,8 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
 
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
     tokens, quota = usage.tokens, quotas[usage.pool]
-    total = next((item for item in usage.by_position if item.position is None), CallUsage())
-    usages = usages_by_position(usage.by_position, needed_by.get(usage.stage, {}))
+    total = next((item for item in usage.took if item.position is None), CallUsage())
+    usages = usages_by_position(usage.took, needed_by.get(usage.stage, {}))
     row = {
         "stage": usage.stage,
         "pool": usage.pool,

@@ -275,7 +275,7 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(clock: Vi
     assert len(outcomes(fan_out)) == 60
     usage = counted(fan_out, ledger)
     assert (usage.calls, usage.ledger_hits) == (len(first.begun) + len(second.begun), 5)
-    by_position = {item.position: item for item in usage.by_position}
+    by_position = {item.position: item for item in usage.took}
     assert by_position.keys() == {None, 0}
     for item in by_position.values():  # of all configurations, and of the one that needs the calls
         assert item.calls == usage.calls

@@ -134,7 +134,7 @@ def test_calls_that_wait_together_are_one_request_and_each_has_its_answer(tmp_pa
     assert service.sizes == [10] * 9 + [5]
     (usage,) = fan_out.usage()
     assert (usage.calls, usage.tokens) == (10, Tokens(sum(map(size, QUESTIONS))))
-    assert sum(item.calls for item in usage.by_position if item.position is None) == 10
+    assert sum(item.calls for item in usage.took if item.position is None) == 10
     again, other = ran(Batching(), QUESTIONS, tmp_path)
     assert values(again) == values(outcomes)
     (usage,) = other.usage()
@@ -213,7 +213,7 @@ def test_quota_money_and_counts_hold_whatever_goes_wrong(
     if math.isinf(budget):
         assert {question for question in questions if by_query[question] != question} == service.poison.keys()
     (usage,) = fan_out.usage()
-    (all_calls,) = (item for item in usage.by_position if item.position is None)
+    (all_calls,) = (item for item in usage.took if item.position is None)
     assert usage.calls == len(service.requests) == all_calls.calls
     assert usage.tokens.total == service.taken == all_calls.tokens.total
     assert service.taken <= budget

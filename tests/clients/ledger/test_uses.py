@@ -41,7 +41,7 @@ def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
         here = [usage_of_call for stage, name, usage_of_call in usages if (stage, name) == ("judge", model)]
         for position in {usage_of_call.position for usage_of_call in here} | {None}:
             parts = [usage_of_call for usage_of_call in [own, *here] if usage_of_call.position == position]
-            (row,) = [usage_of_call for usage_of_call in usage.by_position if usage_of_call.position == position]
+            (row,) = [usage_of_call for usage_of_call in usage.took if usage_of_call.position == position]
             assert row.calls == sum(usage_of_call.calls for usage_of_call in parts)
             assert row.tokens == sum((usage_of_call.tokens for usage_of_call in parts), Tokens())
             assert sum(row.durations.values()) == sum(sum(usage_of_call.durations.values()) for usage_of_call in parts)
@@ -57,4 +57,4 @@ def test_a_record_of_an_earlier_release_restores_calls(tmp_path: Path) -> None:
     del content["took"]
     path.write_text(json.dumps(content))
     (usage,) = with_lost_attempts([Usage("pool", 1, 6)], ledger)
-    assert (usage.calls, usage.ledger_hits, usage.by_position) == (8, 1, ())
+    assert (usage.calls, usage.ledger_hits, usage.took) == (8, 1, ())

@@ -93,7 +93,7 @@ class Usage:
     stage: str = ""
     model: str | None = None  # the model that was called; None for services that are not models
     tokens: Tokens = NO_TOKENS  # tokens of all attempts, failed ones included
-    by_position: tuple[CallUsage, ...] = ()
+    took: tuple[CallUsage, ...] = ()  # by position; a stored name
 
 
 def summed(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
