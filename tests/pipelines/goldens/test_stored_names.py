@@ -1,4 +1,4 @@
-"""Names in the files of a benchmark and of its rounds, which other versions read: a field may be added, none renamed."""
+"""Names in the files of a benchmark and its rounds, which other versions read: a field may be added, none renamed."""
 
 from dataclasses import fields
 
