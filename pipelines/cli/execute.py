@@ -79,6 +79,10 @@ def evaluate(
       rankbeam evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
     """
     with messages():
+        from rankbeam.pipelines.local import overheads
+
+        if not beam_options and overheads.is_local(output or "", experiment, overheads.text_of(experiment)):
+            overheads.import_beam_alone()
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.plan import refuse_above_budget
         from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
@@ -164,7 +168,7 @@ def score(
                 from rankbeam.pipelines.run import buckets
 
                 stack.enter_context(buckets.reading(qrels, paths))
-                if not any("://" in place for place in (qrels, *paths, output or "", options["corpus"] or "")):
+                if overheads.is_local(qrels, *paths, output or "", options["corpus"] or ""):
                     overheads.import_beam_alone()
             from rankbeam.pipelines.run.options import pipeline_options
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags

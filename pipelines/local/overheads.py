@@ -14,11 +14,13 @@ fails without pandas and with pandas 3, and otherwise loads jQuery into the note
 
 import gc
 import logging
+import re
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from inspect import signature
+from pathlib import Path
 from types import MethodType, ModuleType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -32,8 +34,28 @@ _WITHOUT_BSON = "apache_beam.io.mongodbio"  # it logs a warning
 _TRIED = "2.77."
 """The releases of Beam that were imported so: another may need what is absent, and cannot be imported twice."""
 
+_SERVICES = re.compile(r"https?://")
+
 ends_with_its_command = False
 """True in a process of the command line: only the command uses Beam there, and modules are never unloaded."""
+
+
+def text_of(path: str) -> str:
+    """The text of an experiment file; "" if it cannot be read, which is reported later."""
+    try:
+        return Path(path).read_text("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
+
+def is_local(*texts: str) -> bool:
+    """Return whether no text names a file elsewhere, a table, or a variable that might.
+
+    >>> is_local("out", "url: https://search.example.org"), is_local("gs://bucket/out"), is_local("path: ${env:DATA}")
+    (True, False, False)
+    """
+    rest = _SERVICES.sub("", "\n".join(texts))
+    return not any(elsewhere in rest for elsewhere in ("://", "${", "bigquery"))
 
 
 def import_beam_alone() -> None:

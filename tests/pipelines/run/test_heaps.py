@@ -1,4 +1,4 @@
-"""Threads of a run that calls models share a heap of the C library; other runs have one for each."""
+"""Threads of a run that calls models share a heap of the C library; no run of local files imports Beam's clients."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 COMMAND = """
-import ctypes, os
+import ctypes, os, sys
 from rankbeam import __main__
 
 library = ctypes.CDLL(None)
@@ -24,6 +24,8 @@ def described(status):
     file = library.fopen(b"heaps.xml", b"w")
     library.malloc_info(0, file)
     library.fclose(file)
+    sys.stdout.write(f"{[name for name in ('apitools', 'bson', 'google.cloud.storage') if name in sys.modules]}\\n")
+    sys.stdout.flush()
     os._exit(status)
 
 __main__._end = described
@@ -41,5 +43,6 @@ def test_threads_share_a_heap_in_a_run_with_models(example: str, is_shared: bool
         [sys.executable, "-c", COMMAND, "evaluate", "experiment.yaml"], cwd=folder, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("\n[]\n")
     heaps = re.findall(r"<heap nr=", Path(folder, "heaps.xml").read_text())
     assert (len(heaps) <= 2) == is_shared, len(heaps)
