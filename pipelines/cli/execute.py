@@ -81,7 +81,9 @@ def evaluate(
     with messages():
         from rankbeam.pipelines.local import overheads
 
-        if not beam_options and overheads.is_local(output or "", experiment, overheads.text_of(experiment)):
+        if not beam_options and overheads.needs_no_clients(
+            output or "", experiment, overheads.experiment_text(experiment)
+        ):
             overheads.import_beam_alone()
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.plan import refuse_above_budget
@@ -168,7 +170,7 @@ def score(
                 from rankbeam.pipelines.run import buckets
 
                 stack.enter_context(buckets.reading(qrels, paths))
-                if overheads.is_local(qrels, *paths, output or "", options["corpus"] or ""):
+                if overheads.needs_no_clients(qrels, *paths, output or "", options["corpus"] or ""):
                     overheads.import_beam_alone()
             from rankbeam.pipelines.run.options import pipeline_options
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags

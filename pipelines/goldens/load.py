@@ -41,12 +41,12 @@ _NEEDS = {"queries", "corpus"}
 def retrieving_of(
     located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
 ) -> list[Retrieving]:
-    drafts = [
+    retrievers = [
         _retrieving(located, (*_PLACE, place), entry, language, problems)
         for place, entry in enumerate(model.retrievers)
     ]
-    retrievers = [draft for draft in drafts if draft is not None]
-    return [_with_embedder(located, retriever, services, problems) for retriever in retrievers]
+    valid = [retriever for retriever in retrievers if retriever is not None]
+    return [_with_embedder(located, retriever, services, problems) for retriever in valid]
 
 
 def _retrieving(

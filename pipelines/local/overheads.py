@@ -40,7 +40,7 @@ ends_with_its_command = False
 """True in a process of the command line: only the command uses Beam there, and modules are never unloaded."""
 
 
-def text_of(path: str) -> str:
+def experiment_text(path: str) -> str:
     """The text of an experiment file; "" if it cannot be read, which is reported later."""
     try:
         return Path(path).read_text("utf-8", "replace")
@@ -48,11 +48,13 @@ def text_of(path: str) -> str:
         return ""
 
 
-def is_local(*texts: str) -> bool:
+def needs_no_clients(*texts: str) -> bool:
     """Return whether no text names a file elsewhere, a table, or a variable that might.
 
-    >>> is_local("out", "url: https://search.example.org"), is_local("gs://bucket/out"), is_local("path: ${env:DATA}")
-    (True, False, False)
+    >>> needs_no_clients("out", "url: https://search.example.org"), needs_no_clients("gs://bucket/out")
+    (True, False)
+    >>> needs_no_clients("path: ${env:DATA}"), needs_no_clients("bigquery: my-project.results")
+    (False, False)
     """
     rest = _SERVICES.sub("", "\n".join(texts))
     return not any(elsewhere in rest for elsewhere in ("://", "${", "bigquery"))

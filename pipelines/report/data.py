@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankbeam.pipelines.report.answers import read_answers
-from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
+from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, shown_rankings
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
@@ -35,7 +35,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
     pairs = list(dict.fromkeys([study.pair, *((other, study.baseline) for other in others)])) if others else []
     shown = values.taken(chosen) if sampled else values
     written = are_written(study.results)
-    cells = wanted_rankings(shown, pairs)
+    cells = shown_rankings(shown, pairs)
     rankings = read_rankings(study.results, shown.ids, cells) if written else None
     return {
         "experiment": study.results.run["experiment"],

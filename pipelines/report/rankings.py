@@ -23,7 +23,7 @@ Cells = set[tuple[int, int]]
 """Configuration and query, by their positions."""
 
 
-def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:
+def shown_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:
     """The rankings of a page: all of a small run, else those at which one of a pair loses or wins most."""
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:

@@ -64,11 +64,11 @@ def expand(context: GridContext, model: ExperimentModel, problems: list[InputErr
     grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
     problems += _wrong_labels(located)
     wrong = list(wrong_stages(located, items, model.grid))
-    drafted = settings_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
-    wrong += wrong_in_grid(located, context.corpora, drafted, grid)
+    configured = settings_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
+    wrong += wrong_in_grid(located, context.corpora, configured, grid)
     problems += [*wrong, *broken]
     cells = [
-        cell for settings in drafted for cell in _cells(context, settings, {} if wrong else grid, labels, problems)
+        cell for settings in configured for cell in _cells(context, settings, {} if wrong else grid, labels, problems)
     ]
     cells = _with_parts(located, cells, [item.name for item in items], problems)
     cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells

@@ -161,11 +161,11 @@ class ConfigurationSettings:
                 for component in self.all
                 if component.role == role and inside in component.sweepable
             ]
-        beside = [(CONFIGURATION, name)] if name in self.depth else []
+        beside = [(CONFIGURATION, name)] if name in self.own_keys else []
         return [*beside, *((component.role, name) for component in self.all if name in component.sweepable)]
 
     @property
-    def depth(self) -> tuple[str, ...]:
+    def own_keys(self) -> tuple[str, ...]:
         """Keys that the configuration may have beside its components."""
         if self.retriever.role == ANSWERS:
             return ()
@@ -175,7 +175,7 @@ class ConfigurationSettings:
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
         dotted = (f"{component.role}.{name}" for component in self.all for name in component.sweepable)
-        return {*self.depth, *(name for component in self.all for name in component.sweepable), *dotted}
+        return {*self.own_keys, *(name for component in self.all for name in component.sweepable), *dotted}
 
 
 def settings_of(
@@ -278,8 +278,8 @@ def wrong_in_grid(
     located: Located, corpora: Corpora, settings: Sequence[ConfigurationSettings], grid: Grid
 ) -> Iterator[InputError]:
     """Report parameters that no component has, or several, and values that cannot be swept."""
-    known = {TOP_K}.union(*(component.sweepable for component in settings))
-    owners = [{name: component.owners(name) for name in grid} for component in settings]
+    known = {TOP_K}.union(*(configuration.sweepable for configuration in settings))
+    owners = [{name: configuration.owners(name) for name in grid} for configuration in settings]
     count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
     if count > MOST_CELLS:
         yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")

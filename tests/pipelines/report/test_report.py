@@ -16,7 +16,7 @@ from support.runs import rankbeam, run_experiment
 
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report.data import page_data
-from rankbeam.pipelines.report.rankings import wanted_rankings
+from rankbeam.pipelines.report.rankings import shown_rankings
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.results.run import Results
@@ -270,7 +270,7 @@ def test_many_configurations_are_bounded_and_the_page_says_so(tmp_path: Path) ->
 def test_rankings_are_those_of_the_largest_differences(tmp_path: Path) -> None:
     values = Study(large_run(tmp_path, 3_000, 3, 2)).values
     pairs = [(2, 0), (1, 0)]
-    rankings = wanted_rankings(values, pairs)
+    rankings = shown_rankings(values, pairs)
     assert len(rankings) <= 2_000
     for one, other in pairs:
         order = np.argsort(values.differences(0, one, other)).tolist()

@@ -95,7 +95,7 @@ class SharedServices:
         self.account = Account()
         self.added: dict[str, SearchDepth | None] = {}
         self.flushes: list[Callable[[], None]] = []
-        self._wanted: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
+        self._requests: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
@@ -118,14 +118,14 @@ class SharedServices:
         call = open_call.call
         if call.key is None or call.depth is not None:
             return False
-        first, takes = self._wanted.setdefault(call.key, (open_call, []))
+        first, takes = self._requests.setdefault(call.key, (open_call, []))
         if first is not open_call:
             takes.append(take)
         return first is not open_call
 
     def ended(self, call: Call, outcome: Reply | CallError) -> None:
         """Deliver the outcome of a call to the lanes that joined it."""
-        _, takes = self._wanted.pop(call.key or "", (None, ()))
+        _, takes = self._requests.pop(call.key or "", (None, ()))
         for take in takes:
             take(outcome)
 

@@ -19,11 +19,12 @@ _OTHER_WAYS = ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY
 
 
 def prepare(path: str) -> None:
-    """Check that a path's service can be reached; nothing where the path is not on `gs://`."""
+    """Check that a path's service can be reached, and load Beam's client; nothing where the path is not on `gs://`."""
     if path.startswith(SCHEME):
         if not any(os.environ.get(name) for name in _OTHER_WAYS):
             _find_host(path)
         _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
+        import apache_beam.io.gcp.gcsfilesystem  # noqa: F401  where Beam was imported without it
 
 
 def errors(path: str) -> tuple[type[Exception], ...]:
