@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,3 +126,20 @@ def test_beam_is_imported_without_clients_of_google_and_mongodb_which_other_modu
         [sys.executable, "-c", before + ALONE.format(command=command, tried=tried)], capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == (f"{printed.strip()}\n1\n", "")
+
+
+CLOUD = """
+from rankbeam.pipelines.local import overheads
+from rankbeam.transforms.clients.storage import gcs
+overheads.ends_with_its_command = True
+overheads.import_beam_alone()
+gcs.prepare("gs://bucket/file")
+from apache_beam.io.filesystems import FileSystems
+print(type(FileSystems.get_filesystem("gs://bucket/file")).__name__)
+"""
+
+
+def test_a_path_on_cloud_storage_loads_the_client_that_beam_was_imported_without() -> None:
+    environment = {**os.environ, "STORAGE_EMULATOR_HOST": "http://127.0.0.1:9"}
+    done = subprocess.run([sys.executable, "-c", CLOUD], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("GCSFileSystem\n", "")
