@@ -46,7 +46,7 @@ def test_nothing_heavy_is_imported_for(arguments: list[str], tmp_path: Path) -> 
     assert modules & HEAVY == set()
 
 
-def test_validate_needs_no_warehouse_and_no_terminal_colours(tmp_path: Path) -> None:
+def test_validate_needs_no_warehouse_no_terminal_colours_and_no_scipy(tmp_path: Path) -> None:
     modules = imported(["validate", "examples/helpdesk/experiment.yaml"], tmp_path)
     assert {"click", "yaml"} <= modules
-    assert modules & {"duckdb", "rich"} == set()
+    assert modules & {"bm25s", "duckdb", "rich", "scipy"} == set()

@@ -16,6 +16,7 @@ import socket
 import sys
 import tempfile
 import types
+from importlib.resources import files
 from typing import Any
 
 LOOK_AFTER_S = 0.5
@@ -27,6 +28,9 @@ PRELOADED = (
     "rankbeam.pipelines.run.evaluate",
     "rankbeam.pipelines.report.page",
     "rankbeam.pipelines.cli.outcome",
+    "rankbeam.pipelines.manage.finish",
+    "rankbeam.pipelines.plan.plan",
+    "rankbeam.pipelines.run.calling",
     "rankbeam.pipelines.show.terminal",
     "rankbeam.transforms.clients.bigquery",
     "rankbeam.transforms.clients.calls.fanout",
@@ -37,8 +41,8 @@ PRELOADED = (
     "rankbeam.transforms.clients.warehouse.duckdb",
     "apache_beam.runners.portability.fn_api_runner.fn_runner",
     "rankbeam.transforms.judge.measure",
+    "rankbeam.transforms.retrieve.replay",
     "pyarrow.dataset",
-    "scipy.sparse",
     "rich.table",
     "grpc.aio",
     "httpx",
@@ -127,7 +131,11 @@ if __name__ == "__main__":
         importlib.import_module(name)
     from support import beam_habits
 
+    from rankbeam.pipelines.report.page import environment
+
     beam_habits.make_cheap()
+    for template in files("rankbeam.pipelines.report").joinpath("templates").iterdir():
+        environment().get_template(template.name)  # which compiles it
     sys.path[:] = [path for path in sys.path[1:] if path not in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     gc.collect()
     gc.freeze()

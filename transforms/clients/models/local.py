@@ -36,11 +36,9 @@ Language = Annotated[str, AfterValidator(_known_language)]
 def _tools(language: str) -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
     import Stemmer
 
-    from rankbeam.transforms.clients.search.analysis import stopwords
+    from rankbeam.transforms.clients.search.analysis import listed_stop_words
 
-    name = "EN" if language == "english" else language.upper()
-    words = getattr(stopwords, f"STOPWORDS_{name}", ())  # none for languages without a list
-    return Stemmer.Stemmer(language).stemWords, frozenset(words)
+    return Stemmer.Stemmer(language).stemWords, listed_stop_words(language)
 
 
 @functools.lru_cache(_TEXTS)

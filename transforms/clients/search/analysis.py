@@ -1,18 +1,16 @@
 """Terms of texts: words in composed form and lower case, without stop words, cut to their stems."""
 
-import warnings
+import runpy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
 import Stemmer
 
 from rankbeam.transforms.kernels.search.words import PATTERN, Words, folded, pairs_and_words, pairs_of, words_of
-
-with warnings.catch_warnings():  # it imports tqdm, which warns in notebooks without ipywidgets
-    warnings.simplefilter("ignore")
-    from bm25s import stopwords as stopwords
 
 Tokenizer = Literal["words", "bigrams"]
 WORDS: Tokenizer = "words"
@@ -47,7 +45,7 @@ class Analysis:
             return frozenset(self.stop_words)
         if self.stop_words == "none":
             return frozenset()
-        return frozenset(getattr(stopwords, f"STOPWORDS_{_SHORT.get(self.stop_words, self.stop_words.upper())}"))
+        return listed_stop_words(self.stop_words)
 
     def terms(self, words: list[str]) -> list[str | None]:
         """The term of each word; None for a stop word."""
@@ -64,3 +62,20 @@ class Analysis:
     @cached_property
     def _stemmer(self) -> Any:
         return None if self.stemming == "none" else Stemmer.Stemmer(self.stemming)
+
+
+def listed_stop_words(language: str) -> frozenset[str]:
+    """The stop words of one of STOP_WORDS, as bm25s lists them; none for another language.
+
+    >>> "the" in listed_stop_words("english"), len(listed_stop_words("finnish"))
+    (True, 0)
+    """
+    return frozenset(_lists().get(f"STOPWORDS_{_SHORT.get(language, language.upper())}", ()))
+
+
+@cache
+def _lists() -> dict[str, Any]:
+    package = find_spec("bm25s")  # its file of lists alone, without an import of scipy that nothing else here needs
+    if package is None or package.origin is None:
+        raise ImportError("the package bm25s, whose stop words are used, is not installed")
+    return runpy.run_path(str(Path(package.origin).with_name("stopwords.py")))

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from statistics import NormalDist
 
 _STEPS_ENOUGH = 200
 
@@ -10,8 +11,8 @@ _STEPS_ENOUGH = 200
 def student_t_quantile(probability: float, degrees: float) -> float:
     """The quantile of Student's t distribution.
 
-    Found by bisection on its distribution function, the regularised incomplete beta function (Abramowitz
-    and Stegun 26.7.1), to the last bits of a double.
+    Found by Newton's method on the logarithm of its tail, the regularised incomplete beta function (Abramowitz and
+    Stegun 26.7.1), inside a shrinking bracket, to the last bits of a double.
 
     Args:
         probability: between 0 and 1, both excluded.
@@ -25,19 +26,23 @@ def student_t_quantile(probability: float, degrees: float) -> float:
     """
     if not 0.0 < probability < 1.0 or degrees < 1:
         raise ValueError(f"no quantile of Student's t at probability {probability} with {degrees} degrees of freedom")
+    if probability == 0.5:
+        return 0.0
     tail = min(probability, 1.0 - probability)
-    low, high = 0.0, 1.0
-    while student_t_tail(high, degrees) > tail:
-        low, high = high, 2.0 * high
+    log_factor = 0.5 * math.log(degrees) + _log_beta(degrees / 2.0, 0.5)
+    low, high = 0.0, math.inf
+    t = -NormalDist().inv_cdf(tail)  # below the quantile, as the tails of Student's t are heavier
     for _ in range(_STEPS_ENOUGH):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
+        here = student_t_tail(t, degrees)
+        low, high = (t, high) if here > tail else (low, t)
+        density = math.exp(-0.5 * (degrees + 1.0) * math.log1p(t * t / degrees) - log_factor)
+        following = t + math.log(here / tail) * here / density if here and density else math.inf
+        if not low <= following <= high:
+            following = 2.0 * t if math.isinf(high) else (low + high) / 2.0
+        if abs(following - t) <= 1e-14 * t:
             break
-        if student_t_tail(middle, degrees) > tail:
-            low = middle
-        else:
-            high = middle
-    return math.copysign((low + high) / 2.0, probability - 0.5) if probability != 0.5 else 0.0
+        t = following
+    return math.copysign(t, probability - 0.5)
 
 
 def student_interval(mean: float, standard_error: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
