@@ -132,7 +132,7 @@ def _beta_quantile(probability: float, a: int, b: int) -> float:
         low, high = (low, x) if here > probability else (x, high)
         density = math.exp((a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - _log_beta(a, b))
         step = math.log(here / probability) * here / density if here and density else math.inf
-        following = x - step if low < x - step < high else (low + high) / 2.0
+        following = x - step if low <= x - step <= high else (low + high) / 2.0
         if abs(following - x) <= 1e-14 * x:
             return following
         x = following
