@@ -266,3 +266,11 @@ def test_the_mean_is_that_of_the_calls_of_the_last_minute() -> None:
     assert (at > 60.0, pacer.mean()) == (True, 3000.0)
     pacer.reserve(at + 0.1, 0)
     assert pacer.mean() == 2000.0
+
+
+def test_a_pacer_counts_what_a_call_took_once_it_is_settled() -> None:
+    pacer = Pacer({1.0: 100}, 0.01, TokenPacer(6000))
+    reservation = pacer.spend(0.0, 500)
+    assert pacer.wait_s(0.0, 500) == 5.0
+    pacer.settle(reservation, 100)
+    assert pacer.wait_s(0.0, 500) == 1.0

@@ -170,6 +170,15 @@ def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]
             else:
                 bounds = [scored.tie_bounds[at, chosen & scored.scored] for scored, chosen in here]
                 assert_means(bound, np.concatenate(bounds))
+    for (one, other, panel, name), paired in whole.pairs.items():
+        both, either = [], []
+        for part in parts:
+            chosen = part.slices.get(name, np.zeros(len(part.queries), bool))
+            ours, theirs = (part.configurations[place].panels[panel].scored[chosen] for place in (one, other))
+            both.append(ours & theirs)
+            either.append(ours | theirs)
+        paired_count, either_count = (int(np.concatenate(rows).sum()) for rows in (both, either))
+        assert (paired.moments.count, paired.unpaired) == (paired_count, either_count - paired_count)
 
 
 def assert_means(means: list[float | None], values: np.ndarray) -> None:
