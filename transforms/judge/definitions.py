@@ -38,6 +38,7 @@ class JudgedDefinition:
         lowest: the lowest value that a query can have: the bound of a query whose judge failed.
         highest: the highest value that a query can have; None if there is no bound.
         note: the definition of other tools, where it differs.
+        bits: without an upper bound, the resolution: values are distinguished to 2^-bits and are below 2^(43 - bits).
     """
 
     kernel: Callable[..., Value]
@@ -45,6 +46,7 @@ class JudgedDefinition:
     lowest: float = 0.0
     highest: float | None = 1.0
     note: str = ""
+    bits: int = 20
 
     @cached_property
     def inputs(self) -> Mapping[str, JudgedInput]:
@@ -231,10 +233,10 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         },
         "Steps": _Definition(trajectories.steps, (_U.STEPS_NOT_GIVEN,), highest=None),
         "Retrievals": _Definition(trajectories.retrievals, (_U.STEPS_NOT_GIVEN,), highest=None),
-        "Tokens": _Definition(trajectories.all_tokens, (_U.TOKENS_NOT_GIVEN,), highest=None),
-        "InputTokens": _Definition(trajectories.tokens_in, (_U.TOKENS_NOT_GIVEN,), highest=None),
-        "OutputTokens": _Definition(trajectories.tokens_out, (_U.TOKENS_NOT_GIVEN,), highest=None),
-        "Cost": _Definition(trajectories.cost_of, (_U.COST_NOT_KNOWN,), highest=None),
+        "Tokens": _Definition(trajectories.all_tokens, (_U.TOKENS_NOT_GIVEN,), highest=None, bits=10),
+        "InputTokens": _Definition(trajectories.tokens_in, (_U.TOKENS_NOT_GIVEN,), highest=None, bits=10),
+        "OutputTokens": _Definition(trajectories.tokens_out, (_U.TOKENS_NOT_GIVEN,), highest=None, bits=10),
+        "Cost": _Definition(trajectories.cost_of, (_U.COST_NOT_KNOWN,), highest=None, bits=30),
         "Seconds": _Definition(trajectories.duration, (_U.SECONDS_NOT_GIVEN,), highest=None),
     }
 )

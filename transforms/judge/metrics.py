@@ -136,6 +136,10 @@ class JudgedMetric:
     def highest(self) -> float | None:
         return self.definition.highest
 
+    @property
+    def bits(self) -> int:
+        return self.definition.bits
+
     def value(self, inputs: Mapping[str, Any]) -> Value:
         return self.definition.value(inputs, self.cutoff)
 

@@ -115,7 +115,7 @@ def test_a_state_is_equal_by_value_and_survives_pickling() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     hashes = np.zeros(1, np.uint64)
-    for beyond in (2**33 + 1, -(2**33) - 1, -(2**63)):
+    for beyond in (2**43 + 1, -(2**43) - 1, -(2**63)):
         with pytest.raises(ValueError, match="larger unit"):
             Blocks.of(hashes, np.array([[beyond]]))
     with pytest.raises(ValueError, match="do not match"):

@@ -8,6 +8,7 @@ from scipy import stats
 
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics import names
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
@@ -43,13 +44,13 @@ def columns() -> np.ndarray:
 def test_every_panel_has_its_metrics_and_then_its_queries() -> None:
     assert columns().tolist() == [
         [
-            *(BITS // 2, 3, 3 * FEWER // 2, 1, -BITS, 1),
-            *(BITS // 4, 1, FEWER // 2, 1, 0, 0),
-            *(-BITS // 4, -2, -FEWER, 1, 0, 0),
+            *(BITS // 2, 3 * FEWER, 3 * FEWER // 2, 1, -BITS, 1),
+            *(BITS // 4, FEWER, FEWER // 2, 1, 0, 0),
+            *(-BITS // 4, -2 * FEWER, -FEWER, 1, 0, 0),
         ],
         [
             *(0, 0, 0, 0, BITS // 4, 1),
-            *(BITS, 2, 0, 1, 3 * BITS // 4, 1),
+            *(BITS, 2 * FEWER, 0, 1, 3 * BITS // 4, 1),
             *(0, 0, 0, 0, BITS // 2, 1),
         ],
     ]
@@ -107,3 +108,24 @@ def test_clusters_of_one_query_have_the_standard_errors_of_queries() -> None:
         for actual, expected in by_cluster.values():
             assert [by.standard_error for by in actual] == pytest.approx(stats.sem(expected).tolist())
             assert [by.count for by in actual] == pytest.approx([12.0] * widths[panel])
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("NumRelRet", 0, 3), ("Steps", 1, 4), ("OutputTokens", 0, 3), ("InputTokens", 900, 2e6), ("Cost", 0, 2e-5),
+        ("Seconds", 0.5, 30), ("DCG@3", 0, 8),
+    ],
+)  # fmt: skip
+def test_values_without_an_upper_bound_have_the_exact_p_value_whatever_their_size(
+    name: str, least: float, most: float
+) -> None:
+    evaluation = replace(EVALUATION, metrics=tuple(parse_all([name])))
+    layout, random = SumLayout.of(evaluation), np.random.default_rng(5)
+    values = random.uniform(least, most, (2, 12)) + np.array([[0.0], [0.2 * most]])
+    values = np.rint(values) if most == int(most) and least == int(least) else values
+    place = len(evaluation.panels) - 1
+    (units, _), (others, _) = (layout.part(place, ScoredPanel(np.full(12, OK), own[:, None])) for own in values)
+    actual = Blocks.of(np.arange(12, dtype=np.uint64), units - others).test(0).p_values
+    expected = stats.permutation_test((values[0] - values[1],), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert actual.tolist() == pytest.approx([expected.pvalue], abs=2**-10)

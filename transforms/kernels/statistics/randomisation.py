@@ -18,7 +18,7 @@ from rankbeam.transforms.kernels.hashing import combine, mix
 
 _BITS = 10
 LIMIT = 1 << _BITS  # queries up to here are a block each
-LARGEST_DIFFERENCE = 1 << 33
+LARGEST_DIFFERENCE = 1 << 43
 ENUMERATED, SAMPLED, TILTED = "enumerated", "sampled", "tilted"  # methods, as the tables name them
 ENUMERATED_BLOCKS = 16  # whose sign vectors are all tried
 FEW = 20
@@ -40,7 +40,8 @@ class Blocks:
 
     Up to LIMIT queries each one is its own block; beyond, those are one block whose hashes have the same top ten
     bits. The form depends on the number of queries alone and all sums are of whole numbers: any order and any tree
-    of merging gives the same state. At most 2^30 queries fit.
+    of merging gives the same state. The sizes of all differences add up to less than 2^63 units: for a metric between
+    0 and 1 in units of 2^-32, more than 2^30 queries fit.
 
     Attributes:
         count: number of queries.
@@ -70,11 +71,12 @@ class Blocks:
 
         Args:
             hashes: uint64[n], hash of each query, or of its cluster; signs of equal hashes flip together.
-            differences: int64[n, m], differences of the metrics as whole numbers of a fixed unit, from -2^33 to
-                2^33: 2^-32 is a fine unit for metrics between 0 and 1.
+            differences: int64[n, m], differences of the metrics as whole numbers of a fixed unit, from -2^43 to
+                2^43: 2^-32 is a fine unit for metrics between 0 and 1. A difference of two values that are rounded to
+                units may be off by one, so counts need a unit far below 1, too.
 
         Raises:
-            ValueError: a difference is beyond ±2^33, or there are not as many hashes as differences.
+            ValueError: a difference is beyond ±2^43, or there are not as many hashes as differences.
 
         >>> Blocks.of(np.array([7, 3], np.uint64), np.array([[1], [-2]])).sums.tolist()
         [[-2], [1]]
@@ -82,7 +84,7 @@ class Blocks:
         if len(hashes) != len(differences):
             raise ValueError(f"{len(hashes)} hashes do not match {len(differences)} rows of differences")
         if differences.size and max(int(differences.max()), -int(differences.min())) > LARGEST_DIFFERENCE:
-            raise ValueError("a difference is beyond ±2^33 units; choose a larger unit")
+            raise ValueError("a difference is beyond ±2^43 units; choose a larger unit")
         if len(hashes) > LIMIT:
             keys, sums = _folded(hashes, differences)
         else:

@@ -13,6 +13,8 @@ from rankbeam.transforms.records.metrics.names import Metric
 RETRIEVAL = "retrieval"
 """The name of the panel of all metrics of rankings."""
 
+_BITS = 20
+
 
 class JudgedName(Protocol):
     """A judged metric, whose definition the stage that judges has."""
@@ -25,6 +27,9 @@ class JudgedName(Protocol):
 
     @property
     def labels(self) -> bool: ...
+
+    @property
+    def bits(self) -> int: ...
 
 
 AnyMetric = Metric | JudgedName
@@ -49,9 +54,12 @@ def range_of(metric: AnyMetric) -> Range:
     return Range(metric.lowest, metric.highest)
 
 
-def is_whole(metric: AnyMetric) -> bool:
-    """Return whether its values are counts."""
-    return isinstance(metric, Metric) and metric.definition.summed
+def bits_of(metric: AnyMetric) -> int:
+    """The resolution of a metric without an upper bound: its values are distinguished to 2^-bits.
+
+    Even of counts it is finer than 1: the randomisation test allows for a difference to be rounded by one such unit.
+    """
+    return _BITS if isinstance(metric, Metric) else metric.bits
 
 
 @dataclass(frozen=True)

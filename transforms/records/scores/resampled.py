@@ -9,11 +9,10 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, is_whole, range_of
+from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, bits_of, range_of
 from rankbeam.transforms.records.scores.scored import ScoredPanel
 
 _BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far finer than replicates differ
-_BITS_UNBOUNDED = 20
 
 Part = tuple[IntArray, BoolArray]
 """One panel of one configuration: values as whole numbers, int64[n, m], and which queries have them, bool[n]."""
@@ -108,7 +107,5 @@ class SumLayout:
 
 
 def _bits(metric: AnyMetric) -> int:
-    if is_whole(metric):
-        return 0  # counts are whole numbers
     lowest, highest = range_of(metric)
-    return _BITS_UNBOUNDED if highest is None else _BITS - math.ceil(math.log2(max(highest, -lowest)))
+    return bits_of(metric) if highest is None else _BITS - math.ceil(math.log2(max(highest, -lowest)))
