@@ -13,7 +13,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.panels import Panel, panels_of
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
 from rankbeam.transforms.records.scores.scored import (
     LABELS,
     ScoredConfiguration,
@@ -27,8 +27,8 @@ from rankbeam.transforms.records.slices import slices_of
 _ROWS_READ = 1 << 16
 _QUERIES_AT_ONCE = 50_000
 _STATUSES = pa.array(LABELS)
-_IN_PART = np.int8(len(LABELS))
-"""A status of its own: the labels of a query lack an item."""
+_REASONS = {np.int8(len(LABELS) + i): reason for i, reason in enumerate((LABELLED_IN_PART, NOTHING_TO_LABEL))}
+"""Statuses of their own: why a query lacks a human value."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,8 @@ def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[n
         own_status = own.to_numpy(zero_copy_only=False)
         if flat.type.get_field_index("reason") >= 0:
             reasons = flat.field("reason").filter(pa.array(judged))
-            own_status = np.where(pc.fill_null(pc.equal(reasons, LABELLED_IN_PART), False), _IN_PART, own_status)
+            for code, reason in _REASONS.items():
+                own_status = np.where(pc.fill_null(pc.equal(reasons, reason), False), code, own_status)
         status[row[judged], 1 + column[judged] - len(panels[0].metrics)] = own_status
     return status, values
 
@@ -161,9 +162,8 @@ def _parted(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[P
         for plain in judged_alone(panel):
             judge = names.index(str(plain))
             judged = np.where(status[:, judge] <= Status.EMPTY, values[:, starts[judge]], np.nan)
-            in_part = own.status == _IN_PART
-            reasons = pa.array([LABELLED_IN_PART if one else None for one in in_part.tolist()], pa.string())
-            codes = np.where(in_part, np.int8(Status.UNDEFINED), own.status).astype(np.int8)
+            reasons = pa.array([_REASONS.get(code) for code in own.status], pa.string())
+            codes = np.where(reasons.is_valid(), np.int8(Status.UNDEFINED), own.status).astype(np.int8)
             own = replace(own, status=codes, judged=judged, reasons=reasons)
         yield own
         first += len(panel.metrics)

@@ -78,23 +78,31 @@ class _Texts:
 
 
 def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
-    """The tasks of the next queries in random order, those of a query together, in an order that says nothing."""
+    """The tasks of the next queries in random order, those of a query together, in an order that says nothing.
+
+    Queries with nothing to decide, such as those without contexts, are left out: their values are known.
+    """
     ids = _ids(run, drawing)
     (metric,) = parse_all([drawing.metric])
     of_judge = isinstance(metric, JudgedMetric)
     frame = _frame(run, drawing.metric, ids) if of_judge else ranked_queries(run, ids)
     ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
-    chosen, probabilities = _chosen(run, drawing, ordered, count, drawn)
+    chosen, tasks, seen = list[str](), list[LabelTask](), set(drawn)
+    while len(chosen) < count and (following := _chosen(run, drawing, ordered, count - len(chosen), seen))[0]:
+        queries, probabilities = following
+        if isinstance(metric, JudgedMetric):
+            new = _judged_tasks(run, metric, ids, queries)
+        else:
+            new = ranking_tasks(run, metric.cutoff or 0, ids, queries)
+        tasks += [replace(task, probability=probabilities[task.query_id], drawn_by=drawing.by) for task in new]
+        with_tasks = {task.query_id for task in new}
+        chosen += [query_id for query_id in queries if query_id in with_tasks]
+        seen.update(queries)
     if not chosen:
         what = f"a value of {drawing.metric}" if of_judge else "a ranking"
         problem = f"no query is left to draw of the {len(frame):,} that have {what}"
         raise InputError(problem, path=run.output)
-    if isinstance(metric, JudgedMetric):
-        tasks = _judged_tasks(run, metric, ids, chosen)
-    else:
-        tasks = ranking_tasks(run, metric.cutoff or 0, ids, chosen)
-    weighted = [replace(task, probability=probabilities[task.query_id], drawn_by=drawing.by) for task in tasks]
-    return _in_order(weighted, chosen)
+    return _in_order(tasks, chosen)
 
 
 def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:

@@ -12,7 +12,7 @@ from support.labelled import by_words, decided, tasks
 from rankbeam.pipelines.results.decisions import judge_decisions
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate
+from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, Spread, estimate
 from rankbeam.transforms.records.slices import ALL
 
 EXAMPLE = Path("examples/helpdesk/answers.yaml").absolute()
@@ -20,6 +20,7 @@ FAITHFULNESS = "Faithfulness(labels=True,judge=lexical)"
 RELEVANCE = "ContextRelevance(labels=True,judge=lexical)@3"
 BOTH = ("--configurations", "bm25,bm25-exact-words")
 JUDGED = "ContextRelevance(judge=lexical)@3"
+NOTHING = 12
 
 
 def grade(task: Any) -> str:
@@ -30,15 +31,17 @@ def grade(task: Any) -> str:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was labelled for two metrics, and run again with the labels."""
+    """A run that was labelled for two metrics, and run again with the labels; twelve queries retrieve nothing."""
     folder = tmp_path_factory.mktemp("labels")
     out = folder / "out"
-    text = EXAMPLE.read_text("utf-8").replace("top_k: 100", "top_k: 5")
+    text = EXAMPLE.read_text("utf-8").replace("top_k: 100", "top_k: 5").replace("  qrels: qrels/test.tsv", "")
+    more = "".join(f'{{"_id": "x{number}", "text": "Qwyjibo?"}}\n' for number in range(NOTHING))
+    queries = write(folder / "queries.jsonl", (EXAMPLE.parent / "queries.jsonl").read_text("utf-8") + more)
+    text = text.replace(" queries.jsonl", f" {queries}")
     before = "metrics: [nDCG@10, R@10, Faithfulness, ContextRecall, ClaimRecall]"
     assert before in text
     text = text.replace(before, "metrics: [ContextRelevance@3, Faithfulness]")
-    for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
-        text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
+    text = text.replace(" corpus.jsonl", f" {EXAMPLE.parent / 'corpus.jsonl'}")
     first = write(folder / "first.yaml", text)
     assert rankbeam("evaluate", first, "--output", str(out)).status == 0
     assert rankbeam("label", str(out), "--sample", "32", "--metric", "Faithfulness").status == 0
@@ -71,11 +74,13 @@ def test_means_are_those_of_plain_python(out: Path, name: str) -> None:
     config_id = next(row["config_id"] for row in run.configurations if row["name"] == name)
     human, judged = values(run, RELEVANCE, config_id), values(run, JUDGED, config_id)
     assert 20 <= len(human) < 64
+    nothing = {query: value for query, value in judged.items() if query.startswith("x")}
+    assert nothing == {f"x{number}": 0.0 for number in range(NOTHING)}
     sample = LabelledSample.of(
         np.array(list(human.values())),
         np.array([judged[query] for query in human]),
-        np.array([value for query, value in judged.items() if query not in human]),
-    )
+        np.array([value for query, value in judged.items() if query not in human and query not in nothing]),
+    ).with_known(Spread(NOTHING, 0.0, 0.0))
     expected, row = estimate(sample), run.means[config_id, ALL, RELEVANCE]
     assert row.queries == len(human)
     assert (row.mean, row.std_error) == pytest.approx((expected.mean, expected.standard_error), abs=1e-12)
@@ -110,8 +115,8 @@ def test_a_difference_is_that_of_plain_python(out: Path) -> None:
     sample = LabelledSample.of(
         np.array([ours[0][query] - theirs[0][query] for query in labelled]),
         np.array([ours[1][query] - theirs[1][query] for query in labelled]),
-        np.array([ours[1][query] - theirs[1][query] for query in rest]),
-    )
+        np.array([ours[1][query] - theirs[1][query] for query in rest if not query.startswith("x")]),
+    ).with_known(Spread(NOTHING, 0.0, 0.0))
     expected = estimate(sample, -1.0, 1.0)
     (row,) = (
         row

@@ -18,8 +18,8 @@ from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value, Votes
 from rankbeam.transforms.records.judging.steps import JudgeQuestion, JudgeVerdict
-from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, text_hash
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, by_people
+from rankbeam.transforms.records.labels import ADJUDICATED, NO_LABELS, Labels, Place, text_hash
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, by_people
 
 MAJORITY = "majority"
 """The name of the majority in tables, which no judge may have."""
@@ -135,17 +135,21 @@ class _Rank:
 
 
 class PeopleReplies(Mapping[JudgeQuestion, Any]):
-    """One annotator's replies to questions about a query; questions that were not labelled whole have no reply."""
+    """One annotator's replies to questions about a query; questions that were not labelled whole have no reply.
 
-    def __init__(self, labels: Labels, query_id: str, annotator: str) -> None:
-        self._labels, self._query_id, self._annotator = labels, query_id, annotator
+    An adjudicated decision replaces the annotator's. A text of which nobody decided anything has the judge's claims.
+    """
+
+    def __init__(self, labels: Labels, query_id: str, annotator: str, judge: Mapping[JudgeQuestion, Any]) -> None:
+        self._labels, self._query_id, self._annotator, self._judge = labels, query_id, annotator, judge
 
     def __getitem__(self, question: JudgeQuestion) -> Any:
         """The reply, in the form in which the question's step reads a judge's."""
         if question.step == ClaimsStep.name:
-            claims = self._labels.claims[self._query_id, text_hash(question.texts[0])]
-            return tuple(Claim(text, None, None) for text in claims)
-        decisions = [self._labels.decisions[place][self._annotator] for place in places_of(question, self._query_id)]
+            claims = self._labels.claims.get((self._query_id, text_hash(question.texts[0])))
+            return self._judge[question] if claims is None else tuple(Claim(text, None, None) for text in claims)
+        by_annotator = [self._labels.decisions[place] for place in places_of(question, self._query_id)]
+        decisions = [of_item.get(ADJUDICATED) or of_item[self._annotator] for of_item in by_annotator]
         return step_named(question.step).decided(decisions)
 
     def __iter__(self) -> Iterator[JudgeQuestion]:
@@ -184,22 +188,28 @@ def problem_of_labels(metric: JudgedMetric) -> str | None:
     return None if steps else "cannot be labelled: nothing of it is judged"
 
 
-def values_by_people(units: Sequence[Unit], labels: Labels, query_id: str) -> Iterator[Value]:
-    """The human values of the metrics that take labels, for one query that was drawn at random."""
-    if query_id not in labels.drawn:
-        return
-    annotators = labels.annotators[query_id]
+def values_by_people(
+    units: Sequence[Unit], labels: Labels, query_id: str, judge: Mapping[JudgeQuestion, Any]
+) -> Iterator[Value]:
+    """The human values of the metrics that take labels, for one query, if it was drawn at random.
+
+    Where people have nothing to decide, such as without contexts, the query was not drawn: its value is the judge's.
+    """
+    annotators = labels.annotators[query_id] if query_id in labels.drawn else ()
     for position, metric in dict.fromkeys((unit.configuration, item) for unit in units for item in unit.metrics):
         if not metric.labels:
             continue
         of_metric = [unit for unit in units if unit.configuration == position and metric in unit.metrics]
-        values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name)) for name in annotators}
+        if _value(of_metric, metric, PeopleReplies(NO_LABELS, query_id, "", judge)) is not None:
+            yield Value(position, by_people(str(metric)), None, NOTHING_TO_LABEL)
+            continue
+        values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name, judge)) for name in annotators}
         known = {name: value for name, value in values.items() if value is not None}
         if ADJUDICATED in known:
             known = {ADJUDICATED: known[ADJUDICATED]}
-        if not known:
+        if annotators and not known:
             yield Value(position, by_people(str(metric)), None, LABELLED_IN_PART)
-        else:
+        elif known:
             yield Value(position, by_people(str(metric)), math.fsum(known.values()) / len(known))
 
 

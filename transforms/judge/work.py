@@ -99,7 +99,8 @@ class EvaluateAnswers:
             for name in voices[0]
             for value in values_of(panel.units_of(units, name), [of_sample[name] for of_sample in voices])
         ]
-        values = (*judged_values, *values_by_people(units, self.labels, item.query_id))
+        first_voice = next(iter(voices[0].values()))
+        values = (*judged_values, *values_by_people(units, self.labels, item.query_id, first_voice))
         compared = [labelled_verdicts(self.labels, item.query_id, voices[0][name], name) for name in voices[0]]
         votes = tuple(panel.counted(item.query_id, replies[0]))
         verdicts = tuple(verdict for of_voice in compared for verdict in of_voice)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, stratified
+from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate, stratified
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -21,7 +21,7 @@ def state(rows: list[tuple[float | None, float | None, str]]) -> LabelledMoments
     labels, judged = (np.array([math.nan if row[at] is None else row[at] for row in rows]) for at in (0, 1))
     names = np.array([row[2] for row in rows], object)
     every, none = np.ones(len(rows), bool), np.zeros(len(rows), bool)
-    return LabelledMoments.of(labels, judged, none, every, {name: names == name for name in "abc"})
+    return LabelledMoments.of(labels, judged, none, none, every, {name: names == name for name in "abc"})
 
 
 @settings(max_examples=examples(30))
@@ -60,3 +60,28 @@ def test_a_stratum_with_one_label_is_joined_to_another() -> None:
     assert result is not None
     assert result.degrees == 24.0  # one stratum is left
     assert state(rows[:19]).estimate(0.0, 1.0) is None
+
+
+@settings(max_examples=examples(20))
+@given(known=st.lists(QUARTERS, min_size=1, max_size=5), labels=st.lists(QUARTERS, min_size=20, max_size=20))
+def test_queries_with_nothing_to_label_count_as_if_they_had_been_drawn_like_all_others(
+    known: list[float], labels: list[float]
+) -> None:
+    judged = np.tile([0.0, 0.75, 1.0, 0.5], 20)  # of 20 labelled queries and of 60 others
+    of_certain = np.repeat(known, 4)
+    certain = np.arange(80 + len(of_certain)) >= 80
+    columns = np.concatenate([labels, np.full(60, np.nan), of_certain]), np.concatenate([judged, of_certain])
+    nothing = np.zeros(len(certain), bool)
+    parts = [LabelledMoments.of(*columns, nothing, certain, np.arange(len(certain)) % 2 == half) for half in (0, 1)]
+    actual = parts[0].merge(parts[1]).estimate(0.0, 1.0)
+    expected = estimate(
+        LabelledSample.of(
+            np.array([*labels, *known]),
+            np.array([*judged[:20], *known]),
+            np.concatenate([judged[20:], np.repeat(known, 3)]),
+        )
+    )
+    assert actual is not None
+    assert actual.mean == pytest.approx(expected.mean)
+    assert (actual.power, actual.standard_error) == pytest.approx((expected.power, expected.standard_error), abs=1e-9)
+    assert actual.interval() == pytest.approx(expected.interval(), abs=1e-9)

@@ -29,7 +29,7 @@ FEW_LABELS = 30
 class Spread:
     """Count, mean and variance (divided by the count) of values."""
 
-    count: int
+    count: float
     mean: float
     variance: float
 
@@ -61,6 +61,22 @@ class LabelledSample:
         """
         covariance = float(np.mean((labels - labels.mean()) * (judged - judged.mean()))) if len(labels) else math.nan
         return cls(spread_of(labels), spread_of(judged), covariance, spread_of(others))
+
+    def with_known(self, known: Spread) -> "LabelledSample":
+        """The sample with queries whose human and judged value are equal for certain, so that nobody labels them.
+
+        Of them as large a share as of the others counts as labelled, as if they had been drawn like these.
+
+        >>> sample = LabelledSample.of(np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.ones(2))
+        >>> sample.with_known(Spread(4, 0.0, 0.0)).labels
+        Spread(count=4.0, mean=0.375, variance=0.171875)
+        """
+        count = known.count * self.labels.count / (self.labels.count + self.others.count)
+        weight = self.labels.count / (self.labels.count + count)
+        apart = (self.labels.mean - known.mean) * (self.judged.mean - known.mean)
+        covariance = weight * self.covariance + (1.0 - weight) * (known.variance + weight * apart)
+        labels, judged = _pooled(self.labels, known, count), _pooled(self.judged, known, count)
+        return LabelledSample(labels, judged, covariance, _pooled(self.others, known, known.count - count))
 
     @property
     def pooled_variance(self) -> float:
@@ -159,7 +175,7 @@ class PpiEstimate:
         if labels.count < 2:
             return math.nan, math.nan
         if labels.variance == 0.0:
-            share, _ = share_interval(labels.count, labels.count, tail)
+            share, _ = share_interval(round(labels.count), round(labels.count), tail)
             known = labels.mean * share
             return known + self.lowest * (1.0 - share), known + self.highest * (1.0 - share)
         middle, error = self.widened
@@ -263,6 +279,17 @@ def _by_labels(sample: LabelledSample) -> LabelledSample:
 def spread_of(values: FloatArray) -> Spread:
     """Count, mean and variance of values; NaN without any."""
     return Spread(len(values), float(values.mean()), float(values.var())) if len(values) else Spread(0, math.nan, 0.0)
+
+
+def _pooled(spread: Spread, known: Spread, count: float) -> Spread:
+    """The spread with `count` more values, which are distributed as known ones."""
+    if not spread.count or not count:
+        return spread if not count else Spread(count, known.mean, known.variance)
+    total = spread.count + count
+    weight = spread.count / total
+    between = weight * (1.0 - weight) * (spread.mean - known.mean) ** 2
+    mean = weight * spread.mean + (1.0 - weight) * known.mean
+    return Spread(total, mean, weight * spread.variance + (1.0 - weight) * known.variance + between)
 
 
 def _share_of_highest(mean: float, variance: float, lowest: float, highest: float) -> float:

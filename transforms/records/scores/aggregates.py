@@ -23,7 +23,7 @@ from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate, drawn_hashes, or_null
 from rankbeam.transforms.records.scores.resampled import SumLayout
@@ -262,13 +262,14 @@ def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tu
     strata = _strata(partition, evaluation) if numbers else None
     own = [(place, NO_OTHER) for place in range(len(partition.configurations))]
     for (one, other), number in product([*own, *evaluation.pairs] if numbers else [], numbers):
-        labels, judged, in_part = _human_and_judged(partition.configurations[one].panels[number])
+        labels, judged, in_part, certain = _human_and_judged(partition.configurations[one].panels[number])
         if other != NO_OTHER:
-            their_labels, their_judged, also = _human_and_judged(partition.configurations[other].panels[number])
-            labels, judged, in_part = labels - their_labels, judged - their_judged, in_part | also
+            theirs = _human_and_judged(partition.configurations[other].panels[number])
+            labels, judged = labels - theirs[0], judged - theirs[1]
+            in_part, certain = in_part | theirs[2], certain & theirs[3]
         for name in partition.slices:
             chosen = partition.members(name, one, one if other == NO_OTHER else other)
-            yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, chosen, strata)
+            yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, certain, chosen, strata)
 
 
 def _strata(partition: ScoredPartition, evaluation: Evaluation) -> dict[str, BoolArray] | None:
@@ -279,11 +280,16 @@ def _strata(partition: ScoredPartition, evaluation: Evaluation) -> dict[str, Boo
     return {str(value): values == value for value in dict.fromkeys(values.tolist())}
 
 
-def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolArray]:
+def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
+    """Human values, which are the judge's where there is nothing to label, and judged ones, with those two reasons."""
     assert panel.judged is not None  # noqa: S101  the panel of a metric with labels has judged values
     assert panel.reasons is not None  # noqa: S101  and reasons
-    in_part = np.asarray(pc.fill_null(pc.equal(panel.reasons, LABELLED_IN_PART), fill_value=False))
-    return np.where(panel.scored, panel.values[:, 0], np.nan), panel.judged, in_part
+    in_part, certain = (
+        np.asarray(pc.fill_null(pc.equal(panel.reasons, reason), fill_value=False))
+        for reason in (LABELLED_IN_PART, NOTHING_TO_LABEL)
+    )
+    labels = np.where(panel.scored, panel.values[:, 0], np.where(certain, panel.judged, np.nan))
+    return labels, panel.judged, in_part, certain
 
 
 def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:

@@ -17,6 +17,7 @@ NOT_JUDGED = "there is no judgement of it"
 NOT_ASKED = "a race had dropped the configuration before"
 NOT_LABELLED = "not_labelled"
 LABELLED_IN_PART = "labelled_in_part"
+NOTHING_TO_LABEL = "nothing_to_label"
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -124,17 +125,17 @@ def by_people(metric: str) -> str:
 
 def _labelled(panel: ScoredPanel, query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
     """Human values where a query has both, beside the judge's."""
-    values, in_part = np.full(len(query_ids), np.nan), np.zeros(len(query_ids), bool)
+    values, why = np.full(len(query_ids), np.nan), np.full(len(query_ids), NOT_LABELLED, object)
     for part in parts:
         places = np.asarray(pc.index_in(part.query_ids, value_set=query_ids))
-        values[places], in_part[places] = part.values, part.status > Status.EMPTY
+        values[places], why[places] = part.values, part.reasons.to_pylist()
     values = np.where(panel.scored, values, np.nan)
     lacking = panel.scored & np.isnan(values)
     reasons = pa.nulls(len(query_ids), pa.string()) if panel.reasons is None else panel.reasons
     return ScoredPanel(
         np.where(lacking, np.int8(Status.UNDEFINED), panel.status).astype(np.int8),
         values[:, None],
-        reasons=pc.if_else(pa.array(lacking), pc.if_else(pa.array(in_part), LABELLED_IN_PART, NOT_LABELLED), reasons),
+        reasons=pc.if_else(pa.array(lacking), pa.array(why, pa.string()), reasons),
         judged=np.where(panel.scored, panel.values[:, 0], np.nan),
     )
 

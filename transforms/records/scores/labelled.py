@@ -37,6 +37,7 @@ class LabelledMoments:
 
     labelled: Moments  # human values, judged values, and their differences
     others: Moments  # judged values of the other queries
+    certain: Moments  # judged values of queries without anything to label
     in_part: int = 0  # number of the others whose labels lack an item
     strata: Mapping[str, "LabelledMoments"] = field(default_factory=dict)
 
@@ -46,6 +47,7 @@ class LabelledMoments:
         labels: FloatArray,
         judged: FloatArray,
         in_part: BoolArray,
+        certain: BoolArray,
         chosen: BoolArray,
         strata: Mapping[str, BoolArray] | None = None,
     ) -> "LabelledMoments":
@@ -55,27 +57,30 @@ class LabelledMoments:
             labels: float64[n], NaN where a query is not labelled.
             judged: float64[n], NaN where it has no judged value; such queries are left out.
             in_part: bool[n], the labels of a query lack an item.
+            certain: bool[n], a query has nothing to label.
             chosen: bool[n].
             strata: bool[n], the queries of each stratum; None for none.
         """
-        has_both = chosen & ~np.isnan(judged) & ~np.isnan(labels)
-        has_judged = chosen & ~np.isnan(judged) & np.isnan(labels)
+        has_both = chosen & ~certain & ~np.isnan(judged) & ~np.isnan(labels)
+        has_judged = chosen & ~certain & ~np.isnan(judged) & np.isnan(labels)
         ours, theirs = labels[has_both], judged[has_both]
         columns = np.column_stack([ours, theirs, ours - theirs])
         incomplete = int((has_judged & in_part).sum())
         by_stratum = {
-            name: cls.of(labels, judged, in_part, chosen & members)
+            name: cls.of(labels, judged, in_part, certain, chosen & members)
             for name, members in (strata or {}).items()
             if (chosen & members).any()
         }
-        return cls(Moments.of(columns), Moments.of(judged[has_judged][:, None]), incomplete, by_stratum)
+        others, known = (Moments.of(judged[rows][:, None]) for rows in (has_judged, chosen & certain))
+        return cls(Moments.of(columns), others, known, incomplete, by_stratum)
 
     def merge(self, other: "LabelledMoments") -> "LabelledMoments":
         strata = dict(self.strata)
         for name, state in other.strata.items():
             strata[name] = strata[name].merge(state) if name in strata else state
-        parts = self.labelled.merge(other.labelled), self.others.merge(other.others), self.in_part + other.in_part
-        return LabelledMoments(*parts, strata)
+        labelled, others = self.labelled.merge(other.labelled), self.others.merge(other.others)
+        certain = self.certain.merge(other.certain)
+        return LabelledMoments(labelled, others, certain, self.in_part + other.in_part, strata)
 
     def estimate(self, lowest: float, highest: float) -> PpiEstimate | None:
         """The estimate of the mean; None for too few labels, or if the labelled queries are not a random sample.
@@ -92,11 +97,15 @@ class LabelledMoments:
 
     @property
     def sample(self) -> LabelledSample:
-        """The moments of labels and judged values."""
+        """The moments of labels and judged values.
+
+        A query without anything to label is a labelled one that was drawn with the same probability as all others.
+        """
         labels, judged, apart = self._spreads(self.labelled)
         covariance = (labels.variance + judged.variance - apart.variance) / 2.0
-        (others,) = self._spreads(self.others)
-        return LabelledSample(labels, judged, covariance, others)
+        (others,), (certain,) = self._spreads(self.others), self._spreads(self.certain)
+        sample = LabelledSample(labels, judged, covariance, others)
+        return sample.with_known(certain) if certain.count else sample
 
     def _estimable(self) -> "list[LabelledMoments]":
         """The states of strata with two labels or more; those with fewer are joined to the next larger ones."""

@@ -1,0 +1,55 @@
+"""Human values of one query: of what people decided, and of what nobody has to decide."""
+
+from typing import Any
+
+import pytest
+
+from rankbeam.transforms.judge.metrics import parse_judged
+from rankbeam.transforms.judge.panel import values_by_people
+from rankbeam.transforms.judge.steps.claims import Claim
+from rankbeam.transforms.judge.units import Unit
+from rankbeam.transforms.records.judging.items import Gold
+from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion
+from rankbeam.transforms.records.labels import Label, Labels, text_hash
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
+
+NO_REPLIES: dict[JudgeQuestion, Any] = {}
+
+
+def label(text: str, decision: str, annotator: str = "ann") -> Label:
+    return Label("i", "grade", "q", None, None, None, None, text_hash(text), 0.5, decision, annotator)
+
+
+def by_people(metric: str, labels: list[Label], case: JudgedCase, judge: dict[JudgeQuestion, Any]) -> Any:
+    """The human value, the reason for its absence, or None where nobody was to label it."""
+    values = values_by_people([Unit(0, (parse_judged(metric),), case)], Labels(tuple(labels)), "q", judge)
+    (value,) = [*values] or [None]
+    return None if value is None else value.reason if value.value is None else pytest.approx(value.value)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "expected"),
+    [
+        ([], None),
+        ([("a", "3", "ann")], LABELLED_IN_PART),
+        ([("a", "3", "ann"), ("b", "1", "ann")], 2 / 3),
+        ([("a", "3", "ann"), ("b", "1", "ann"), ("a", "3", "bob"), ("b", "3", "bob")], 5 / 6),
+        ([("a", "3", "ann"), ("b", "1", "ann"), ("a", "3", "bob"), ("b", "3", "bob"), ("b", "0", "adjudicated")], 0.5),
+        ([("a", "3", "ann"), ("b", "0", "adjudicated")], 0.5),
+        ([("a", "3", "ann"), ("b", "1", "ann"), ("a", "0", "adjudicated"), ("b", "0", "adjudicated")], 0.0),
+    ],
+)
+def test_an_adjudicated_decision_replaces_those_of_all_others_item_by_item(
+    decisions: list[tuple[str, str, str]], expected: float | str | None
+) -> None:
+    labels = [label(*decision) for decision in decisions]
+    assert by_people("ContextRelevance(labels=True)", labels, JudgedCase("q?", ("a", "b")), NO_REPLIES) == expected
+
+
+@pytest.mark.parametrize("labels", [[], [label("of another configuration", "3")]])
+def test_where_there_is_nothing_to_decide_no_label_is_needed(labels: list[Label]) -> None:
+    nothing = JudgedCase("q?", (), answer=None, gold=Gold("Owners pay."))
+    assert by_people("ContextRelevance(labels=True)", labels, nothing, NO_REPLIES) == NOTHING_TO_LABEL
+    claims = {JudgeQuestion("claims", ("Owners pay.",)): (Claim("Owners pay", 0, 1),)}
+    assert by_people("ClaimPrecision(labels=True)", labels, nothing, claims) in (None, LABELLED_IN_PART)  # undefined
+    assert by_people("ClaimRecall(labels=True)", labels, nothing, claims) == NOTHING_TO_LABEL
