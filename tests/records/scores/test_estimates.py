@@ -9,8 +9,9 @@ from support.judged import judged_run
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Race
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
 from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import ScoredPanel
@@ -156,3 +157,22 @@ def test_only_metrics_that_unjudged_documents_bound_have_such_bounds() -> None:
     assert {name: row.unjudged_highest for (_, name), row in actual.items()} == {
         "RR": 0.75, "NumRet": None, "P@1": 0.75,
     }  # fmt: skip
+
+
+def test_configurations_with_equal_labels_and_different_judged_values_are_not_equal() -> None:
+    evaluation = replace(JUDGED_RUN.evaluation, metrics=tuple(parse_all(["Faithfulness(labels=True)"])))
+    people, nobody = np.where(np.arange(60) < 30, np.arange(60) % 2 * 1.0, np.nan), np.zeros(60, np.bool_)
+    panel = ScoredPanel(np.where(np.isnan(people), np.int8(4), np.int8(0)), people[:, None])
+    judged = [np.where(np.isnan(people), value, people) for value in (0.0, 0.0, 1.0)]
+    states = [LabelledMoments.of(people, one, nobody, nobody, ~nobody) for one in judged]
+    aggregate = RunAggregate(
+        {
+            (place, number, ALL): state
+            for place in range(3)
+            for number, state in enumerate((QueryAggregate.zero(0), QueryAggregate.of(panel, ~nobody)))
+        },
+        labelled={(place, NO_OTHER, 1, ALL): state for place, state in enumerate(states)},
+    )
+    first, same, other = rows(RunEstimates.of(aggregate, evaluation))
+    assert (first.mean, first.equal_to, same.equal_to) == (same.mean, None, first.config_id)
+    assert (other.mean != first.mean, other.equal_to) == (True, None)

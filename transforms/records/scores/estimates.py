@@ -195,10 +195,13 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):
-            seen: dict[object, str] = {}
+            seen: dict[tuple[object, ...], str] = {}
             for position, configuration in enumerate(evaluation.configurations):
                 state = aggregate.queries[position, number, name]
-                values = state.values_of(column) if state.moments.count else position
+                values: tuple[object, ...] = state.values_of(column) if state.moments.count else (position,)
+                if panel.has_labels:  # the judge's values count, too, where people decided nothing
+                    labelled = aggregate.labelled[position, NO_OTHER, number, name]
+                    values = (*values, labelled.labelled, labelled.others, labelled.certain)
                 firsts[configuration.config_id, metric] = seen.setdefault(values, configuration.config_id)
     return firsts
 
