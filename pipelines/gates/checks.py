@@ -218,7 +218,10 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
         return _Differences.of([])  # all are new; without such a gate, runs without a common name are refused
     if other is not None:
         slices = {name for gate in of_differences for name in slices_matching(gate.slice, run.slices)}
-        question = ComparisonQuestion(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
+        metrics = {gate.metric: None for gate in of_differences if gate.metric in {*run.metrics} & {*other.metrics}}
+        question = ComparisonQuestion(
+            metrics=(*metrics,), slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset
+        )
         return _Differences.of([(row.configuration, row.row) for row in compare(run, other, question).rows])
     names = {row["config_id"]: row["name"] for row in run.configurations}
     base = run.baseline

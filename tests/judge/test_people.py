@@ -20,9 +20,10 @@ def label(text: str, decision: str, annotator: str = "ann") -> Label:
     return Label("i", "grade", "q", None, None, None, None, text_hash(text), 0.5, decision, annotator)
 
 
-def by_people(metric: str, labels: list[Label], case: JudgedCase, judge: dict[JudgeQuestion, Any]) -> Any:
+def by_people(metric: str, labels: list[Label], judge: dict[JudgeQuestion, Any], *cases: JudgedCase) -> Any:
     """The human value, the reason for its absence, or None where nobody was to label it."""
-    values = values_by_people([Unit(0, (parse_judged(metric),), case)], Labels(tuple(labels)), "q", judge)
+    units = [Unit(0, (parse_judged(metric),), case) for case in cases]
+    values = values_by_people(units, Labels(tuple(labels)), "q", judge)
     (value,) = [*values] or [None]
     return None if value is None else value.reason if value.value is None else pytest.approx(value.value)
 
@@ -43,13 +44,25 @@ def test_an_adjudicated_decision_replaces_those_of_all_others_item_by_item(
     decisions: list[tuple[str, str, str]], expected: float | str | None
 ) -> None:
     labels = [label(*decision) for decision in decisions]
-    assert by_people("ContextRelevance(labels=True)", labels, JudgedCase("q?", ("a", "b")), NO_REPLIES) == expected
+    assert by_people("ContextRelevance(labels=True)", labels, NO_REPLIES, JudgedCase("q?", ("a", "b"))) == expected
 
 
 @pytest.mark.parametrize("labels", [[], [label("of another configuration", "3")]])
 def test_where_there_is_nothing_to_decide_no_label_is_needed(labels: list[Label]) -> None:
     nothing = JudgedCase("q?", (), answer=None, gold=Gold("Owners pay."))
-    assert by_people("ContextRelevance(labels=True)", labels, nothing, NO_REPLIES) == NOTHING_TO_LABEL
+    assert by_people("ContextRelevance(labels=True)", labels, NO_REPLIES, nothing) == NOTHING_TO_LABEL
     claims = {JudgeQuestion("claims", ("Owners pay.",)): (Claim("Owners pay", 0, 1),)}
-    assert by_people("ClaimPrecision(labels=True)", labels, nothing, claims) in (None, LABELLED_IN_PART)  # undefined
-    assert by_people("ClaimRecall(labels=True)", labels, nothing, claims) == NOTHING_TO_LABEL
+    assert by_people("ClaimPrecision(labels=True)", labels, claims, nothing) in (None, LABELLED_IN_PART)  # undefined
+    assert by_people("ClaimRecall(labels=True)", labels, claims, nothing) == NOTHING_TO_LABEL
+
+
+def test_a_sample_without_a_value_is_left_out_as_of_a_judge() -> None:
+    claims = {
+        JudgeQuestion("claims", ("Owners pay.",)): (Claim("Owners pay", 0, 1),),
+        JudgeQuestion("claims", ("?",)): (),
+    }
+    place = text_hash("Owners pay")
+    row = Label("i", "support", "q", None, 0, place, "Owners pay", text_hash("c"), 0.5, "supported", "ann")
+    cases = [JudgedCase("q?", ("c",), answer=answer) for answer in ("Owners pay.", "?")]
+    assert by_people("Faithfulness(labels=True)", [row], claims, *cases) == 1.0
+    assert by_people("Faithfulness(labels=True)", [], claims, *cases) is None

@@ -15,6 +15,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
+from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value, Votes
 from rankbeam.transforms.records.judging.steps import JudgeQuestion, JudgeVerdict
@@ -214,16 +215,16 @@ def values_by_people(
 
 
 def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | None:
-    """The mean of an annotator's values; None where some unit was not labelled whole, or has no value."""
+    """The mean of an annotator's values; None where some unit was not labelled whole, or where none has a value."""
     values = []
     for unit in units:
         alone = Unit(unit.configuration, (metric,), unit.case, unit.problem)
         if unit.problem is not None or alone.missing(replies):
             return None
         value = alone.values(replies)[metric]
-        if not isinstance(value, int | float):
+        if isinstance(value, CallError):
             return None
-        values.append(float(value))
+        values += [] if isinstance(value, Undefined) else [float(value)]
     return math.fsum(values) / len(values) if values else None
 
 
