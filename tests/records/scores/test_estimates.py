@@ -13,7 +13,7 @@ from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
-from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, Verdict
 from rankbeam.transforms.records.scores.scored import ScoredPanel
 from rankbeam.transforms.records.slices import ALL
 
@@ -159,20 +159,31 @@ def test_only_metrics_that_unjudged_documents_bound_have_such_bounds() -> None:
     }  # fmt: skip
 
 
-def test_configurations_with_equal_labels_and_different_judged_values_are_not_equal() -> None:
-    evaluation = replace(JUDGED_RUN.evaluation, metrics=tuple(parse_all(["Faithfulness(labels=True)"])))
+@pytest.mark.parametrize(("name", "least", "has_interval"), [(ALL, 31, True), ("a=b", 30, True), ("a=b", 31, False)])
+def test_configurations_with_equal_labels_and_different_judged_values_are_not_equal(
+    name: str, least: int, has_interval: bool
+) -> None:
+    statistics = replace(JUDGED_RUN.evaluation.statistics, min_slice=least)
+    metrics = tuple(parse_all(["Faithfulness(labels=True)"]))
+    evaluation = replace(JUDGED_RUN.evaluation, metrics=metrics, statistics=statistics)
     people, nobody = np.where(np.arange(60) < 30, np.arange(60) % 2 * 1.0, np.nan), np.zeros(60, np.bool_)
     panel = ScoredPanel(np.where(np.isnan(people), np.int8(4), np.int8(0)), people[:, None])
     judged = [np.where(np.isnan(people), value, people) for value in (0.0, 0.0, 1.0)]
     states = [LabelledMoments.of(people, one, nobody, nobody, ~nobody) for one in judged]
     aggregate = RunAggregate(
         {
-            (place, number, ALL): state
+            (place, number, name): state
             for place in range(3)
             for number, state in enumerate((QueryAggregate.zero(0), QueryAggregate.of(panel, ~nobody)))
         },
-        labelled={(place, NO_OTHER, 1, ALL): state for place, state in enumerate(states)},
+        labelled={(place, NO_OTHER, 1, name): state for place, state in enumerate(states)},
     )
     first, same, other = rows(RunEstimates.of(aggregate, evaluation))
     assert (first.mean, first.equal_to, same.equal_to) == (same.mean, None, first.config_id)
     assert (other.mean != first.mean, other.equal_to) == (True, None)
+    assert {row.ci_low is not None for row in (first, same, other)} == {has_interval}
+
+
+def test_labels_of_a_part_of_the_queries_do_not_say_that_all_are_equal() -> None:
+    row = Comparison.of({"difference": 0.0, "queries": 20, "ties": 20, "p_value": 1.0, "p_method": "student"})
+    assert row.verdict(0.95) is Verdict.UNDECIDED

@@ -148,7 +148,7 @@ def _contenders(
         if panel.has_labels:
             labelled = aggregate.labelled[position, NO_OTHER, number, name]
             summaries = [with_labels(summaries[0], labelled, panel.ranges[0], evaluation.statistics.confidence)]
-        elif name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
+        if name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [
             _row(configuration.config_id, name, metric, panel, state, summary, firsts)

@@ -21,14 +21,12 @@ from rankbeam.transforms.kernels.statistics.ppi import (
 )
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import MetricSummary, or_null
-from rankbeam.transforms.records.scores.rows import Difference
+from rankbeam.transforms.records.scores.rows import STUDENT, Difference
 
 MOST_IN_PART = 0.1
 """Share of the queries with labels whose labels may lack an item for a configuration."""
 _LEAST_OF_STRATUM = 2
 _NO_TIES = MappingProxyType({"tie_lowest": None, "tie_highest": None})
-STUDENT = "student"
-"""The `p_method` of a difference by labels: Student's test that its interval inverts."""
 
 
 @dataclass(frozen=True)

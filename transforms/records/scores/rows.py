@@ -8,6 +8,9 @@ from typing import Any
 
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL
 
+STUDENT = "student"
+"""The `p_method` of a difference by labels: Student's test that its interval inverts."""
+
 COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 """The columns that count queries other than those with results and a score."""
 
@@ -180,8 +183,11 @@ class Comparison(Difference):
         >>> row = Comparison.of({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9})
         >>> str(row.verdict(0.95)), str(row.verdict(0.99))
         ('better', 'undecided')
+        >>> [str(Comparison.of({"difference": d, "queries": 9, "ties": 9}).verdict(0.95)) for d in (0.0, None)]
+        ['equal', 'unknown']
         """
-        if self.queries and not self.wins and not self.losses:
+        is_known = self.difference is not None and self.p_method != STUDENT  # labels are of a part of the queries
+        if is_known and self.queries and not self.wins and not self.losses:
             return Verdict.EQUAL
         is_significant = self.is_significant(confidence)
         if is_significant is None:
