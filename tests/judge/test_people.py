@@ -66,3 +66,11 @@ def test_a_sample_without_a_value_is_left_out_as_of_a_judge() -> None:
     cases = [JudgedCase("q?", ("c",), answer=answer) for answer in ("Owners pay.", "?")]
     assert by_people("Faithfulness(labels=True)", [row], claims, *cases) == 1.0
     assert by_people("Faithfulness(labels=True)", [], claims, *cases) is None
+
+
+def test_a_query_drawn_for_another_metric_is_not_labelled_in_part() -> None:
+    case = JudgedCase("q?", ("a",), answer="Owners pay.")
+    labels = [Label("i", "answer_kind", "q", None, None, None, None, text_hash("Owners pay."), 0.5, "refused", "ann")]
+    assert by_people("Refused(labels=True)", labels, NO_REPLIES, case) == 1.0
+    assert by_people("ContextRelevance(labels=True)", labels, NO_REPLIES, case) is None
+    assert by_people("ContextRelevance(labels=True)", [*labels, label("b", "0")], NO_REPLIES, case) == LABELLED_IN_PART

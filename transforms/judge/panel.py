@@ -196,7 +196,6 @@ def values_by_people(
 
     Where people have nothing to decide, such as without contexts, the query was not drawn: its value is the judge's.
     """
-    annotators = labels.annotators[query_id] if query_id in labels.drawn else ()
     for position, metric in dict.fromkeys((unit.configuration, item) for unit in units for item in unit.metrics):
         if not metric.labels:
             continue
@@ -204,6 +203,9 @@ def values_by_people(
         if _value(of_metric, metric, PeopleReplies(NO_LABELS, query_id, "", judge)) is not None:
             yield Value(position, by_people(str(metric)), None, NOTHING_TO_LABEL)
             continue
+        # Another sample may have been drawn for a metric of other steps.
+        is_drawn = any((query_id, step) in labels.drawn for step in metric.steps)
+        annotators = labels.annotators[query_id] if is_drawn else ()
         values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name, judge)) for name in annotators}
         known = {name: value for name, value in values.items() if value is not None}
         if ADJUDICATED in known:

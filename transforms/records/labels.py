@@ -128,9 +128,9 @@ class Labels:
         return {query: tuple(sorted(names)) for query, names in result.items()}
 
     @cached_property
-    def drawn(self) -> frozenset[str]:
-        """The queries that were drawn at random; only these represent all queries."""
-        return frozenset(row.query_id for row in self.rows if row.probability is not None)
+    def drawn(self) -> frozenset[tuple[str, str]]:
+        """The queries that were drawn at random, each with a step; only these represent all queries."""
+        return frozenset((row.query_id, row.step) for row in self.rows if row.probability is not None)
 
     @cached_property
     def strata(self) -> str | None:
