@@ -178,7 +178,11 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
     change = nights.of(configuration, gate.metric)
     if change is None and nights.changes:
         return Check(gate, configuration, name, None, "the baseline run has no such configuration or metric")
+    if change is not None and not change.queries:
+        return Check(gate, configuration, name, None, "no query has a value to compare with the baseline run")
     end = None if change is None else change.lowest_high if gate.at_least else change.highest_low
+    if change is not None and change.nights and end is None:
+        return Check(gate, configuration, name, None, f"too few queries for an interval: {change.queries:,}")
     if change is None or end is None:
         nights_until = 0 if change is None else change.skipped
         reason = f"none of {nights_until} nights counts" if nights_until else "no night after the baseline run yet"

@@ -172,8 +172,11 @@ def test_a_rise_alarms_where_the_gate_limits_it(tmp_path: Path) -> None:
 
 
 def test_a_night_without_any_value_is_no_quiet_night(tmp_path: Path) -> None:
-    finished(tmp_path, {"base": ranks(1, 3)}, "first")
-    finished(tmp_path, {"base": ranks(-2)}, "later")  # every call fails
+    finished(tmp_path, {"base": ranks(1, 3)}, "first", gates=[GATE])
+    assert rankbeam("gate", tmp_path / "out").exit_code == 0  # new
+    finished(tmp_path, {"base": ranks(-2)}, "later", gates=[GATE])  # every call fails
+    outcome = rankbeam("gate", tmp_path / "out")
+    assert (outcome.exit_code, "no query has a value" in outcome.stdout) == (3, True)
     status, document, problems = monitored(tmp_path)
     assert {change["state"] for change in document["changes"]} == {"unknown"}
     assert status == 3
