@@ -120,7 +120,7 @@ def steps_of_parts(parts: Iterable[Mapping[str, Any]], documents: Documents = la
     for part in parts:
         if (call := _first(part, ("functionCall", "function_call"))) is not None:
             waiting.append((len(steps), call))
-            steps.append(AgentStep(call.get("name") or "", _arguments(call.get("args"))))
+            steps.append(AgentStep(str(call.get("name") or ""), _arguments(call.get("args"))))
         elif (response := _first(part, ("functionResponse", "function_response"))) is not None:
             entry = next((one for one in waiting if _answers(response, one[1])), None)
             if entry is not None:
@@ -196,7 +196,7 @@ def _arguments(value: Any) -> str:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return _spelled(value)
     return "{}" if value is None else _spelled(value)
 

@@ -210,7 +210,17 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.json", '[{"question": "a"},\n 3]', {}, "f.json:2: expected a JSON object, found int"),
     ("f.json", '{\n"a": {"b": 1}}', {}, "holds no list of rows that rankbeam knows; its keys: a"),
     ("f.jsonl", " \n", {}, "the file is empty; rows of questions and answers were expected"),
-    ("f.jsonl", '{"question": "\\ud83d"}', {}, "f.jsonl:1: question: holds half a character"),
+    ("f.jsonl", '{"question": "\\ud83d"}', {}, "f.jsonl:1: holds half a character"),
+    ("f.csv", 'question,contexts\na,"[""\\ud83d""]"\n', {}, "f.csv:2: holds half a character"),
+    ("f.json", '{"reference": {"parts": [{"text": "\\ud83d"}]}, "prompt": "a", "response": "b"}', {}, "holds half a"),
+    ("f.jsonl", f'{{"question": "a", "n": {"9" * 5_000}}}\n{{}}\n', {}, "f.jsonl:1: is not valid JSON: it holds"),
+    ("f.json", f'[{{"question": "a", "n":\n {"9" * 5_000}}}]', {}, "f.json: is not valid JSON: it holds a number"),
+    ("f.jsonl", '{"question": "a", "b": ' + '["a",' * 100_000 + "\n", {}, "f.jsonl:1: is not valid JSON"),
+    ("f.jsonl", '{"vars": {"question": "a"}, "response": {}, "provider": 1}', {}, "f.jsonl:1: config: "),
+    ("f.jsonl", '{"prompt": "a", "response": "b", "responses": 1}', {}, "f.jsonl:1: is not a row as Vertex AI"),
+    ("f.jsonl", '{"eval_id": "c", "conversation": [{"user_content": 1, "intermediate_data": {"tool_uses": "x"}}]}', {},
+     "f.jsonl:1: is not a row as ADK writes it: AttributeError"),
+    ("f.jsonl", '{"prompt": "a", "response": "b", "intermediate_events": [{"content": "x"}]}', {}, "it: Attribute"),
 ]  # fmt: skip
 
 

@@ -1,8 +1,11 @@
 """Refusals of readers name the file, the line and a remedy."""
 
+import bz2
 import gzip
+import lzma
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from support.inputs import (
     write,
@@ -133,6 +136,23 @@ def test_a_wrong_format_is_named(tmp_path: Path, reader: Reader, content: str, e
     error = refusal(reader, write(tmp_path / "file", content))
     with pytest.raises(InputError, match=f"is not .*{expected}.*; it looks like .*{actual}"):
         raise error
+
+
+@pytest.mark.parametrize("reader", [read_qrels, read_run, read_queries, read_corpus])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (pa.compress(b"q1 0 d1 1\n", codec="zstd", asbytes=True), "is compressed with zstd; decompress it"),
+        (bz2.compress(b"q1 0 d1 1\n"), "is compressed with bzip2; decompress it"),
+        (lzma.compress(b"q1 0 d1 1\n"), "is compressed with xz; decompress it"),
+        (b"%PDF-1.7\n", "is a PDF file, which only a folder of documents may hold"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a workbook of Excel or another document of Office; save the sheet as CSV"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named(tmp_path: Path, reader: Reader, content: bytes, words: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError, match=f"file: {words}"):
+        list(reader(str(tmp_path / "file")))
 
 
 @pytest.mark.parametrize("reader", [read_qrels, read_run, read_queries, read_corpus])

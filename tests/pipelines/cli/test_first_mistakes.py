@@ -15,7 +15,7 @@ from rankbeam.pipelines.cli import main
 
 QRELS = "q1 0 d1 1\nq2 0 d2 1\n"
 RUN = "q1 Q0 d1 1 2.0 a\nq2 Q0 d1 1 2.0 a\n"
-XLSX = "PK\x03\x04 and more"
+XLSX = "PK\x03\x04\x14\0\0\0 and more"
 
 
 @pytest.fixture(autouse=True)

@@ -43,11 +43,15 @@ def parsed(path: str, line: int, text: str) -> Any:
         advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
         problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
         raise InputError(problem, path=path, line=line) from error
-    except ValueError as error:  # Python limits the digits of an integer that it parses
-        problem = f"is not valid JSON: it holds a number of more than {sys.get_int_max_str_digits():,} digits"
-        raise InputError(problem, path=path, line=line) from error
-    except RecursionError as error:
-        raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
+    except (ValueError, RecursionError) as error:
+        raise unreadable(error, path, line) from error
+
+
+def unreadable(error: Exception, path: str, line: int | None = None) -> InputError:
+    """The refusal of JSON that Python does not read although it is valid."""
+    most = f"it holds a number of more than {sys.get_int_max_str_digits():,} digits"  # Python limits them
+    problem = "it is nested too deeply" if isinstance(error, RecursionError) else most
+    return InputError(f"is not valid JSON: {problem}", path=path, line=line)
 
 
 def validated(path: str, line: int, text: str, model: type[Model]) -> Model:

@@ -25,10 +25,22 @@ _BEYOND_ASCII = [
 ]
 Place = tuple[str, int]  # a file and a line of it, from 1
 CONVERT = "is not UTF-8; convert the file, for example with iconv"
+_OTHER_KINDS = {
+    b"PK\x03\x04": "is a workbook of Excel or another ZIP archive; save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "is a workbook of Excel or another document of Office; save the sheet as CSV",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd; decompress it, or compress it with gzip",
+    b"\xfd7zXZ": "is compressed with xz; decompress it, or compress it with gzip",
+    b"BZh": "is compressed with bzip2; decompress it, or compress it with gzip",
+    b"%PDF-": "is a PDF file, which only a folder of documents may hold",
+}  # by the beginning of a file, which would be taken for UTF-16
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
-    """Refuse bytes of value 0, which text has in UTF-16 and UTF-32 only."""
+    """Refuse files of other kinds than text, and bytes of value 0, which text has in UTF-16 and UTF-32 only."""
+    if lines == 0:
+        for beginning, problem in _OTHER_KINDS.items():
+            if block.startswith(beginning):
+                raise InputError(problem, path=path)
     if (position := block.find(b"\0")) >= 0:
         problem = "holds a NUL byte, as UTF-16 does; convert the file to UTF-8, for example with iconv"
         raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, position) + 1)

@@ -6,7 +6,6 @@ from enum import StrEnum
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import lines, separated
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -164,9 +163,7 @@ def _is_number(word: str) -> bool:
 
 
 def _other_program(first: str) -> str | None:
-    """The description of a workbook, an archive or a table with other columns or separators."""
-    if first.startswith(ZIP):
-        return WORKBOOK
+    """The description of a table with other columns or separators."""
     if ";" in first and "," not in first:
         return f"values separated by semicolons ({first[:60]!r}); save it with commas"
     names = [name.strip() for name in first.split(",")]

@@ -7,9 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-ZIP, WORKBOOK = "PK\x03\x04", "a workbook of Excel or another ZIP archive; save the sheet as CSV"
-"""The beginning of a workbook, and its description in refusals."""
-
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """The first characters of cells that spreadsheets run as formulas, and the mark that prevents it."""
 

@@ -1,15 +1,18 @@
 """Turns of traces: every format, any order, and whatever is absent, against plain Python."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.inputs import write
 from support.traces import START, attributes, message, otlp, phoenix, span
 
-from rankbeam.transforms.clients.formats.traces.spans import DETAILS, Span, spans_of
+from rankbeam.transforms.clients.formats.traces.spans import DETAILS, Span, read_spans, spans_of
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
+from rankbeam.transforms.records.errors import InputError
 
 NEWEST = START + 10
 
@@ -51,6 +54,28 @@ def test_messages_in_log_events_and_under_older_names() -> None:
     last = span("t", 2, 5, {"gen_ai.operation.name": "chat"})
     logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"eventName": "other"}]}]}]}
     assert known(logs, otlp(root, chat, last)).answer == "New."
+
+
+def test_what_people_and_programs_write_by_accident() -> None:
+    deep = "[" * 100_000
+    root = span("t", 0, 0, {"input.value": deep, "output.value": "a"})
+    chat = span("t", 1, 0, {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": "9" * 5_000,
+                            "gen_ai.usage.output_tokens": float("inf")})  # fmt: skip
+    whole = known(otlp(root, chat))
+    assert (whole.question, whole.tokens) == (deep, {"input": 0, "output": 0})
+    empty = {"parent_id": float("nan"), "attributes.output.value": float("nan")}  # of a DataFrame
+    from_table = known(phoenix(span("t", 0, 0, {"input.value": "Who?"})) | empty)
+    assert (from_table.question, from_table.answer) == ("Who?", None)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"spanId": 1}, {"traceId": ["t"]}, {"parentSpanId": {"id": "x"}}, {"startTimeUnixNano": 10**400}]
+)
+def test_spans_with_values_of_other_types_are_refused_with_their_line(wrong: dict[str, Any], tmp_path: Path) -> None:
+    rows = [otlp(span("t", 0, 0, {})), otlp(span("t", 1, 0, {}) | wrong)]
+    path = write(tmp_path / "spans.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(InputError, match=r"spans\.jsonl:2: is not a span: (Type|Overflow)Error"):
+        list(read_spans(path))
 
 
 def test_tokens_of_nested_inferences_count_once() -> None:

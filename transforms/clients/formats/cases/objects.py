@@ -8,7 +8,6 @@ from typing import Any
 
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines, lines, named, tables
-from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
@@ -64,8 +63,6 @@ def shape_of(path: str) -> Shape:
     text = head.decode("utf-8", "replace").lstrip(_SPACE)
     if not text:
         raise InputError("the file is empty; rows of questions and answers were expected", path=path)
-    if text.startswith(ZIP):
-        raise InputError(f"is {WORKBOOK}", path=path)
     if text.startswith("["):
         return Shape.DOCUMENT
     if text.startswith("<"):
@@ -75,8 +72,10 @@ def shape_of(path: str) -> Shape:
     first, end, rest = text.partition("\n")
     try:
         value = json.loads(first)
-    except ValueError:
+    except json.JSONDecodeError:
         return Shape.DOCUMENT if first.strip(_SPACE) == "{" or ('"' in first and end) else Shape.LINES
+    except (ValueError, RecursionError):  # too long a number, or nested too deeply
+        return Shape.LINES
     return Shape.DOCUMENT if not rest.strip() and _list_in(value) is not None else Shape.LINES
 
 
@@ -162,8 +161,8 @@ def _in_document(path: str) -> Iterator[Row]:
         raise InputError(
             f"is not valid JSON: {error.msg} at column {error.colno}", path=path, line=error.lineno
         ) from error
-    except RecursionError as error:
-        raise InputError("is not valid JSON: it is nested too deeply", path=path) from error
+    except (ValueError, RecursionError) as error:
+        raise json_lines.unreadable(error, path) from error
     place: tuple[str, ...] | None = ()
     if not isinstance(value, list):
         place = _list_in(value)

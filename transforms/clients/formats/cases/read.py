@@ -14,7 +14,7 @@ import jmespath.exceptions
 from rankbeam.transforms.clients.formats.cases.google import messages_before, messages_in, plain, turns_of
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, tool_of
+from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
 from rankbeam.transforms.clients.formats.ids import as_text, json_id
 from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.records.errors import InputError
@@ -77,8 +77,10 @@ def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
         return  # one of several streams of a table
     layout = layout_of(source, head)
     for line, row in chain(head, rows):
-        for turn in turns_of(row) if layout.tool.name == "ADK" else (row,):
-            yield row, case_of(source, layout, line, turn)
+        with refusing_types(source.path, line, row, layout.tool.name):
+            turns = turns_of(row) if layout.tool.name == "ADK" else (row,)
+            cases = [(row, case_of(source, layout, line, turn)) for turn in turns]
+        yield from cases
 
 
 def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
@@ -86,11 +88,12 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
         raise InputError("the file has no rows", path=source.path)
     keys = {key: None for _, row in head for key in row}
     tool = tool_of(keys)
-    values = [plain(tool.name, row)[0] for _, row in head]
+    values = []
+    for line, row in head:
+        with refusing_types(source.path, line, row, tool.name):
+            values.append(plain(tool.name, row)[0])
     layout = Layout(tool, shape_of(source.path), source.columns, _guessed(tool, values))
-    known = [
-        name for name in FIELDS if any(value_at(row, path) is not None for path in layout.paths(name) for row in values)
-    ]
+    known = [name for name in FIELDS if any(_has(row, path) for path in layout.paths(name) for row in values)]
     for name, path in source.columns.items():
         if name not in known:
             problem = f"columns: no row has {path!r} for the {name}; {did_you_mean(path, keys)}"
@@ -103,6 +106,13 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
         problem = f"no key of these rows is known as the question; name it: columns: {{question: KEY}}; keys: {named}"
         raise InputError(problem, path=source.path, line=head[0][0])
     return layout
+
+
+def _has(row: Mapping[str, Any], path: str) -> bool:
+    try:
+        return value_at(row, path) is not None
+    except jmespath.exceptions.JMESPathError:
+        return True  # of another type: its row is refused
 
 
 def _guessed(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -130,6 +140,8 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
     if history:
         attributes["history"] = json.dumps(history, ensure_ascii=False)
     steps, expected_steps = (reading.steps(name) for name in STEPS)
+    texts = (query_id, question, answer, last, contexts, reference, relevant, attributes, steps, expected_steps)
+    json.dumps(texts, ensure_ascii=False, default=vars).encode()  # raises an error for half a character
     return Case(
         line, query_id, question, last if answer is None else answer, contexts, reference, relevant,
         as_text(reading.value("config")).strip(), attributes, tuple(reading.notes), steps, expected_steps,
@@ -187,18 +199,10 @@ class _Reading:
             keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
             advice = f"name the text in it: columns: {{{name}: PATH}}{keys}"
             raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {advice}")
-        if value is not None:
-            self._refuse_half(name, value)
         return value if value and value.strip() else None
 
     def _count_further(self, name: str, value: Sequence[str]) -> None:
         self.notes += [f"several {name}"] * (len(value) > 1)
-
-    def _refuse_half(self, name: str, value: str) -> None:
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise self.refuse(f"{name}: holds half a character (a lone surrogate such as \\ud83d)") from error
 
     def question(self) -> tuple[str, list[dict[str, str]], str | None]:
         """The question, what was said before it, and the last answer of a conversation that ends with one."""

@@ -5,13 +5,15 @@ Vertex's evaluation are those of their source code, all others those of the tool
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from rankbeam.transforms.clients.formats.cases.google import NAME as VERTEX
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config", "steps",
           "expected_steps")  # fmt: skip
@@ -180,6 +182,19 @@ COMMON = Tool(
      "context_ids": ("context_ids", "retrieved_ids", "doc_ids"), "reference": REFERENCES, "config": _CONFIGS},
 )  # fmt: skip
 """Names in common use, for files of no known tool."""
+
+
+@contextmanager
+def refusing_types(path: str, line: int, row: Mapping[str, Any], tool: str) -> Iterator[None]:
+    """Refuse a row whose values have other types than its tool writes."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        keys = shortened(", ".join(map(str, row)), 200)
+        problem = f"is not a row as {tool} writes it: {type(error).__name__}: {error}; its keys: {keys}"
+        raise InputError(problem, path=path, line=line) from error
 
 
 def tool_of(keys: Iterable[str]) -> Tool:

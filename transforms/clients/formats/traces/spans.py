@@ -5,6 +5,7 @@ line or one a file; attributes are lists of `{key, value: {stringValue: …}}`.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +52,11 @@ class Span:
 def read_spans(path: str) -> Iterator[Span]:
     for line, row in _objects(path):
         try:
-            yield from spans_of(row)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            for span in spans_of(row):
+                if not all(isinstance(name, str) for name in (span.trace_id, span.span_id, span.parent_id or "")):
+                    raise TypeError("the id of a trace or span is not a text")
+                yield span
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             keys = shortened(", ".join(map(str, row)), 200)
             problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix, traces of"
             problem += f" Langfuse or events of ADK; its keys: {keys}"
@@ -104,7 +108,7 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     if shape_of(path) is Shape.DOCUMENT:
         try:
             value = json.loads(files.read_all(path))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"is not JSON ({error})", path=path) from error
         if isinstance(value, dict) and ("resourceSpans" in value or "resourceLogs" in value):
             yield 1, value
@@ -218,7 +222,9 @@ def _typed(value: Any) -> Any:
     if "arrayValue" in value:
         return [_typed(entry) for entry in (value["arrayValue"] or {}).get("values") or ()]
     if "kvlistValue" in value:
-        return {entry["key"]: _typed(entry.get("value")) for entry in (value["kvlistValue"] or {}).get("values") or ()}
+        return {
+            str(entry["key"]): _typed(entry.get("value")) for entry in (value["kvlistValue"] or {}).get("values") or ()
+        }
     if "intValue" in value:
         return int(value["intValue"])
     return next(iter(value.values()), None)
@@ -228,7 +234,8 @@ def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any
     for name, inner in value.items():
         if isinstance(inner, Mapping):
             yield from _flattened(f"{prefix}{name}.", inner)
-        elif inner is not None:  # tables of spans have a cell for each attribute of any span
+        elif inner is not None and not (isinstance(inner, float) and math.isnan(inner)):
+            # tables of spans have a cell for each attribute of any span; in pandas, an empty one is NaN
             yield f"{prefix}{name}", inner
 
 

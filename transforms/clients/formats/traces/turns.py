@@ -217,7 +217,7 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
         if content[:1] in ("{", "["):
             try:
                 value = json.loads(content)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return content
         else:
             return content or None
@@ -271,7 +271,10 @@ def _word(spans: Iterable[Span], *names: str) -> str | None:
 
 def _number(span: Span, *names: str) -> int:
     value = next((span.attributes[name] for name in names if span.attributes.get(name) is not None), 0)
-    return int(value) if isinstance(value, int | float) or str(value).isdecimal() else 0
+    try:
+        return int(float(value))
+    except (ArithmeticError, TypeError, ValueError):
+        return 0
 
 
 def shown(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
