@@ -109,10 +109,13 @@ def end_process(folders: list[str]) -> NoReturn:
     """End this process and its threads at once, and delete the local folders that they were writing to.
 
     Python would wait for Beam's threads to finish their work. Instead, `exec` replaces this process by another program:
-    that ends all threads, so that none can write into the folders while the program deletes them.
+    that ends all threads, so that none can write into the folders while the program deletes them. It ignores further
+    signals, as people press Ctrl-C twice.
     """
     from rankbeam.pipelines.local import worker_processes
 
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     silence_threads()
     folders = [*folders, *worker_processes.kill()]
     for stream in (sys.stdout, sys.stderr):

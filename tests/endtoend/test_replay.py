@@ -195,6 +195,12 @@ def test_a_wrong_line_is_refused_with_its_number(tmp_path: Path, line: str, expe
     assert str(caught.value).startswith(f"{tmp_path}/{expected}")
 
 
+@pytest.mark.parametrize("seconds", ["1e999", "9" * 400, "-1", "NaN", "true", '"fast"'])
+def test_durations_that_no_clock_shows_are_not_known(tmp_path: Path, seconds: str) -> None:
+    path = write(tmp_path / "answers.jsonl", f'{{"query_id": "q", "answer": "a", "seconds": {seconds}}}\n')
+    assert [row["seconds"] for batch in ReplayReader(None)(path) for row in batch.to_pylist()] == [None]
+
+
 def test_a_query_with_two_answers_is_refused_with_both_lines(tmp_path: Path) -> None:
     dataset(tmp_path)
     answers(tmp_path, [{"query_id": entry, "answer": "a"} for entry in ("q1", "q2", "q1")])

@@ -39,6 +39,24 @@ def test_an_interrupt_while_beam_is_imported_comes_when_it_is(tmp_path: Path) ->
     assert done.stdout == "False\ninterrupted\n"
 
 
+ENDED = """
+import sys
+from rankbeam.pipelines.local.interrupt import end_process
+sys.executable = sys.argv[1]
+end_process([sys.argv[2]])
+"""
+
+
+def test_pressed_twice_it_still_removes_partial_output(tmp_path: Path) -> None:
+    (tmp_path / "partial").mkdir()
+    again = tmp_path / "python"
+    again.write_text(f'#!/bin/sh\nkill -INT $$\nkill -TERM $$\nexec {sys.executable} "$@"\n')
+    again.chmod(0o755)
+    command = [sys.executable, "-c", ENDED, again, tmp_path / "partial"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, (tmp_path / "partial").exists()) == (130, "", False)
+
+
 def test_a_ledger_is_named_only_where_there_is_one(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     assert finish_calls(str(ledger)) == "nothing of this run was kept; other runs are unchanged"

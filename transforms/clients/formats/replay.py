@@ -3,6 +3,7 @@
 Files of other tools, and CSV, JSON and Parquet, are read as cases.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -154,9 +155,13 @@ def _row(path: str, line: int, stated: _Answer) -> dict[str, Any]:
         "contexts": None if contexts is None else [_context(path, line, context) for context in contexts],
         "line": line,
         "steps": _step_rows(path, line, stated.steps),
-        "seconds": float(stated.seconds) if type(stated.seconds) in (int, float) and stated.seconds >= 0 else None,
+        "seconds": float(stated.seconds) if _is_duration(stated.seconds) else None,
         **_tokens(stated.tokens),
     }
+
+
+def _is_duration(stated: Any) -> bool:
+    return type(stated) in (int, float) and 0 <= stated <= sys.float_info.max
 
 
 def _step_rows(path: str, line: int, steps: AgentSteps | None) -> list[dict[str, Any]] | None:

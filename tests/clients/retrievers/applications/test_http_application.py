@@ -70,6 +70,14 @@ def test_citations_that_are_no_list_are_refused_and_the_path_is_in_no_key() -> N
         ({"result": {"text": 3}}, "answer: result.text is not a text"),
         ({"result": {"text": " "}}, "answer: result.text is empty"),
         ({"result": {"text": "a", "sources": {"id": "x"}}}, "results: result.sources is not a list"),
+        (
+            {"result": {"text": "a", "sources": [{"id": 1.5, "snippet": "x"}]}},
+            "results[0]: id: id is neither a text nor a",
+        ),
+        (
+            {"result": {"text": "a", "sources": ["x", {"id": {"n": 1}, "snippet": "x"}]}},
+            "results[1]: id: id is neither",
+        ),
         ({"result": {"text": "a", "sources": [{"name": "x"}]}}, "results[0]: has neither text (snippet) nor id (id)"),
     ],
 )

@@ -245,6 +245,9 @@ class HttpApplication(Http):
         text = None if self.text is None else _value_at(self.text, value)
         name = None if self.id is None else _value_at(self.id, value)
         name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+        if name is not None and not isinstance(name, str):
+            problem = f"results[{place}]: id: {self.id} is neither a text nor a whole number, found {_shown(name)}"
+            raise CallError(FailureKind.MALFORMED, problem)
         if not isinstance(text, str) and not (isinstance(name, str) and name):
             problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_shown(value)}"
             raise CallError(FailureKind.MALFORMED, problem)
