@@ -211,6 +211,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.json", '{\n"a": {"b": 1}}', {}, "holds no list of rows that rankbeam knows; its keys: a"),
     ("f.jsonl", " \n", {}, "the file is empty; rows of questions and answers were expected"),
     ("f.jsonl", '{"question": "\\ud83d"}', {}, "f.jsonl:1: holds half a character"),
+    ("f.csv", "question,contexts\na,\"['b', 'c\"\n", {}, "f.csv:2: contexts: begin as a list does"),
     ("f.csv", 'question,contexts\na,"[""\\ud83d""]"\n', {}, "f.csv:2: holds half a character"),
     ("f.json", '{"reference": {"parts": [{"text": "\\ud83d"}]}, "prompt": "a", "response": "b"}', {}, "holds half a"),
     ("f.jsonl", f'{{"question": "a", "n": {"9" * 5_000}}}\n{{}}\n', {}, "f.jsonl:1: is not valid JSON: it holds"),

@@ -133,6 +133,26 @@ def test_a_folder_of_parquet_may_have_brackets_in_its_name(tmp_path: Path) -> No
     assert matching.expand(str(tmp_path / "export[1]")) == [path]
 
 
+@pytest.mark.parametrize("name", ["a[1]", "a*", "a?"])
+def test_only_the_named_file_or_folder_is_deleted(tmp_path: Path, name: str) -> None:
+    for folder in (name, "a1", "ab"):
+        write(tmp_path / folder / "x", b"")
+    files.make_folder(str(tmp_path / name))
+    files.delete(str(tmp_path / name / "x"))
+    assert sorted(path.parent.name for path in tmp_path.glob("*/x")) == ["a1", "ab"]
+    files.delete(str(tmp_path / name))
+    files.delete(str(tmp_path / name))
+    (tmp_path / "link").symlink_to(tmp_path / "ab")
+    files.delete(str(tmp_path / "link"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a1", "ab"]
+
+
+def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(InputError, match="link: cannot be opened: No such file"):
+        matching.version(str(tmp_path / "link"))
+
+
 @pytest.mark.parametrize("name", ["missing.txt", "*.txt", "missing/", "empty", "file/below.txt"])
 def test_what_is_not_there_is_refused_by_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()

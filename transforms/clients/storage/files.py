@@ -12,6 +12,7 @@ import gzip
 import io
 import os
 import posixpath
+import shutil
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -190,11 +191,12 @@ def write(path: str, content: bytes) -> None:
 
 def delete(path: str) -> None:
     """Delete a file, or a folder with its content; nothing happens when there is none."""
-    if is_local(path):
-        paths = [path] if os.path.lexists(path) else []
-    else:  # an object store has no folders, only names that begin alike
-        paths = sorted({*match(path), *match(join(path, "**"))})
-    if paths:
+    if is_local(path):  # Beam would take a name with * or [ for a pattern
+        if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  "~" stays
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            os.remove(path)  # noqa: PTH107
+    elif paths := sorted({*match(path), *match(join(path, "**"))}):  # an object store has no folders, only names
         beam().delete(paths)
 
 
@@ -204,7 +206,10 @@ def make_folder(path: str) -> None:
         if not beam().exists(path):
             beam().mkdirs(path)
     probe = join(path, ".rankbeam-can-write")
-    write(probe, b"")
+    try:
+        write(probe, b"")
+    except InputError as error:
+        raise InputError(f"the folder {error.problem}", path=path) from error
     with refusing(probe, "cannot be deleted"):
         delete(probe)
 

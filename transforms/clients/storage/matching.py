@@ -44,7 +44,8 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and time of change of every file that a path or pattern names; other values mean other content."""
     paths = expand(pattern)
     if files.is_local(pattern):
-        stats = [(path, Path(path).stat()) for path in paths]
+        with files.refusing(pattern, "cannot be opened"):
+            stats = [(path, Path(path).stat()) for path in paths]
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
     # By pattern again: one request for thousands of files.
     patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]

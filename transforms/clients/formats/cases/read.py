@@ -27,6 +27,7 @@ _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.t
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
 """A context with its source, as DeepEval writes it."""
+_LIST = re.compile(r"""\s*\[\s*["']""")  # the beginning of a list of texts; spreadsheets cut cells short
 _LONGEST_ATTRIBUTE = 1_000
 STEPS = ("steps", EXPECTED_STEPS)  # the parts of a case that are an agent's steps
 
@@ -245,6 +246,10 @@ class _Reading:
             return None if ids is None else tuple((entry, None) for entry in ids)
         listed = self._listed(texts)
         if listed is None and isinstance(texts, str):
+            if self.layout.shape is Shape.CSV and _LIST.match(texts):
+                raise self.refuse(
+                    "contexts: begin as a list does, but are neither JSON nor a Python literal; cut short?"
+                )
             listed = self._split(texts)
         if listed is None:
             raise self.refuse(f"contexts: expected a list, found {_kind(texts)}")
