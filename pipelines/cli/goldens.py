@@ -215,10 +215,13 @@ def review(folder: str, output: str | None) -> None:
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.pipelines.goldens.review import as_csv
         from rankbeam.transforms.clients.storage import files
+        from rankbeam.transforms.records.errors import InputError
 
         text = as_csv(GoldensFolder(folder))
         if output is None:
             click.echo(text, nl=False)
+        elif files.exists(output) and files.read_all(output) != text.encode():
+            raise InputError("exists already, and may have decisions; choose another path", path=output)
         else:
             files.write(output, text.encode())
 

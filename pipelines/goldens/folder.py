@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from rankbeam.transforms.clients.formats import json_lines as formats
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import publishing
@@ -53,8 +54,8 @@ class GoldensFolder:
         return {review.item_id: review for review in self._read(REVIEWS, Review)}
 
     def about(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(files.read_all(self.below(ABOUT)))
-        return value
+        path = self.below(ABOUT)
+        return formats.parsed_object(path, 1, files.read_all(path).decode())
 
     def documents(self) -> dict[str, dict[str, Any]]:
         lines = files.read_all(self.below("corpus.jsonl")).decode().split("\n")
@@ -119,9 +120,14 @@ class GoldensFolder:
         files.write(self.below(name), content)
 
     def _read(self, name: str, record: type[Record]) -> list[Record]:
-        adapter = TypeAdapter(record)
-        lines = files.read_all(self.below(name)).decode().split("\n")
-        return [adapter.validate_json(line) for line in lines if line]
+        adapter, path, records = TypeAdapter(record), self.below(name), list[Record]()
+        for number, line in enumerate(files.read_all(path).decode().split("\n"), 1):
+            try:
+                records += [adapter.validate_json(line)] if line else []
+            except ValidationError as error:
+                problem = "is damaged; copy the folder again, or make the benchmark again, which pays for no call twice"
+                raise InputError(problem, path=path, line=number) from error
+        return records
 
 
 def _without_tokens(item: WrittenItem) -> WrittenItem:

@@ -132,7 +132,10 @@ def _rows(path: str, problems: list[InputError]) -> Iterator[tuple[int, dict[str
     except UnicodeDecodeError:
         problems.append(InputError("is not UTF-8; save it as CSV UTF-8", path=path))
         return
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    if not text.strip():
+        problems.append(InputError("the file is empty; a table of `rankbeam goldens review` was expected", path=path))
+    delimiter = spreadsheets.delimiter_in(text)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     header: list[str] | None = None
     line = 1
     try:

@@ -3,7 +3,6 @@
 They are public collections (`beir:`, `ir_datasets:`), benchmarks (`goldens:`) and files of other tools (`file:`).
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
@@ -177,8 +177,8 @@ def _problem(folder: str, split: object) -> tuple[str, str] | None:
     path = files.join(folder, "manifest.json")
     if not files.exists(path):
         return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
-    manifest: Mapping[str, Any] = json.loads(files.read_all(path))
-    if split not in manifest["splits"]:
+    splits = json_lines.parsed_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits", {})
+    if split not in splits:
         key = "goldens" if split == _DEFAULT_SPLIT else "split"
-        return key, f"the benchmark has no split {split!r}; {did_you_mean(str(split), manifest['splits'])}"
+        return key, f"the benchmark has no split {split!r}; {did_you_mean(str(split), splits)}"
     return None

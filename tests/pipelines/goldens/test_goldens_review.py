@@ -100,6 +100,34 @@ def _first_lines(rows: Rows) -> list[int]:
     return [2 + sum(lengths[:number]) for number in range(len(rows))]
 
 
+def test_a_table_with_decisions_is_never_overwritten_and_may_have_semicolons(out: Path, tmp_path: Path) -> None:
+    path = str(tmp_path / "review.csv")
+    command = ["goldens", "review", str(out), "--output", path]
+    assert rankbeam(*command).status == rankbeam(*command).status == 0  # the same table
+    rows = table(out)
+    rows[0]["decision"] = "accept"
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), delimiter=";")  # as Excel writes it in many countries
+    writer.writeheader()
+    writer.writerows(rows)
+    write(Path(path), text.getvalue())
+    refused = rankbeam(*command)
+    assert (refused.status, "exists already, and may have decisions" in refused.stderr) == (2, True)
+    assert rankbeam("goldens", "apply", str(out), path).stdout == "1 of 8 items are reviewed\n"
+    empty = rankbeam("goldens", "apply", str(out), write(tmp_path / "empty.csv", ""))
+    assert (empty.status, "empty.csv: the file is empty" in empty.stderr) == (2, True)
+
+
+def test_a_damaged_benchmark_is_refused_with_file_and_line(out: Path, tmp_path: Path) -> None:
+    experiment = write(tmp_path / "e.yaml", f"name: e\ndataset: {{goldens: {out}}}\nconfigurations: []\n")
+    command = {"items.jsonl": ["goldens", "review", str(out)], "manifest.json": ["validate", experiment]}
+    for name, arguments in command.items():
+        content = (out / name).read_bytes()
+        write(out / name, content[: len(content) // 2])
+        refused = rankbeam(*arguments)
+        assert (refused.status, f"/{name}:" in refused.stderr) == (2, True), refused.stderr
+
+
 def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: Path, tmp_path: Path) -> None:
     first, second = table(out), table(out)
     for number, (one, other) in enumerate(zip(first, second, strict=True)):

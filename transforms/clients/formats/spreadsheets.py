@@ -37,6 +37,11 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
     return text.getvalue()
 
 
+def delimiter_in(text: str) -> str:
+    """The character between the names of a header: a comma, unless another one is more frequent."""
+    return max(",;\t", key=text.lstrip().split("\n", 1)[0].count)
+
+
 def read_text(path: str) -> str:
     """The text of a file that people saved, with or without a byte order mark."""
     try:
@@ -47,7 +52,7 @@ def read_text(path: str) -> str:
 
 def table_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table by their header, as they were before `safe`, each with the line that it begins in."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_in(text))
     try:
         header = [cell.strip() for cell in next(reader, [])]
         line = reader.line_num + 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines, lines, named, tables
+from rankbeam.transforms.clients.formats.spreadsheets import delimiter_in
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
@@ -131,9 +132,7 @@ def _in_csv(path: str) -> Iterator[Row]:
 
 
 def delimiter_of(path: str) -> str:
-    """The character between the names of a header: a comma, unless another one is more frequent."""
-    head = files.read_head(path).decode("utf-8", "replace").lstrip(_SPACE).split("\n", 1)[0]
-    return max(",;\t", key=head.count)
+    return delimiter_in(files.read_head(path).decode("utf-8", "replace"))
 
 
 def _text_lines(path: str) -> Iterator[str]:
