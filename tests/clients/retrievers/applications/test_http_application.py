@@ -1,10 +1,12 @@
 """Replies of applications: answer, contexts and tokens at their paths, or why a query has failed."""
 
+import asyncio
 import json
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.odd_server import saying, served
 
 from rankbeam.transforms.clients.retrievers.applications.ask import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.callables import plain
@@ -113,6 +115,40 @@ def test_a_chat_sends_the_query_as_a_message() -> None:
     assert chat.template == {"model": "m", "messages": [{"role": "user", "content": "{query}"}]}
     reply = {"choices": [{"message": {"content": "yes"}}], "contexts": ["a", {"content": "b"}]}
     assert chat.read(stored(reply)).contexts == ((None, "a"), (None, "b"))
+
+
+def streamed(*events: Any) -> str:
+    """What a chat's stream of these events leaves in the ledger."""
+    content = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+
+    async def run() -> str:
+        async with served(saying(content)) as server:
+            chat = ChatApplication(url=f"{server.url}/v1/chat/completions", model="m", stream=True)
+            _, payload = requests(chat)[0]
+            connection = await chat.connect()
+            try:
+                return (await connection.call(payload, 20.0, 1)).answer
+            finally:
+                await connection.close()
+
+    return asyncio.run(run())
+
+
+def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
+    text = {"choices": [{"delta": {"content": "Owners"}}]}
+    assert json.loads(streamed(text))["reply"]["events"] == [text]
+    with pytest.raises(CallError, match=r"the stream holds an error: .*overloaded"):
+        streamed(text, {"error": {"message": "overloaded"}})  # as vLLM ends, with [DONE]
+
+
+@pytest.mark.parametrize(
+    "calls", [[{"index": {}}], [{"index": 0, "function": {}}, {"index": 0, "function": {"arguments": 1}}]]
+)
+def test_pieces_of_calls_of_other_types_are_malformed(calls: list[Any]) -> None:
+    chat = ChatApplication(url="http://h/v1/chat/completions", model="m", stream=True)
+    events = [{"choices": [{"delta": {"content": "yes", "tool_calls": calls}}]}]
+    with pytest.raises(CallError, match="tool_calls: "):
+        chat.read(stored({"first_token_s": 0.1, "events": events}))
 
 
 class Document:

@@ -159,10 +159,10 @@ class ChatApplication(HttpApplication):
             return super()._steps(reply)
         events = reply["events"] if self.stream else [reply]
         path = finder("choices[0].delta.tool_calls[]" if self.stream else "choices[0].message.tool_calls[]")
-        calls = _joined(call for event in events for call in path(event) or ())
         try:
+            calls = _joined(call for event in events for call in path(event) or ())
             return steps_in(calls) if calls else None
-        except ValueError as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise CallError(FailureKind.MALFORMED, f"tool_calls: {error}") from error
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:

@@ -61,7 +61,7 @@ class ApplicationConnection(HttpConnection):
                     continue
                 is_done = data.strip() == "[DONE]"
                 if not is_done:
-                    events.append(_event(data))
+                    events.append(self._event(data))
                     first = clock() if first is None and parameters.has_text(events[-1]) else first
         finally:
             await response.aclose()
@@ -69,6 +69,16 @@ class ApplicationConnection(HttpConnection):
             raise CallError(FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {len(events):,} events")
         seconds = None if first is None else round(first - began, 6)
         return json.dumps({"first_token_s": seconds, "events": events}).encode()
+
+    def _event(self, data: str) -> Any:
+        """An event of a stream; servers that fail after the first ones send their error as one, and then the end."""
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
+        if isinstance(event, dict) and event.get("error"):
+            raise CallError(FailureKind.UNAVAILABLE, f"the stream holds an error: {self._shown(data.strip())}")
+        return event
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}
@@ -109,10 +119,3 @@ class AdkConnection(ApplicationConnection):
 
 def _without_length(headers: httpx.Headers) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() != "content-length"}
-
-
-def _event(data: str) -> Any:
-    try:
-        return json.loads(data)
-    except ValueError as error:
-        raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
