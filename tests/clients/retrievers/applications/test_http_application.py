@@ -118,7 +118,7 @@ def test_a_chat_sends_the_query_as_a_message() -> None:
 
 
 def streamed(*events: Any) -> str:
-    """What a chat's stream of these events leaves in the ledger."""
+    """The reply of a chat with a stream of these events, as the ledger has it."""
     content = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
 
     async def run() -> str:
@@ -138,7 +138,7 @@ def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
     text = {"choices": [{"delta": {"content": "Owners"}}]}
     assert json.loads(streamed(text))["reply"]["events"] == [text]
     with pytest.raises(CallError, match=r"the stream holds an error: .*overloaded"):
-        streamed(text, {"error": {"message": "overloaded"}})  # as vLLM ends, with [DONE]
+        streamed(text, {"error": {"message": "overloaded"}})  # vLLM then sends [DONE]
 
 
 @pytest.mark.parametrize(
