@@ -1,5 +1,6 @@
 """The commands for files of answers: judge one without an experiment file, and export results beside its rows."""
 
+import re
 from typing import Any
 
 import click
@@ -56,17 +57,38 @@ def judge(
     with messages(), with_standard_input((file,)) as (path,):
         import yaml
 
+        from rankbeam.pipelines.api.experiments import name_of
+        from rankbeam.pipelines.api.inputs import reworded
         from rankbeam.pipelines.experiment.file.criteria import read_criteria
         from rankbeam.pipelines.experiment.load import parse_experiment
         from rankbeam.pipelines.start import cases
         from rankbeam.transforms.clients.models.base import MODELS
+        from rankbeam.transforms.records.errors import InputError
 
         stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
         services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in stated.items() if text}
         own = None if criteria is None else read_criteria(criteria)
         value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate, own)
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
-        run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form, wide=wide)
+        named = name_of(value)
+
+        def in_options(error: InputError) -> InputError:
+            return InputError(_as_option(error.problem)) if error.path == named else error
+
+        with reworded(in_options):
+            experiment = parse_experiment(text, named, output or f"out/{value['name']}")
+        run_here_and_show(experiment, "judge", form, wide=wide)
+
+
+def _as_option(problem: str) -> str:
+    """A problem of the experiment that the options make, with the option instead of the key.
+
+    >>> _as_option("services.judge.base_url: is missing"), _as_option("metrics[0]: unknown metric 'x'")
+    ('--service base_url: is missing', "--metric: unknown metric 'x'")
+    """
+    for key, option in ((r"services\.judge\b\.?", "--service "), (r"services\.embedder\b\.?", "--embeddings ")):
+        problem = re.sub(f"^{key}", option, problem)
+    return re.sub(r"^metrics\[\d+\]", "--metric", problem)
 
 
 @main.command()

@@ -102,6 +102,7 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
     >>> service_of("lexical", ["lexical"]), service_of("{type: openai, model: m}", ["openai"])
     ({'type': 'lexical'}, {'type': 'openai', 'model': 'm'})
     """
+    text = text.rstrip(": ")
     of_provider = service_of_provider(text)
     if of_provider is not None:
         return of_provider

@@ -128,6 +128,10 @@ def test_answers_that_share_no_query_are_refused_before_the_run(folder: Path) ->
     [
         ([], "name the judge: --service openai:MODEL, or --service lexical"),
         (["--service", "openai"], "openai needs a model; write openai:MODEL"),
+        (["--service", "openai:"], "openai needs a model; write openai:MODEL"),
+        (["--service", "{type: openai, model: m}"], "rankbeam: --service base_url: is missing"),
+        (["--service", "lexical", "-m", "nDCG@10"], "rankbeam: dataset.qrels: is missing; nDCG@10 needs judgements"),
+        (["--service", "lexical", "-m", "Faithfulnes"], "rankbeam: --metric: unknown metric 'Faithfulnes'; did you"),
     ],
 )
 def test_a_judge_needs_a_model(options: list[str], message: str) -> None:
