@@ -67,14 +67,22 @@ class Collected:
 
 
 def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> Collected:
-    """Read spans of a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`."""
+    """Read spans of a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
+
+    What people may have changed is not overwritten: an experiment is kept, and queries with references are refused.
+    """
     if not files.is_local(output):
         raise InputError("is not a folder of this machine; write there, and copy the files", path=output)
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
+    queries, experiment = folder / "queries.jsonl", folder / "experiment.yaml"
+    if queries.exists() and b'"reference":' in queries.read_bytes():
+        problem = "has reference answers, which are never overwritten; choose another --output"
+        raise InputError(problem, path=str(queries))
     collected = write_dataset(source, folder, naming, choice)
-    experiment = yaml.safe_dump(experiment_of(folder.name, collected, service), sort_keys=False, allow_unicode=True)
-    (folder / "experiment.yaml").write_text(experiment, encoding="utf-8")
+    if not experiment.exists():
+        content = experiment_of(folder.name, collected, service)
+        experiment.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return collected
 
 

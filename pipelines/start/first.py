@@ -121,10 +121,11 @@ def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
     paths: list[Path] = []
     try:
         for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                paths.append(path)
-                file.write(content)
+            with files.refusing(str(path), "cannot be written"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    paths.append(path)
+                    file.write(content)
         yield
     except (InputError, OSError):
         for path in paths:

@@ -72,6 +72,20 @@ def test_a_sample_is_the_same_each_time_and_texts_are_redacted(tmp_path: Path) -
     assert (len(drawn[0]), len(drawn[2])) == (5, 10)
 
 
+def test_what_people_have_changed_is_not_overwritten(tmp_path: Path) -> None:
+    source, out = written(tmp_path, "spans.jsonl", [otlp(*trace(1))]), tmp_path / "out"
+    assert rankbeam("traces", source, "--output", str(out)).stderr == ""
+    experiment, queries = out / "experiment.yaml", out / "queries.jsonl"
+    experiment.write_text("name: mine\n", encoding="utf-8")
+    again = rankbeam("traces", source, "--output", str(out))
+    assert (again.status, experiment.read_text(encoding="utf-8")) == (0, "name: mine\n")
+    assert "experiment.yaml exists already and is kept" in again.stderr
+    own = written(out, "queries.jsonl", [{**row, "reference": "Owners."} for row in read(queries)])
+    refused = rankbeam("traces", source, "--output", str(out))
+    assert (refused.status, f"{own}: has reference answers" in refused.stderr) == (2, True)
+    assert read(queries)[0]["reference"] == "Owners."
+
+
 def test_documents_that_are_the_question_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = [one for number in range(3) for one in trace(number)]
     texts = ["who pays invoice 1 — ANN@x.org", "Who pays invoice 1", "Owners pay."]

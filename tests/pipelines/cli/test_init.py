@@ -176,3 +176,10 @@ def test_a_template_names_models_by_their_provider(provider: str, monkeypatch: p
     monkeypatch.delenv(variable)
     warned = rankbeam("validate", "experiment.yaml").stderr
     assert f"warning: experiment.yaml: api_key needs the environment variable {variable}" in warned
+
+
+@pytest.mark.parametrize("arguments", [["file", "--example"], ["file/x.yaml", "--template", "bm25"]])
+def test_a_file_in_place_of_a_folder_is_refused(arguments: list[str]) -> None:
+    write("file", "")
+    refused = rankbeam("init", *arguments)
+    assert (refused.exit_code, "cannot be written: " in refused.stderr) == (2, True), refused.stderr
