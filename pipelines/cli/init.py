@@ -1,6 +1,7 @@
 """The command that writes a first experiment, or the example."""
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
 import click
 
@@ -21,6 +22,7 @@ _PREPARATIONS = {
 }
 _EXAMPLES = click.Choice([_HELPDESK, "chunking", "answers", "runs", "goldens", "notebook", "app"])
 _EXAMPLE = "--example"
+_SAME_NAME = 0.85  # likeness of a misspelt name
 _EXAMPLE_HELP = "Write an example with its collection into the folder PATH; without a name, helpdesk."
 
 
@@ -124,12 +126,13 @@ def _experiment(
 
 
 def _with_name(words: Sequence[str]) -> Iterator[str]:
-    """The words, with the name of a bare `--example`: a known one that follows, otherwise helpdesk."""
+    """The words, with the name of a bare `--example`: a known or misspelt one that follows, otherwise helpdesk."""
     named = False
     for place, word in enumerate(words):
         if word == _EXAMPLE:
             following = words[place + 1 : place + 2]
-            named = following[:1] != [_HELPDESK] and bool(set(following) & set(_EXAMPLES.choices))
+            near = following and get_close_matches(following[0], _EXAMPLES.choices, cutoff=_SAME_NAME)
+            named = bool(near) and following[:1] != [_HELPDESK]
             yield f"{_EXAMPLE}={following[0] if named else _HELPDESK}"
         elif not named:
             yield word

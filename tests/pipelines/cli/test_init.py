@@ -158,10 +158,11 @@ def test_a_name_may_follow_the_option_and_another_word_is_the_folder() -> None:
     assert Path("there", "trec_runs").is_dir()
 
 
-def test_an_unknown_example_is_refused() -> None:
-    refused = rankbeam("init", "--example=helpdsk")
+@pytest.mark.parametrize("words", [["--example=helpdsk"], ["--example", "helpdsk"], ["--example", "answrs"]])
+def test_an_unknown_example_is_refused(words: list[str]) -> None:
+    refused = rankbeam("init", *words)
     assert (refused.exit_code, list(Path().iterdir())) == (2, [])
-    assert "'helpdsk' is not one of 'helpdesk'" in refused.stderr
+    assert f"'{words[-1].removeprefix('--example=')}' is not one of 'helpdesk'" in refused.stderr
 
 
 @pytest.mark.parametrize("provider", ["gemini", *in_campaigns("openai")])
