@@ -151,3 +151,12 @@ def test_tokens_that_are_not_counted_have_a_mean_of_none_and_slow_nothing() -> N
     assert (pacer.mean_tokens(), pacer.spend(0.0, 50.0)) == (0.0, None)
     pacer.push_back(0.0)
     assert pacer.pace(0.0) == 0.5  # two calls a second: one of two was refused
+
+
+def test_a_large_quota_holds_the_calls_of_its_windows_only() -> None:
+    pacer = lane_pacer(60_000_000, 0, 1)
+    for call in range(20_000):
+        pacer.spend(call / 100)
+    counts = [len(begun) for begun in pacer._begun.values()]
+    assert counts == pytest.approx([100, 6_000], rel=0.05)
+    assert pacer.wait_s(200.0) == 0.0

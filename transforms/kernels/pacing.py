@@ -176,7 +176,9 @@ class Pacer:
         Returns:
             The reservation of its tokens, for `settle`; None if tokens are not counted.
         """
-        for begun in self._begun.values():
+        for window, begun in self._begun.items():
+            while begun and begun[0] + window + _SLACK_S.get(window, 0.0) <= now:
+                begun.popleft()  # under a large quota they would be those of many windows
             begun.append(now)
         is_idle = self._due < now - _IDLE_S
         self._due = (now + self._tolerance_s() if is_idle else max(self._due, now)) + self.interval_s / self.pace(now)
