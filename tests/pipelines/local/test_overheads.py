@@ -91,10 +91,14 @@ def test_only_a_process_of_the_command_line_leaves_its_modules_out_of_collection
     command: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(overheads, "ends_with_its_command", command)
-    before = gc.get_freeze_count()
+    before, usual = gc.get_freeze_count(), gc.get_threshold()
     lists = [[] for _ in range(1000)]  # type: ignore[var-annotated]
-    with overheads.avoided():
-        assert (gc.get_freeze_count() >= before + len(lists)) == command
+    try:
+        with overheads.avoided():
+            assert (gc.get_freeze_count() >= before + len(lists)) == command
+            assert (gc.get_threshold() == (overheads._COLLECTED_AFTER, *usual[1:])) == command
+    finally:
+        gc.set_threshold(*usual)
 
 
 ALONE = """
