@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 _MODULE = "apache_beam.runners.common"  # with what it imports, it asks all of these questions
 _SAMPLED_MS = 5
-_COLLECTED_AFTER = 100_000
+_COLLECTED_AFTER = 20_000  # objects; an HTTP call leaves forty in cycles, which hold its reply
 _INTERACTIVE = "is_in_ipython"
 _OPTIONAL = ("google.api_core", "google.auth", "google.cloud", "apitools", "apache_beam.io.gcp.bigquery", "bson")
 """Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
@@ -84,7 +84,7 @@ def avoided() -> Iterator[None]:
     """Let Beam's local runner do the work of the block without what can be avoided then."""
     if ends_with_its_command:
         gc.freeze()  # later collections do not look through two thousand modules
-        gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])  # cycles of libraries would take 200 MB
+        gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])
     remember_signatures()
     with _not_interactive(), _sampled_often():
         yield
