@@ -19,10 +19,10 @@ from rankbeam.transforms.records.scores.comparisons import comparisons_table, me
 
 SIZES = (1, 2, 3, 1, 5, 2, 4, 1, 6, 3, 2, 1)
 PINNED = {
-    1: ("c3f284f5e412e40d", "8ffa54b1deaa8b73"),
-    2: ("daf44c19093abee6", "4d8fd562ca792e52"),
+    1: ("4d0c927828dcf695", "8bf08f5f466043a5"),
+    2: ("49817c979dd25dad", "068019a0cffaa1a5"),
 }
-"""Hashes of tables without clusters, by the commit before these existed."""
+"""Hashes of tables without clusters, to ten digits, by the commit before these existed."""
 
 
 def inputs(folder: Path, attributes: list[dict[str, Any]]) -> dict[str, Any]:
@@ -133,7 +133,10 @@ def test_without_clusters_no_number_changes(seed: int) -> None:
         added = {"clusters", "stage", "unjudged_lowest", "unjudged_highest", "judge_power", "effective_labels"}
         new = [name for name in table.column_names if name in added]
         assert all(table[name].null_count == table.num_rows for name in new)
-        rows = table.drop_columns(new).to_pylist()
+        rows = [
+            {name: float(f"{value:.10g}") if isinstance(value, float) else value for name, value in row.items()}
+            for row in table.drop_columns(new).to_pylist()
+        ]
         actual.append(hashlib.sha256(repr(rows).encode()).hexdigest()[:16])
     assert tuple(actual) == PINNED[seed]
 
