@@ -138,7 +138,7 @@ class _Rank:
 class PeopleReplies(Mapping[JudgeQuestion, Any]):
     """One annotator's replies to questions about a query; questions that were not labelled whole have no reply.
 
-    An adjudicated decision replaces the annotator's. A text of which nobody decided anything has the judge's claims.
+    An adjudicated decision replaces the annotator's. A text without any decision keeps the judge's claims.
     """
 
     def __init__(self, labels: Labels, query_id: str, annotator: str, judge: Mapping[JudgeQuestion, Any]) -> None:

@@ -12,6 +12,7 @@ from support.inputs import (
 )
 from support.readers import BYTE_ORDER_MARK, HEADER, Reader, read_corpus, refusal
 
+from rankbeam.transforms.clients.formats import lines
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.clients.storage import files
@@ -183,3 +184,7 @@ def test_a_gzip_file_cut_short_is_refused(tmp_path: Path, reader: Reader, line: 
     error = refusal(reader, write(tmp_path / "file", packed[: len(packed) - 100]))
     assert "cut short" in str(error)
     assert error.line is not None
+
+
+def test_text_that_begins_as_the_magic_number_of_bzip2_is_text(tmp_path: Path) -> None:
+    lines.refuse_other_encoding(str(tmp_path / "qrels"), b"BZhang 0 d1 1\n", 0)

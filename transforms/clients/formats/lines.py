@@ -30,7 +30,7 @@ _OTHER_KINDS = {
     b"\xd0\xcf\x11\xe0": "is a workbook of Excel or another document of Office; save the sheet as CSV",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd; decompress it, or compress it with gzip",
     b"\xfd7zXZ": "is compressed with xz; decompress it, or compress it with gzip",
-    b"BZh": "is compressed with bzip2; decompress it, or compress it with gzip",
+    b"BZh91AY&SY": "is compressed with bzip2; decompress it, or compress it with gzip",
     b"%PDF-": "is a PDF file, which only a folder of documents may hold",
 }  # by the beginning of a file, which would be taken for UTF-16
 

@@ -36,7 +36,7 @@ class StoredFile:
 def put(path: str, content: bytes) -> StoredFile:
     """Write a file, with its folder, so that no reader ever sees an incomplete one."""
     try:
-        _RETRYING(_write, path, content)  # its state is each thread's own; a copy would be a cycle that nobody frees
+        _RETRYING(_write, path, content)  # each thread has its own state; a copy would leave a reference cycle
     except InputError:
         raise
     except FileNotFoundError as error:

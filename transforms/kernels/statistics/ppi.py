@@ -63,9 +63,9 @@ class LabelledSample:
         return cls(spread_of(labels), spread_of(judged), covariance, spread_of(others))
 
     def with_known(self, known: Spread) -> "LabelledSample":
-        """The sample with queries whose human and judged value are equal for certain, so that nobody labels them.
+        """The sample together with queries that need no labels, because their value is known.
 
-        Of them as large a share as of the others counts as labelled, as if they had been drawn like these.
+        The share of them that counts as labelled is that of the other queries, as if they had been drawn like those.
 
         >>> sample = LabelledSample.of(np.array([1.0, 0.5]), np.array([1.0, 0.0]), np.ones(2))
         >>> sample.with_known(Spread(4, 0.0, 0.0)).labels

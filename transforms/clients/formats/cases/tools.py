@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
+_SHOWN = 30  # characters before an error
 FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config", "steps",
           "expected_steps")  # fmt: skip
 """The parts of a case, which `columns:` may name."""
@@ -190,7 +191,9 @@ def refusing_types(path: str, line: int, row: Mapping[str, Any], tool: str) -> I
     try:
         yield
     except UnicodeEncodeError as error:
-        raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
+        before = error.object[max(0, error.start - _SHOWN) : error.start]
+        problem = f"holds half a character (a lone surrogate such as \\ud83d) after {before!r}"
+        raise InputError(problem, path=path, line=line) from error
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         keys = shortened(", ".join(map(str, row)), 200)
         problem = f"is not a row as {tool} writes it: {type(error).__name__}: {error}; its keys: {keys}"
