@@ -16,6 +16,7 @@ import yaml
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
+from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources
@@ -80,7 +81,9 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
         problem = "has reference answers, which are never overwritten; choose another --output"
         raise InputError(problem, path=str(queries))
     collected = write_dataset(source, folder, naming, choice)
-    if not experiment.exists():
+    if experiment.exists():
+        warn(f"{experiment} exists already and is kept; delete it to have a new one")
+    else:
         content = experiment_of(folder.name, collected, service)
         experiment.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return collected

@@ -1,12 +1,11 @@
 """The command that makes a dataset of production traces."""
 
 import re
-from pathlib import Path
 
 import click
 
 from rankbeam.pipelines.cli.group import main, with_standard_input
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import messages
 
 _SERVICE_HELP = "The judge: a type, or '{type: gemini, model: …, …}'. lexical compares words, offline."
 _QUESTION_HELP = "Path of the question in inputs that are JSON, such as question or messages[-1].content."
@@ -78,10 +77,6 @@ def traces(
         naming = Naming(question, answer, configuration, documents)
         judge = service_of(service, list(MODELS.types))
         choice = Choice(sample, per_day, redact, drop_self)
-        experiment = f"{output.rstrip('/')}/experiment.yaml"
-        is_kept = Path(experiment).exists()
         collected = collect(source, output, naming, choice, judge)
         click.echo(collected.as_text())
-        if is_kept:
-            warn(f"{experiment} exists already and is kept; delete it to have a new one")
-        click.echo(f"next: rankbeam evaluate {experiment}")
+        click.echo(f"next: rankbeam evaluate {output.rstrip('/')}/experiment.yaml")
