@@ -47,6 +47,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert rankbeam("label", str(out), "--sample", "32", "--metric", "Faithfulness").status == 0
     assert rankbeam("label", str(out), "--sample", "64", "--metric", "ContextRelevance@3", *BOTH).status == 0
     rows = tasks(out, 2)
+    assert len({row["query"] for row in rows}) == 64  # as many as asked for, of those with something to decide
     for number, (path, task_rows, decide) in enumerate(
         [("f.jsonl", tasks(out), by_words), ("g.jsonl", rows[: len(rows) * 2 // 3], grade)]
     ):
