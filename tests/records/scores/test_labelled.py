@@ -85,3 +85,14 @@ def test_queries_with_nothing_to_label_count_as_if_they_had_been_drawn_like_all_
     assert actual.mean == pytest.approx(expected.mean)
     assert (actual.power, actual.standard_error) == pytest.approx((expected.power, expected.standard_error), abs=1e-9)
     assert actual.interval() == pytest.approx(expected.interval(), abs=1e-9)
+
+
+def test_queries_with_nothing_to_label_and_no_judged_value_are_left_out() -> None:
+    """Another judge of the panel may have failed where the first one found nothing to decide."""
+    labels, judged = np.tile([0.0, 1.0, np.nan, np.nan], 10), np.tile([0.0, 1.0, 0.5, np.nan], 10)
+    none, every = np.zeros(40, bool), np.ones(40, bool)
+    without = LabelledMoments.of(labels, judged, none, none, every)
+    assert LabelledMoments.of(labels, judged, none, np.isnan(judged), every) == without
+    result = without.estimate(0.0, 1.0)
+    assert result is not None
+    assert not math.isnan(result.mean)

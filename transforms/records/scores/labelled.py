@@ -59,8 +59,9 @@ class LabelledMoments:
             chosen: bool[n].
             strata: bool[n], the queries of each stratum; None for none.
         """
-        has_both = chosen & ~certain & ~np.isnan(judged) & ~np.isnan(labels)
-        has_judged = chosen & ~certain & ~np.isnan(judged) & np.isnan(labels)
+        has_value = chosen & ~np.isnan(judged)
+        has_both = has_value & ~certain & ~np.isnan(labels)
+        has_judged = has_value & ~certain & np.isnan(labels)
         ours, theirs = labels[has_both], judged[has_both]
         columns = np.column_stack([ours, theirs, ours - theirs])
         incomplete = int((has_judged & in_part).sum())
@@ -69,7 +70,7 @@ class LabelledMoments:
             for name, members in (strata or {}).items()
             if (chosen & members).any()
         }
-        others, known = (Moments.of(judged[rows][:, None]) for rows in (has_judged, chosen & certain))
+        others, known = (Moments.of(judged[rows][:, None]) for rows in (has_judged, has_value & certain))
         return cls(Moments.of(columns), others, known, incomplete, by_stratum)
 
     def merge(self, other: "LabelledMoments") -> "LabelledMoments":
