@@ -235,7 +235,7 @@ def race_line(experiment: Experiment, queries: int) -> str:
     race, pairs = experiment.evaluation.race, len(experiment.evaluation.configurations) - 1
     spread = None if race is None else spread_of(race.metric, experiment, earlier_run(experiment))
     units = 0.0 if spread is None else queries / spread.queries_per_unit
-    if race is None or spread is None or pairs < 1 or units < 2:
+    if race is None or spread is None or not spread.deviation or pairs < 1 or units < 2:
         return ""
     actual = detectable_difference(spread.deviation / math.sqrt(units), units, level=race.alpha / pairs)
     what = f"{queries:,} queries detect a difference of {actual:.3f} in {race.metric} with a power of 80%"

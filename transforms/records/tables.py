@@ -200,8 +200,9 @@ them) or "tilted" (importance sampling, for small ones); older releases name non
 slices another. Configurations with equal values are one member of a family, and one with the values of the baseline is
 not tested: its p-values are null. `t_p_value` is of the paired t test, `effect_size` the difference over the standard
 deviation of the differences (Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a
-power of 80%. `clusters` is as in `configuration_metrics`. `stage` is "rewrite" or "rerank" where the configuration has
-this stage, the baseline lacks it and all else is equal, "retriever" where only the type of retriever differs, or null.
+power of 80%, or null where all differences are equal. `clusters` is as in `configuration_metrics`. `stage` is "rewrite"
+or "rerank" where the configuration has this stage, the baseline lacks it and all else is equal, "retriever" where only
+the type of retriever differs, or null.
 """
 
 FAILURES = pa.schema(

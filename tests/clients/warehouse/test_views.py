@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import uuid
@@ -382,3 +383,12 @@ def test_files_of_the_version_with_two_views_are_ours(tmp_path: Path, output: Pa
     with pytest.raises(InputError, match="holds trend"):
         warehouse.refuse_foreign(str(tmp_path))
     warehouse.refuse_foreign(str(output))
+
+
+def test_a_folder_where_duckdb_cannot_write_is_refused_before_the_run(tmp_path: Path, output: Path) -> None:
+    folder = tmp_path / "which?"
+    shutil.copytree(output, folder)
+    with pytest.raises(InputError, match="cannot be written"):
+        warehouse.build(str(folder))
+    with pytest.raises(InputError, match=r"which\?.*DuckDB cannot write; choose another"):
+        warehouse.refuse_foreign(str(folder))

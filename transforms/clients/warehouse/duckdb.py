@@ -70,9 +70,14 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) 
 
 
 def refuse_foreign(output: str) -> None:
-    """Check that `build` will replace only a file that it made."""
+    """Check that `build` can write its file, and will replace only one that it made."""
     path = Path(files.join(output, FILE_NAME))
-    if not files.is_local(output) or not path.exists():
+    if not files.is_local(output):
+        return
+    if "?" in str(path.absolute()):
+        problem = "is in a folder with `?` in its name, where DuckDB cannot write; choose another --output"
+        raise InputError(problem, path=str(path))
+    if not path.exists():
         return
     try:
         with duckdb.connect(str(path), read_only=True) as connection:

@@ -95,7 +95,8 @@ def detectable_difference(standard_error: float, count: float, power: float = 0.
         level: significance level of the test.
 
     Returns:
-        A difference in the metric's own unit; NaN below two queries.
+        A difference in the metric's own unit; NaN below two queries, and where all differences are equal: how much
+        they vary is then unknown.
 
     Raises:
         ValueError: power or level are not between 0 and 1.
@@ -103,7 +104,7 @@ def detectable_difference(standard_error: float, count: float, power: float = 0.
     >>> round(detectable_difference(0.01, 50), 6)
     0.028586
     """
-    if count < 2 or math.isnan(standard_error):
+    if count < 2 or not standard_error > 0.0:
         return math.nan
     quantiles = student_t_quantile(1.0 - level / 2.0, count - 1) + student_t_quantile(power, count - 1)
     return quantiles * standard_error
