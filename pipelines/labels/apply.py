@@ -211,7 +211,7 @@ def _rows_of(path: str) -> Iterator[_Row]:
     elif text.lstrip().startswith("["):
         yield from _of_list(text, path)
     else:
-        for line, content in enumerate(text.splitlines(), 1):
+        for line, content in enumerate(text.split("\n"), 1):
             if content.strip():
                 yield _Row(_mapping(content, path, line), line)
 

@@ -139,7 +139,7 @@ def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
 def chosen_queries(path: str) -> list[str]:
     """The queries of a file, each once: JSON lines with `query_id`, as the report exports them, or an id a line."""
     known: dict[str, None] = {}
-    for number, line in enumerate(files.read_all(path).decode("utf-8-sig", "replace").splitlines(), start=1):
+    for number, line in enumerate(files.read_all(path).decode("utf-8-sig", "replace").split("\n"), start=1):
         if line.lstrip().startswith("{"):
             known[_query_id(line, path, number)] = None
         elif line.strip():

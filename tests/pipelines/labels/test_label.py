@@ -73,6 +73,8 @@ def test_further_queries_continue_the_same_order(sampled: Path) -> None:
 
 def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path) -> None:
     path = decided(tmp_path / "ann.jsonl", tasks(sampled), by_words)
+    content = Path(path).read_text("utf-8")
+    write(Path(path), content.replace("}\n", ', "note": "a\u2028b\u0085c"}\r\n'))  # browsers do not escape these two
     first, second = (rankbeam("label", str(sampled), "--apply", path) for _ in range(2))
     assert first.status == 0, first.stderr
     assert first.stdout == second.stdout
@@ -174,7 +176,9 @@ def test_without_tasks_nothing_is_continued_or_applied(out: Path, tmp_path: Path
 
 def test_chosen_queries_are_labelled_and_serve_agreement_only(sampled: Path, tmp_path: Path) -> None:
     drawn = tasks(sampled)
-    marked = write(tmp_path / "marked.jsonl", '{"query_id": "h021", "comment": "odd"}\nh010\n\n{"query_id": "h021"}\n')
+    marked = write(
+        tmp_path / "marked.jsonl", '{"query_id": "h021", "comment": "\u2028"}\r\nh010\n\n{"query_id": "h021"}\n'
+    )
     outcome = rankbeam("label", str(sampled), "--queries", marked, "--metric", "Faithfulness")
     assert outcome.status == 0, outcome.stderr
     assert ": 2 queries, " in outcome.stdout

@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.retrievers.applications.callables import plain
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import Tokens
@@ -119,7 +120,11 @@ def test_a_chat_sends_the_query_as_a_message() -> None:
 
 def streamed(*events: Any) -> str:
     """The reply of a chat with a stream of these events, as the ledger has it."""
-    content = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
+    return read("".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
+
+
+def read(stream: str) -> str:
+    content = stream.encode()
 
     async def run() -> str:
         async with served(saying(content)) as server:
@@ -139,6 +144,34 @@ def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
     assert json.loads(streamed(text))["reply"]["events"] == [text]
     with pytest.raises(CallError, match=r"the stream holds an error: .*overloaded"):
         streamed(text, {"error": {"message": "overloaded"}})  # vLLM then sends [DONE]
+
+
+LINES = "a\u2028b\u0085c\r\n\x1dé\n\nd"  # JSON leaves the first two as they are
+
+
+@pytest.mark.parametrize(
+    ("content", "end"),
+    [
+        ("data: {}\n\ndata: [DONE]\n\n", {}),
+        (": alive\n\nevent: message\nid: 1\ndata:{}\n\n: alive\ndata:[DONE]", {}),
+        ("\ufeffdata: {}\r\n\r\ndata: [DONE]\r\n\r\n", {}),
+        ("data: {}\r\rdata: [DONE]\r\r", {}),
+        ("data: {}\ndata: [DONE]\n", {}),  # without the empty line between events
+        ("data: {}\n\ndata: [DONE]\n\n", {"indent": 2}),
+    ],
+)
+def test_events_are_those_of_the_stream_however_it_is_written(content: str, end: dict[str, int]) -> None:
+    event = {"choices": [{"delta": {"content": LINES}}]}
+    text = json.dumps(event, ensure_ascii=False, **end).replace("\n", "\ndata: ")
+    assert json.loads(read(content.replace("{}", text)))["reply"]["events"] == [event]
+
+
+def test_an_event_that_is_not_whole_is_malformed_and_cut_at_the_end_of_the_stream() -> None:
+    with pytest.raises(CallError, match="not JSON") as malformed:
+        read('data: {"choices": \n\ndata: [DONE]\n\n')
+    with pytest.raises(CallError, match="ended in the middle, after 1 events") as cut:
+        read('data: {"choices": []}\n\ndata: {"choices"')
+    assert (malformed.value.kind, cut.value.kind) == (FailureKind.MALFORMED, FailureKind.UNAVAILABLE)
 
 
 @pytest.mark.parametrize(

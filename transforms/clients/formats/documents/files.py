@@ -209,7 +209,7 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
         with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
             _write(part, listing)
         forget_earlier(own, folder)
-    unread = [json.loads(line) for line in (folder / _UNREAD).read_text(encoding="utf-8").splitlines()]
+    unread = [json.loads(line) for line in (folder / _UNREAD).read_bytes().splitlines()]
     if len(unread) == len(listing):
         raise InputError(_note(listing, unread), path=source.folder)
     note = _note(listing, unread) + f"; {folder / _UNREAD} lists them" if unread else None

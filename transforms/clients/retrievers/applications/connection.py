@@ -1,9 +1,11 @@
 """Calls of applications: one request, whose duration is measured and stored with the reply."""
 
 import asyncio
+import codecs
+import io
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -46,39 +48,46 @@ class ApplicationConnection(HttpConnection):
         if not isinstance(parameters, HttpApplication) or not parameters.stream:
             return await super()._body(client, request)
         clock = asyncio.get_running_loop().time
-        began, first, is_done, size = clock(), None, False, 0
+        began, first, size, data, is_done = clock(), None, 0, "", False
         events: list[Any] = []
         response = await client.send(request, stream=True)
         try:
             if not response.is_success:
                 raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
-            async for line in response.aiter_lines():
-                name, _, data = line.partition(":")
+            async for line in _lines(response):
                 size += len(line)
                 if size > MOST_BYTES:
                     raise CallError(FailureKind.INVALID, f"the stream has more than {MOST_BYTES >> 20} MB")
-                if name != "data" or is_done:
+                name, _, value = line.partition(":")
+                is_done = is_done or (name == "data" and value.strip() == "[DONE]")
+                if is_done or (line and name != "data"):
                     continue
-                is_done = data.strip() == "[DONE]"
-                if not is_done:
-                    events.append(self._event(data))
-                    first = clock() if first is None and parameters.has_text(events[-1]) else first
+                data = f"{data}\n{value}" if data else value
+                for event in self._event(data, is_whole=not line) if data else ():
+                    data = ""
+                    events.append(event)
+                    first = clock() if first is None and parameters.has_text(event) else first
         finally:
             await response.aclose()
-        if not parameters.has_ended(events, is_done):
+        if data or not parameters.has_ended(events, is_done):
             raise CallError(FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {len(events):,} events")
         seconds = None if first is None else round(first - began, 6)
         return json.dumps({"first_token_s": seconds, "events": events}).encode()
 
-    def _event(self, data: str) -> Any:
-        """An event of a stream; servers that fail after the first ones send their error as one, and then the end."""
+    def _event(self, data: str, *, is_whole: bool) -> tuple[()] | tuple[Any]:
+        """An event of a stream, or nothing while its JSON goes on in further lines, which end with an empty one.
+
+        Servers that fail after the first events send their error as one, and then the end.
+        """
         try:
             event = json.loads(data)
         except (ValueError, RecursionError) as error:
+            if not is_whole:
+                return ()
             raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
         if isinstance(event, dict) and event.get("error"):
             raise CallError(FailureKind.UNAVAILABLE, f"the stream holds an error: {self._shown(data.strip())}")
-        return event
+        return (event,)
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}
@@ -91,6 +100,20 @@ class ApplicationConnection(HttpConnection):
         return client.build_request(
             request.method, request.url, headers=headers, content=json.dumps(body, ensure_ascii=False).encode()
         )
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+    """The lines of server-sent events, which end with CR, LF or both; httpx's also end within JSON, at U+2028."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
+    begun: list[str] = []
+    async for block in response.aiter_bytes():
+        first, *others = decoder.decode(block).split("\n")
+        begun.append(first)
+        for line in others:
+            yield "".join(begun)
+            begun = [line]
+    if last := "".join(begun):
+        yield last
 
 
 @dataclass(frozen=True)
