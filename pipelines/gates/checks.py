@@ -223,6 +223,8 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
     if other is not None:
         slices = {name for gate in of_differences for name in slices_matching(gate.slice, run.slices)}
         metrics = {gate.metric: None for gate in of_differences if gate.metric in {*run.metrics} & {*other.metrics}}
+        if not metrics:  # for a comparison, none would be all
+            return _Differences({}, _names(run) & _names(other), frozenset())
         question = ComparisonQuestion(
             metrics=(*metrics,), slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset
         )

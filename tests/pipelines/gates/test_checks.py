@@ -136,3 +136,10 @@ def test_a_difference_that_is_missing_has_the_reason() -> None:
         "the baseline run has no such metric",
         "fewer than 7 queries of this slice can be compared",
     ]
+
+
+def test_a_baseline_without_the_metric_is_not_compared_by_its_other_metrics() -> None:
+    """Metrics with labels, for example, can refuse it; here, neither run has the values of queries."""
+    baseline = results_of([row for row in MEANS if row["metric"] != "RR"])
+    (result,) = check(results_of(MEANS), [Gate("RR", "difference", -9.0, True, "other")], baseline)
+    assert (result.is_met, result.reason) == (False, "the baseline run has no such metric")
