@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import early, rows, sources, tables
+from rankbeam.transforms.clients.formats import early, rows, sources
 from rankbeam.transforms.clients.formats.divided import in_parts
 from rankbeam.transforms.clients.formats.pieces import Piece, PieceReader, pieces_of
+from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records import columns

@@ -13,7 +13,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.formats.syntax.lines import repeated_at
 from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, RANKINGS, VALUES

@@ -14,11 +14,12 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import overlap, replay, sources, tables, texts
+from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.sources import expand
+from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files

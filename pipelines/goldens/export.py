@@ -11,7 +11,7 @@ from typing import Any
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, case_of, eval_set, row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
-from rankbeam.transforms.clients.formats.spreadsheets import safe
+from rankbeam.transforms.clients.formats.syntax.spreadsheets import safe
 from rankbeam.transforms.goldens.publishing import judgements, query, reviewed
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Review
 from rankbeam.transforms.records.errors import InputError

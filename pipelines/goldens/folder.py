@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rankbeam.transforms.clients.formats import json_lines as formats
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
+from rankbeam.transforms.clients.formats.syntax import json_lines as formats
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import publishing
 from rankbeam.transforms.goldens.parts import json_lines

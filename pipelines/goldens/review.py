@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
-from rankbeam.transforms.clients.formats import spreadsheets
-from rankbeam.transforms.clients.formats.spreadsheets import plain
+from rankbeam.transforms.clients.formats.syntax import spreadsheets
+from rankbeam.transforms.clients.formats.syntax.spreadsheets import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision

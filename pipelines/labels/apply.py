@@ -11,8 +11,8 @@ from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_labels, save_labels
-from rankbeam.transforms.clients.formats.spreadsheets import read_text, table_rows
-from rankbeam.transforms.clients.formats.tables import plain
+from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, table_rows
+from rankbeam.transforms.clients.formats.syntax.tables import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.labels import Label, text_hash

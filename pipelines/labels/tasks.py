@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.labels.draw import Drawing
 from rankbeam.pipelines.labels.items import LabelTask
-from rankbeam.transforms.clients.formats.spreadsheets import as_csv
+from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import text_hash

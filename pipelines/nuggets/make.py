@@ -22,8 +22,9 @@ from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of, model_stage
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import json_lines, sources, texts
+from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references
+from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference

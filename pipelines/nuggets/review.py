@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.nuggets.make import Row, rows_of
-from rankbeam.transforms.clients.formats.spreadsheets import as_csv, read_text, table_rows
+from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read_text, table_rows
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.labels import text_hash

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from rankbeam.transforms.clients.formats import ids, sources, texts
+from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.documents.files import (
     EVERYTHING,
     READERS,
@@ -13,7 +13,8 @@ from rankbeam.transforms.clients.formats.documents.files import (
     holds_documents,
     listed,
 )
-from rankbeam.transforms.clients.formats.lines import Place, repeated_at
+from rankbeam.transforms.clients.formats.syntax import ids
+from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.errors import InputError

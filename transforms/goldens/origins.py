@@ -19,8 +19,8 @@ from rankbeam.transforms.clients.corpora.vertex_search import (
     ListedDocument,
     ListPages,
 )
-from rankbeam.transforms.clients.formats import ids
 from rankbeam.transforms.clients.formats.documents.files import holds_documents
+from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import gcs

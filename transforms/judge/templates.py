@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.clients.formats import json_lines
+from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.judge.steps import STEPS, step_named, steps
 from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.records.calls.prompt import FENCE, Template, check_template, newest

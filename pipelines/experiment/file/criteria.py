@@ -9,8 +9,8 @@ from pydantic import Field, ValidationError, field_validator
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.keys import Section, Word
-from rankbeam.transforms.clients.formats import json_lines
-from rankbeam.transforms.clients.formats.ids import as_text
+from rankbeam.transforms.clients.formats.syntax import json_lines
+from rankbeam.transforms.clients.formats.syntax.ids import as_text
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged
 from rankbeam.transforms.records.errors import InputError, InputErrors

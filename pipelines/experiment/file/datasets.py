@@ -10,10 +10,10 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
+from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.public import PublicCollection, fetch_beir, fetch_irds
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files, matching

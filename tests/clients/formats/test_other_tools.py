@@ -16,9 +16,9 @@ from support.inputs import write, write_table
 from support.readers import Reader, attributes, queries, read_corpus, refusal
 
 from rankbeam.pipelines.experiment.dataset_checks import check
-from rankbeam.transforms.clients.formats import separated as separated_values
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.syntax import separated as separated_values
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.records.errors import InputError
 

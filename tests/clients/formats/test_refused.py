@@ -12,8 +12,8 @@ from support.inputs import (
 )
 from support.readers import BYTE_ORDER_MARK, HEADER, Reader, read_corpus, refusal
 
-from rankbeam.transforms.clients.formats import lines
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.syntax import lines
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import named, separated, sources, tables
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.sources import shown
+from rankbeam.transforms.clients.formats.syntax import named, separated, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.columns import with_line

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.formats.sources import shown
+from rankbeam.transforms.clients.formats.syntax.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, IntArray, offsets_of
 from rankbeam.transforms.kernels.ranking.orders import order_by_id

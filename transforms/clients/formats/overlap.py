@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
-from rankbeam.transforms.clients.formats import named, rows, sources, tables, texts
+from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
+from rankbeam.transforms.clients.formats.syntax import named, tables
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray

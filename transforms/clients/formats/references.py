@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from rankbeam.transforms.clients.formats import json_lines
-from rankbeam.transforms.clients.formats.ids import json_id
 from rankbeam.transforms.clients.formats.judged import Conflict, flat, repeated_id
+from rankbeam.transforms.clients.formats.syntax import json_lines
+from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns

@@ -11,14 +11,15 @@ from typing import Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from rankbeam.transforms.clients.formats import json_lines, sources
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.objects import Shape, shape_of
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
-from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
 from rankbeam.transforms.clients.formats.judged import at_last
+from rankbeam.transforms.clients.formats.syntax import json_lines
+from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened

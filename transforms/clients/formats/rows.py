@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, lines, named, pieces, separated, tables
+from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
+from rankbeam.transforms.clients.formats.syntax import ids, lines, named, separated, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import hashing, text

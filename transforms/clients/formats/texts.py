@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named, separated, tables
+from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import HISTORY, problem_of

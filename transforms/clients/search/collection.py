@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources, texts
-from rankbeam.transforms.clients.formats.lines import Place, repeated_at
 from rankbeam.transforms.clients.formats.overlap import hashed, lacking
+from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.kernels.arrays import IntArray

@@ -23,9 +23,10 @@ import numpy as np
 
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.formats import ids, sources
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, is_selected, listed
-from rankbeam.transforms.clients.formats.lines import Place, repeated_at
+from rankbeam.transforms.clients.formats.syntax import ids
+from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
-from rankbeam.transforms.clients.formats import json_lines, lines, named, tables
-from rankbeam.transforms.clients.formats.spreadsheets import delimiter_in
+from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named, tables
+from rankbeam.transforms.clients.formats.syntax.spreadsheets import delimiter_in
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError

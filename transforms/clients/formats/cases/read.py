@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.formats.cases.google import messages_before, me
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
-from rankbeam.transforms.clients.formats.ids import as_text, json_id
+from rankbeam.transforms.clients.formats.syntax.ids import as_text, json_id
 from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import rows_in, state_of
 from rankbeam.transforms.clients.formats.cases.read import SAMPLE_ROWS, Case, Layout, layout_of, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.formats.syntax import json_lines
+from rankbeam.transforms.clients.formats.syntax.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import TURN

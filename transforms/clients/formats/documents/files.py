@@ -20,7 +20,6 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
-from rankbeam.transforms.clients.formats import ids
 from rankbeam.transforms.clients.formats.documents.readers import (
     NO_TEXT,
     TOO_LARGE,
@@ -30,6 +29,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
     read_pdf,
     read_word,
 )
+from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import Workers

@@ -15,8 +15,8 @@ from typing import Any
 
 from rankbeam.transforms.clients.bigquery.read import batches
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
-from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
+from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import first_of, structured

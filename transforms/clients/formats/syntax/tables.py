@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery.read_source import TableSource
-from rankbeam.transforms.clients.formats import named
+from rankbeam.transforms.clients.formats.syntax import named
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, lines
+from rankbeam.transforms.clients.formats.syntax import ids, lines
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened

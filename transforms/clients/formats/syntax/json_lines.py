@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.transforms.clients.formats import lines
+from rankbeam.transforms.clients.formats.syntax import lines
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import value_of
 from rankbeam.transforms.records import columns

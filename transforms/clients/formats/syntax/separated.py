@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from rankbeam.transforms.clients.formats import lines, named
+from rankbeam.transforms.clients.formats.syntax import lines, named
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.errors import InputError
