@@ -72,12 +72,12 @@ def runs(
     with messages():
         from rankbeam.pipelines.manage import prune as pruning
         from rankbeam.pipelines.results.find import finished_runs
-        from rankbeam.pipelines.run import work_folders
+        from rankbeam.pipelines.run import folders
         from rankbeam.pipelines.show import runs as listing
         from rankbeam.pipelines.show.screen import Screen
 
         if prune and not dry_run:
-            for left in work_folders.delete_abandoned(folder, work_folders.RACE):
+            for left in folders.delete_abandoned(folder, folders.RACE):
                 click.echo(f"deleted {left}, which a killed race left", err=True)
         finished = finished_runs(folder)
         if prune:

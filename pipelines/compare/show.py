@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from rankbeam.pipelines.compare.compare import Compared, NamedComparison
 from rankbeam.pipelines.results.notes import doubt
-from rankbeam.pipelines.show.latex import LATEX_TABLE, latex_label, latex_text
+from rankbeam.pipelines.show.exports import LATEX_TABLE, latex_label, latex_text
 from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, markdown_table, markdown_text, number, printable

@@ -10,7 +10,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.results.audit import audit_in
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
-from rankbeam.transforms.records import check_tables, tables
+from rankbeam.transforms.records import answer_tables, tables
 from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.names import HOLES
@@ -43,7 +43,7 @@ def verdict_of(
     audit_warnings = () if audit is None else (f"{HOLES}={LLM}: {warning}" for warning in audit.warnings)
     limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate, unanswered), results.mixed_versions()]))
     return RunVerdict(
-        pa.Table.from_pylist(rows, tables.own_columns(check_tables.GATES)),
+        pa.Table.from_pylist(rows, tables.own_columns(answer_tables.GATES)),
         bool(limits) or not all(check_.is_met for check_ in checks),
         (*limits, *audit_warnings, *noise_warnings(results, gates, evaluation.statistics.confidence)),
     )

@@ -14,7 +14,7 @@ from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all
-from rankbeam.transforms.records import check_tables, tables
+from rankbeam.transforms.records import answer_tables, tables
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
 
@@ -103,12 +103,12 @@ def as_json(result: Monitored, tolerances: Tolerances) -> str:
 
 
 def as_rows(changes: Sequence[Change], tolerances: Tolerances) -> pa.Table:
-    """Rows of `check_tables.MONITOR`, without the common columns."""
+    """Rows of `answer_tables.MONITOR`, without the common columns."""
     names = [column.name for column in fields(Change) if column.name != "configuration"]
     rows: list[dict[str, Any]] = [
         {name: getattr(change, name) for name in names} | _verdict(change, tolerances) for change in changes
     ]
-    return pa.Table.from_pylist(rows, tables.own_columns(check_tables.MONITOR))
+    return pa.Table.from_pylist(rows, tables.own_columns(answer_tables.MONITOR))
 
 
 def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:

@@ -16,10 +16,9 @@ from rankbeam.pipelines.report.compare import Against
 from rankbeam.pipelines.report.curves import against_k, changes, precision_recall, trend
 from rankbeam.pipelines.report.data import as_json, page_data
 from rankbeam.pipelines.report.judge import judge
-from rankbeam.pipelines.report.parameters import heat_maps, parameters
+from rankbeam.pipelines.report.parameters import heat_maps, parameters, plot, sweeps
 from rankbeam.pipelines.report.stages import stages, used
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import plot, sweeps
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
 from rankbeam.pipelines.results.find import runs_alike

@@ -22,8 +22,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
-from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.pipelines.run.work_folders import ROUND, delete_abandoned, owned, work_folder
+from rankbeam.pipelines.run.folders import ROUND, delete_abandoned, owned, owner_of, work_folder
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchFolder, BatchRound

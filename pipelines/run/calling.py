@@ -1,6 +1,6 @@
 """Branches that call embedding models and remote retrievers, and the order of all stages that make calls."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -11,22 +11,29 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import TaskBatch
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, with_common_depth
-from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, tasks_of_rewritten, warning_of
+from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.outcomes import FailedTask
+from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.retrieve.replay import CollectAnswers, CollectedAnswers, is_application
+
+Searching = tuple[Embed, RetrieverParameters, Documents]
+"""A retriever that compares embeddings, with the model that makes them, and what it searches."""
 
 
 class CalledRankings(NamedTuple):
@@ -246,3 +253,37 @@ def call_stages(experiment: Experiment) -> Iterator[CallStage]:
 
         judge = answer_stage(experiment, work_of(experiment))
         yield CallStage(judge.name, judge.pools.values(), after={last})
+
+
+def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
+    embed, retriever, documents = element
+    return _tasks(embed, retriever.embedded(documents))
+
+
+def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator[TaskBatch]:
+    texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
+    for embed in models.values():
+        yield from _tasks(embed.as_role(Role.QUERY), texts)
+
+
+def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iterator[TaskBatch]:
+    """The tasks that embed the texts that one source is asked instead of queries."""
+    _, (source, queries) = element
+    if source in models:
+        texts = [text for text in queries["text"].to_pylist() if text.strip()]
+        yield from _tasks(models[source], texts)
+
+
+def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:
+    subjects = (Subject(EMBED_STAGE, "", 0, ()),)
+    tasks = (Task(embed.call(text).key or "", embed.name, text, subjects) for text in texts)
+    for batch in batches_of(tasks):
+        yield embed.name, batch
+
+
+def warning_of(failed: list[FailedTask]) -> Iterator[str]:
+    """That texts could not be embedded, and why the first of them, by the message."""
+    if failed:
+        reason = min(failed_task.failure.message for failed_task in failed)
+        texts = "1 text" if len(failed) == 1 else f"{len(failed):,} texts"
+        yield f"{texts} could not be embedded (first error: {reason}); retried on the next run"

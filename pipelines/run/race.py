@@ -21,7 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.build import day_of, new_pipeline, pin_of, read_dataset, scores_of
-from rankbeam.pipelines.run.work_folders import RACE, work_folder
+from rankbeam.pipelines.run.folders import RACE, work_folder
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray

@@ -1,8 +1,7 @@
 """Print what a run says: for a terminal, for programs, and for pasting into documents and papers."""
 
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
-from rankbeam.pipelines.show.exports import as_markdown
-from rankbeam.pipelines.show.latex import as_latex
+from rankbeam.pipelines.show.exports import as_latex, as_markdown
 from rankbeam.pipelines.show.terminal import as_text, judge_line
 from rankbeam.pipelines.show.usage import corpora_lines, usage_lines
 

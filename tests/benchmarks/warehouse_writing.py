@@ -28,7 +28,7 @@ from support.emulators import Cloud
 from rankbeam.pipelines.run.build import table_folders, versions
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import columns_of
-from rankbeam.transforms.records.check_tables import GATES
+from rankbeam.transforms.records.answer_tables import GATES
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric

@@ -6,8 +6,7 @@ carries the columns of `COMMON`, so that each can be partitioned and clustered w
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
-from rankbeam.transforms.records.check_tables import GATES, MONITOR
+from rankbeam.transforms.records.answer_tables import ANSWER_TABLES, GATES, MONITOR
 from rankbeam.transforms.records.columns import COMMON, required
 
 _NAME_AND_VALUE = pa.struct([required("name", pa.string()), required("value", pa.string())])

@@ -16,8 +16,7 @@ from support.campaigns import examples
 from support.data import REPOSITORY
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, clear, compact, store, survey
-from rankbeam.transforms.clients.ledger.rows import table_of
-from rankbeam.transforms.clients.ledger.schema import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout
+from rankbeam.transforms.clients.ledger.rows import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout, table_of
 from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 

@@ -22,7 +22,7 @@ from support.data import REPOSITORY
 from support.processes import Process
 
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner, clear, survey
-from rankbeam.transforms.clients.ledger.schema import SCHEMA
+from rankbeam.transforms.clients.ledger.rows import SCHEMA
 from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
-from rankbeam.transforms.clients.ledger.schema import SCHEMA
+from rankbeam.transforms.clients.ledger.rows import SCHEMA
 from rankbeam.transforms.records.calls.call import SearchDepth
 
 PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"

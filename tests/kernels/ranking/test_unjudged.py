@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.ranking.rankings import Assessment
-from rankbeam.transforms.kernels.ranking.unjudged import with_assumed_grades
+from rankbeam.transforms.kernels.ranking.rankings import Assessment, with_assumed_grades
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.values import unjudged_bounds
 

@@ -17,7 +17,7 @@ from support.strict_bigquery import serve
 
 from rankbeam.transforms.clients.bigquery import schemas
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
-from rankbeam.transforms.records import check_tables, tables
+from rankbeam.transforms.records import answer_tables, tables
 
 MISSED = 3
 GATES = [
@@ -105,4 +105,4 @@ def test_runs_of_earlier_versions_have_no_such_table(tmp_path: Path, monkeypatch
             assert len(bigquery.rows("gates")) == count
             assert len(bigquery.rows("runs")) == 1
         assert bigquery.names() == set(tables.TABLES)
-        assert bigquery.table("warehouse", "gates").columns == schemas.columns_of(check_tables.GATES)
+        assert bigquery.table("warehouse", "gates").columns == schemas.columns_of(answer_tables.GATES)

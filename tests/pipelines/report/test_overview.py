@@ -17,9 +17,8 @@ from rankbeam.pipelines import report
 from rankbeam.pipelines.report import values
 from rankbeam.pipelines.report.card import card
 from rankbeam.pipelines.report.curves import against_k, precision_recall
-from rankbeam.pipelines.report.parameters import heat_maps, parameters
+from rankbeam.pipelines.report.parameters import heat_maps, parameters, plot, sweeps
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import plot, sweeps
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.run import Results
 

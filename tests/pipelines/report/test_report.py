@@ -16,9 +16,9 @@ from support.runs import rankbeam, run_experiment
 
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report.data import page_data
+from rankbeam.pipelines.report.parameters import sweeps
 from rankbeam.pipelines.report.rankings import shown_rankings
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.results.run import Results
 
 EXAMPLE = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
-from rankbeam.transforms.clients.ledger.schema import WRITTEN, PartLayout
+from rankbeam.transforms.clients.ledger.rows import WRITTEN, PartLayout
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.records.errors import InputError
 

@@ -13,14 +13,15 @@ import pyarrow.parquet as pq
 from rankbeam.transforms.clients.ledger.rows import (
     GROUP_BYTES,
     GROUP_ROWS,
+    WRITTEN,
     LedgerEntry,
+    PartLayout,
     StoredRow,
     entry_of,
     row_groups,
     stored_in,
     table_of,
 )
-from rankbeam.transforms.clients.ledger.schema import WRITTEN, PartLayout
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 

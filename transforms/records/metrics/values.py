@@ -9,10 +9,9 @@ from types import MappingProxyType
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray
-from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.rankings import Assessment, with_assumed_grades
 from rankbeam.transforms.kernels.ranking.spans import SpanAssessment
 from rankbeam.transforms.kernels.ranking.ties import bounds
-from rankbeam.transforms.kernels.ranking.unjudged import with_assumed_grades
 from rankbeam.transforms.records.metrics.definitions import METRICS, SPAN_METRICS
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric
