@@ -64,7 +64,6 @@ class EstimateScores(beam.PTransform):
 
 
 def slices_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[SliceAggregate]:
-    """The state of each slice of some scored queries."""
     yield from RunAggregate.of(partition, evaluation).by_slice()
 
 
@@ -81,7 +80,6 @@ def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimate
 
 
 def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
-    """Warnings about the scores as a whole."""
     yield from _empty(estimates, evaluation)
     if estimates.unjudged:
         yield f"{estimates.unjudged:,} rankings of queries without judgements, not scored"
@@ -138,7 +136,6 @@ def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstim
 
 
 def _single(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
-    """A warning about clusters that each have one query."""
     cluster, rows = evaluation.statistics.cluster, estimates.means.get(ALL, {}).values()
     if cluster is not None and all(row.clusters == row.queries for row in rows):
         yield f"statistics.cluster: no two queries have the same {cluster}, so every query is its own cluster"

@@ -126,7 +126,6 @@ class DistinctTasks(beam.PTransform):
 
 
 def sharded(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Shard, Reference]]:
-    """The tasks of one work, keyed by shard."""
     work, batch = element
     for shard, rows in task_batches.sharded(batch):
         yield (pools[work], shard), Reference.to(rows)

@@ -22,20 +22,16 @@ class MergeFn(beam.CombineFn, Generic[Merged]):
         self._kind = kind
 
     def create_accumulator(self) -> Merged:
-        """The neutral value."""
         return self._kind()
 
     def add_input(self, accumulator: Merged, element: Merged) -> Merged:
-        """Merge one value."""
         return accumulator.merge(element)
 
     def merge_accumulators(self, accumulators: Iterable[Merged]) -> Merged:
-        """Merge several values."""
         merged = self._kind()
         for accumulator in accumulators:
             merged = merged.merge(accumulator)
         return merged
 
     def extract_output(self, accumulator: Merged) -> Merged:
-        """The value itself."""
         return accumulator

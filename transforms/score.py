@@ -90,7 +90,6 @@ class ScoreFn(beam.DoFn):
         self._evaluation = evaluation
 
     def start_bundle(self) -> None:
-        """Prepare the scoring."""
         self._workers: Workers[ScoredPartition] = Workers()
 
     def process(self, element: Group, summary: DatasetSummary | None = None) -> Iterator[ScoredPartition]:
@@ -117,7 +116,6 @@ class ScoreFn(beam.DoFn):
             yield _counted(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the remaining buckets."""
         for partition in self._workers.finish():
             yield GlobalWindows.windowed_value(_counted(partition))
 

@@ -33,7 +33,6 @@ def names_output(experiment: Any, replaced: Mapping[str, Any]) -> bool:
 
 
 def read(experiment: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
-    """An experiment, checked."""
     if not isinstance(experiment, str | os.PathLike | Mapping):
         raise InputError(f"an experiment is {type(experiment).__name__}; give the path of a YAML file, or a dict")
     path = name_of(experiment)

@@ -25,7 +25,6 @@ class Inputs:
     labels: dict[str, str] = field(default_factory=dict)
 
     def qrels(self, source: Any) -> str:
-        """The path of judgements."""
         return self._path(source, "qrels", "qrels")
 
     def runs(self, sources: Any) -> tuple[list[str], list[str] | None]:

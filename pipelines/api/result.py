@@ -151,7 +151,6 @@ class Result:
         return table
 
     def __repr__(self) -> str:
-        """The run in one line."""
         return f"<rankbeam.Result: {self.results.named}, in {self.output}>"
 
     def _repr_html_(self) -> str:

@@ -53,7 +53,6 @@ class _Options(BaseModel):
 
 
 def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
-    """Options by name, checked."""
     whole = {**arguments, **{name: _several(arguments[name]) for name in ("metrics", "dialects") if name in arguments}}
     if isinstance(whole.get("corpus"), os.PathLike):
         whole["corpus"] = os.fspath(whole["corpus"])
@@ -67,7 +66,6 @@ def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
 
 
 def _several(value: Any) -> Any:
-    """One name or several, as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 

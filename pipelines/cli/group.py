@@ -71,7 +71,6 @@ def guide(command: str | None) -> str:
 
 
 def shown_as(forms: click.Choice[str] = TABLE_OR_JSON) -> Callable[[_Function], _Function]:
-    """The option for the form that results are printed in."""
     help_text = "Format of the output."
     return click.option("--format", "form", type=forms, default="table", show_default=True, help=help_text)
 
@@ -202,7 +201,6 @@ class Command(click.Command):
                 param.type = _Folder() if param.opts == ["--output"] and param.metavar == "DIR" else _Place()
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Name the page behind the options."""
         names: list[str | None] = []
         while ctx.parent is not None:
             names.append(ctx.info_name)

@@ -27,7 +27,6 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 def judging_of(
     located: Located, model: JudgeModel | None, services: Services, folder: str, problems: list[InputError]
 ) -> Judging | None:
-    """Settings of the judge; None without a judge."""
     if model is None or not model.services:  # a judge without a valid name of a service is reported
         return None
     prompts = DEFAULT_VERSION if model.prompts is None else model.prompts

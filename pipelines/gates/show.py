@@ -40,7 +40,6 @@ def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str
 
 
 def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) -> str:
-    """A summary for GitHub: the table, and what it is about."""
     against = "" if other is None else f", against {other.named}, in {other.output}"
     shared = shared_queries(run, other)
     grown = "" if shared is None else f" {shared.sentence[0].upper()}{shared.sentence[1:]}."

@@ -48,7 +48,6 @@ class GoldensFolder:
         return self._read(REJECTED, WrittenItem)
 
     def reviews(self) -> dict[str, Review]:
-        """The decisions of people, by item."""
         if not files.exists(self.below(REVIEWS)):
             return {}
         return {review.item_id: review for review in self._read(REVIEWS, Review)}

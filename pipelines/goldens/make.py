@@ -64,7 +64,6 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
 
 
 def cost(goldens: Goldens, progress: RoundProgress) -> float | None:
-    """Cost of the attempts; None if a price is not known."""
     pools = goldens.pools
     costs = [pools[use.pool].cost(use.calls, use.tokens) for use in progress.usage]
     known = [one for one in costs if one is not None]
@@ -175,7 +174,6 @@ def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -
 
 
 def _cost(goldens: Goldens, call: CallRecord) -> float | None:
-    """Cost of a call; None if no price is known."""
     quota = goldens.pools[goldens.models[call.service].pool or ""]
     cost = quota.cost(1, Tokens(call.input, call.cached, call.output))
     return None if cost is None else round(cost, 9)

@@ -157,7 +157,6 @@ def _rows(path: str, problems: list[InputError]) -> Iterator[tuple[int, dict[str
 
 
 def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[str, str]) -> Review | None:
-    """The decision of a row, or None."""
     name, decision = row["item_id"], row["decision"].strip().lower()
     if name not in items:
         raise InputError(f"there is no item {shortened(name)!r}; do not change the column item_id")

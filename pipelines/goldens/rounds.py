@@ -158,7 +158,6 @@ class Finding:
     def pools_of(
         self, items: Sequence[WrittenItem], number: int
     ) -> tuple[list[SearchOutcome], dict[str, UnansweredCall]]:
-        """The pools of accepted questions."""
         if not items:
             return [], {}
         pool = self.goldens.pool

@@ -134,7 +134,6 @@ class RunRecord:
         )
 
     def calls(self, run_id: str) -> Ledger | None:
-        """The ledger, as this run uses it; None for a run without calls."""
         return None if self.ledger is None else Ledger(self.ledger, Owner(run_id, self.started))
 
     def uses(self, run_id: str) -> list[LedgerUse]:

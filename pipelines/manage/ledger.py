@@ -56,7 +56,6 @@ def ledger_folder(place: str) -> str:
 
 
 def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHOLE) -> str:
-    """A survey, for people."""
     if not (survey.files or survey.runs or survey.damaged):
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
     now = now or datetime.now(UTC)

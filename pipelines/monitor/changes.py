@@ -93,7 +93,6 @@ def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
 
 
 def _fixed(run: Results, baseline: Results) -> Iterator[Change]:
-    """The paired differences of tonight from the baseline."""
     means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
     for comparison in compare(run, baseline, ComparisonQuestion(metrics=tuple(_shared(run, baseline)))).rows:
         row = comparison.row

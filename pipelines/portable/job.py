@@ -84,7 +84,6 @@ class EngineJob:
 
     @property
     def calls(self) -> Ledger | None:
-        """The ledger; None for a job without calls."""
         return None if self.ledger is None else Ledger(self.ledger, Owner(self.run_id, self.run_started))
 
     @property

@@ -143,7 +143,6 @@ class Coverage:
 
 
 def coverage(study: Study) -> Coverage:
-    """Outcomes of the judged queries."""
     firsts = {study.mean(0, metric).panel: metric for metric in reversed(study.metrics)}
     panels = {panel: firsts[panel] for panel in dict.fromkeys(study.mean(0, metric).panel for metric in study.metrics)}
     means = [

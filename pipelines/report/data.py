@@ -27,7 +27,6 @@ _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029\
 
 
 def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
-    """Everything that the script shows."""
     values = study.values
     others = [name for name in study.order(study.metrics[0]) if name != study.baseline]
     chosen = chosen_queries(values, others, study.baseline, most_queries)

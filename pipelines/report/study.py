@@ -167,7 +167,6 @@ class Study:
         return float(self.results.run["statistics"].get("confidence", 0.95))
 
     def mean(self, configuration: int, metric: str, name: str = ALL) -> ConfigurationMetric:
-        """The row of `configuration_metrics`."""
         return self.results.means[self.ids[configuration], name, metric]
 
     def is_cut_short(self, row: ConfigurationMetric) -> bool:

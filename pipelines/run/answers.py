@@ -116,7 +116,6 @@ def _as_given(
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:
-    """Work to do for each query."""
     judging, services = experiment.judging, experiment.services
     configurations = experiment.evaluation.configurations
     answering = {
@@ -147,7 +146,6 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
 
 
 def judge_of(experiment: Experiment, judging: Judging) -> Judge:
-    """The judge with its prompts."""
     services = experiment.services
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
     prompts = dict(templates(judging.prompts, judging.examples))
@@ -220,7 +218,6 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
 
 
 def quality_rows_of(experiment: Experiment, work: EvaluateAnswers) -> QualityRows:
-    """Rows about the quality of the judges."""
     prices = {
         judge.model.name: experiment.pools[experiment.services[judge.model.name].pool or ""].prices
         for judge in work.judges
@@ -238,7 +235,6 @@ def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> Agreemen
 
 
 def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[AskKnown] = ()) -> Stage:
-    """The stage of answering and judging: its services and budgets."""
     return model_stage(experiment, STAGE, {WORK: work, **{ask.work: ask for ask in asks}})
 
 
@@ -258,7 +254,6 @@ def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]
 
 
 def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
-    """Rows of answers and verdicts."""
     return Rows(experiment.evaluation.configurations, work.answerers, work.panel.names, dict(work.templates))
 
 

@@ -89,7 +89,6 @@ def with_joined(
 
 
 def _rewrite(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    """Add the queries that are asked instead of those of the dataset."""
     from rankbeam.pipelines.run.rewriting import rewrite_all
 
     rewritten = rewrite_all(experiment, execution, dataset)
@@ -99,7 +98,6 @@ def _rewrite(experiment: Experiment, execution: Run, dataset: Dataset, branches:
 
 
 def _rerank(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    """Add the reranked rankings."""
     from rankbeam.pipelines.run.reranking import rerank_all
 
     reranked = rerank_all(experiment, execution, dataset, branches.parts(dataset), branches.usage)
@@ -151,7 +149,6 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
 
 
 def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
-    """Add existing answers, and the rankings that they are based on."""
     from rankbeam.transforms.retrieve.replay import ReplayAnswers
 
     is_ranked = bool(experiment.evaluation.retrieval)

@@ -122,7 +122,6 @@ def calls_of(
 
 
 def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
-    """Retrieve, answer and score the queries of a dataset."""
     branches, parts, answers = calls_of(pipeline, experiment, execution, dataset)
     located = _located(experiment, branches.rankings)
     if answers is not None:
@@ -157,7 +156,6 @@ def _rows(
     scored: beam.PCollection,
     estimates: beam.PCollection,
 ) -> Iterator[tuple[str, beam.PCollection]]:
-    """The rows of every table of the run."""
     yield "configurations", pipeline | "Configurations" >> beam.Create([row.configurations(evaluation)])
     if failures is not None:
         yield "failures", failures | "FailureRows" >> beam.Map(row.failure_row, evaluation)
@@ -211,7 +209,6 @@ def _usage(
     experiment: Experiment,
     of_calls: list[beam.PCollection],
 ) -> beam.PCollection | None:
-    """The usage of all quota pools; None where none is used."""
     parts = [*of_calls]
     if experiment.corpus_usage:
         from rankbeam.transforms.call import together
@@ -244,7 +241,6 @@ def _verdict(experiment: Experiment, execution: Run) -> Callable[..., RunVerdict
 
 
 def table_folders(output: str, run_id: str) -> dict[str, str]:
-    """The folders of one run's rows, by table."""
     return {name: run_folder(output, name, run_id) for name in tables.TABLES}
 
 
@@ -279,7 +275,6 @@ def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
 
 
 def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
-    """An empty pipeline on the runner that the options name."""
     try:
         return beam.Pipeline(runner=_runner(options), options=options)
     except ValueError as error:  # an unknown runner, or a missing option of a runner

@@ -106,7 +106,6 @@ def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
 
 
 def retrieve_stage(experiment: Experiment) -> Stage:
-    """The stage of retrieval: its services and budgets."""
     works = retrieve_works(experiment)
     sources = experiment.evaluation.sources
     return Stage(
@@ -168,7 +167,6 @@ def tasks_to_embed(
 
 
 def embed_stage(experiment: Experiment) -> Stage:
-    """The stage of embedding: its services and budgets."""
     embedders = experiment.embedders.values()
     works = [work for embedder in embedders for work in (embedder, embedder.as_role(Role.QUERY))]
     models = {embedder.service: embedder.parameters for embedder in embedders}

@@ -228,7 +228,6 @@ class refusing:  # noqa: N801  reads like the context managers of contextlib
         """Nothing."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        """Raise it anew."""
         if isinstance(error, CallError):
             raise _failure([Problem.of("", error)]) from error
 

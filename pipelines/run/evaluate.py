@@ -35,7 +35,6 @@ class RunFailed(RankbeamError):
 
 
 def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
-    """A run that begins now."""
     now = datetime.now(UTC)
     if run_id is None:
         run_id = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -86,7 +85,6 @@ def release_corpora(experiment: Experiment, execution: Run) -> None:
 
 
 def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
-    """The experiment, after services have built its corpora."""
     if not experiment.served:
         return experiment
     from rankbeam.pipelines.run import corpora  # few experiments need it
@@ -157,7 +155,6 @@ def run_folders(output: str, run_id: str) -> list[str]:
 def run_here(
     experiment: Experiment, execution: Run, options: PipelineOptions, *, temporary: bool, shown: bool = True
 ) -> Results:
-    """Run an experiment to its end; return its results."""
     if experiment.calls_models and overheads.ends_with_its_command:
         spill.share_heap()
     work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)

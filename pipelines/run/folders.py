@@ -28,7 +28,6 @@ _OWNER_ONLY = 0o077
 
 
 def owner_of(experiment: Experiment, execution: Run) -> Owner:
-    """The run, to its ledger."""
     started = execution.started_at.isoformat()
     return Owner(execution.run_id, started, experiment.wait_for_lease_s, experiment.leases_path)
 

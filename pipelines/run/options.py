@@ -89,7 +89,6 @@ def is_portable(options: PipelineOptions) -> bool:
 
 
 def is_dataflow(options: PipelineOptions) -> bool:
-    """Return whether the options submit a job to Dataflow."""
     return runner_name(options) == "DataflowRunner"
 
 

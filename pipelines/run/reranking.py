@@ -91,7 +91,6 @@ def _work(component: Component, experiment: Experiment) -> Reranking:
 
 
 def rerank_stage(experiment: Experiment) -> Stage:
-    """The stage of reranking by calls: its services and budgets."""
     works: dict[int, CalledReranking] = {
         source: work for source, work in rerank_works(experiment).items() if not isinstance(work, CrossEncode)
     }

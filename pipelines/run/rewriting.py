@@ -52,7 +52,6 @@ def rewrite_works(experiment: Experiment) -> rewrite.Works:
 
 
 def rewrite_stage(experiment: Experiment) -> Stage:
-    """The stage of rewriting: its services and budgets."""
     works = {name: work for name, (work, _) in rewrite_works(experiment).items()}
     services = {work.rewriting.service: work.parameters for work in works.values()}
     pools = {name: experiment.services[name].pool or "" for name in services}

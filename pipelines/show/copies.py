@@ -31,7 +31,6 @@ class Copied:
 
 
 def written(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
-    """Write a copy of a file with the results of its rows."""
     by_config = dict(config_ids(results, source.path, configuration))
     metrics = results.metrics
     names = [*metrics, STATUS]

@@ -116,7 +116,6 @@ class Slices:
 
 
 def slices_by_attribute(results: Results) -> Iterator[Slices]:
-    """The slices of a run, attribute by attribute."""
     names = [name for name in results.slices if name != ALL]
     for attribute in dict.fromkeys(map(grouping_of, names)):
         yield Slices(attribute, tuple(name for name in names if grouping_of(name) == attribute))

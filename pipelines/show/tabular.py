@@ -45,7 +45,6 @@ class Table:
         return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
 
     def widths(self) -> list[int]:
-        """The widths of the columns, in letters."""
         return [max(map(_letters, column)) for column in zip(self.columns, *self.rows, strict=True)]
 
     def printable(self) -> "Table":
@@ -54,7 +53,6 @@ class Table:
         return replace(self, columns=columns, rows=rows, drop=[printable(heading) for heading in self.drop])
 
     def without(self, heading: str) -> "Table":
-        """The table without a column."""
         place = list(self.columns).index(heading)
         columns, *rows = ([*cells[:place], *cells[place + 1 :]] for cells in (self.columns, *self.rows))
         strong = {(row, at - (at > place)) for row, at in self.strong if at != place}
@@ -71,7 +69,6 @@ def printable(text: str) -> str:
 
 
 def lines_of(table: Table, *, strong: bool = False) -> list[str]:
-    """The lines of a table, as wide as it is."""
     widths = table.widths()
     worded = set(table.worded())
 
@@ -94,7 +91,6 @@ def lines_of(table: Table, *, strong: bool = False) -> list[str]:
 
 
 def width_of(table: Table) -> int:
-    """Width of a table's lines, in characters."""
     widths = table.widths()
     return sum(widths) + GAP * (len(widths) - 1)
 

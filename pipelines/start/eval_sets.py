@@ -78,7 +78,6 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswe
 
 
 def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn]]:
-    """The queries with what is expected of an agent."""
     gold = _references(experiment)
     name = "" if experiment.references is None else experiment.references.attribute
     for path in [] if experiment.queries is None else sources.expand(experiment.queries):
@@ -91,7 +90,6 @@ def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn
 
 
 def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:
-    """The reference answers of a file, by query."""
     path = None if experiment.references is None else experiment.references.path
     rows = (
         row for name in ([] if path is None else sources.expand(path)) for batch in read_references(name)

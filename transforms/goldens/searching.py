@@ -81,7 +81,6 @@ class PoolRetriever:
 
     @property
     def remote(self) -> RemoteRetriever | None:
-        """The parameters, where it is a service."""
         return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
 
 
@@ -110,7 +109,6 @@ class Ids:
         return list(best.values())
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
-        """Ids that name nothing here."""
         return [name for name in ids if name not in self.passages and name not in self.first]
 
 

@@ -39,7 +39,6 @@ class ConfiguredService:
 
     @property
     def batch(self) -> Batch | None:
-        """Settings of its batch jobs; None if it has none."""
         return self.parameters.batch if isinstance(self.parameters, RemoteModel) else None
 
     @property
@@ -64,7 +63,6 @@ class Services:
     valid: Mapping[str, ConfiguredService]
 
     def unknown(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
-        """Report an unknown name of a service at a place of the experiment."""
         if name not in self.named:
             hint = did_you_mean(name, self.named) if self.named else "name the model there: {NAME: {type: …}}"
             hint = hint_of(name) or hint

@@ -99,7 +99,6 @@ class Combination:
         return cell
 
     def _chosen(self, role: str) -> dict[str, Any]:
-        """The values of the grid for a component."""
         return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
 
     def _parameters(self, component: ComponentSettings) -> Parameters:

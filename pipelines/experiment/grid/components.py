@@ -64,7 +64,6 @@ class Retrieving:
 
     @property
     def remote(self) -> RemoteRetriever | None:
-        """The parameters, if a service is called."""
         return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
 
     @property
@@ -73,7 +72,6 @@ class Retrieving:
         return self.parameters if isinstance(self.parameters, Fusion) else None
 
     def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration."""
         named = self.parameters.service
         embedder = {} if named is None or self.embedder is None else {named: self.embedder.decisive()}
         return {"type": self.kind, **self.parameters.decisive(), **embedder}
@@ -131,7 +129,6 @@ class Reranking:
         return self.parameters.depth
 
     def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration."""
         service = {"type": self.kind} if self.service is None else {"service": self.service.decisive()}
         return {**self.parameters.decisive(), **service}
 
@@ -150,7 +147,6 @@ class Reranking:
 
     @property
     def retrieving(self) -> Retrieving:
-        """The origin of the reranked rankings."""
         parameters = self.parameters if isinstance(self.parameters, Reranker) else ByService()
         return Retrieving(RERANK, self.place, self.kind, parameters)
 
@@ -170,6 +166,5 @@ class Generating:
 
     @property
     def generation(self) -> Generation:
-        """The generator as the stages see it."""
         own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
         return Generation(service=self.service.name, template=self.file.text, **own)

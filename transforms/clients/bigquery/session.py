@@ -48,7 +48,6 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep  # waits some seconds
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do the work, and retry after transient errors."""
         return self.repeated(lambda: _translating(work), retry_if_exception(_is_passing))
 
     def repeated(self, work: Callable[[], T], again: retry_base, attempts: int | None = None) -> T:
@@ -175,7 +174,6 @@ class Session:
         return self._begun(job_id, lambda: self.patience.call(upload))
 
     def wait(self, job: Any) -> Any:
-        """Wait for the job to end, successfully or not."""
         if job.state == "DONE":
             return job
         return self.patience.polled(lambda: self._refreshed(job.job_id), lambda job: job.state != "DONE")

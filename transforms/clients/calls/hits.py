@@ -102,7 +102,6 @@ class Parking:
         self._decided: dict[str, str] = {}
 
     def load(self) -> None:
-        """Read which calls wait no longer."""
         self._decided = self._batch.decided()
 
     def refusal(self, call: Call, positions: Collection[int]) -> CallError | None:

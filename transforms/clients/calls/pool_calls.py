@@ -308,7 +308,6 @@ class PoolCalls:
 
 
 def _report(name: str, breaker: Breaker) -> None:
-    """Log when a breaker opens, and when it closes."""
     if breaker.is_open == breaker.is_reported:
         return
     breaker.is_reported = breaker.is_open

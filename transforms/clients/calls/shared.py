@@ -37,7 +37,6 @@ class Account:
         self.changed = asyncio.Event()
 
     def is_over(self, cost: float) -> bool:
-        """Return whether a sum is more than all calls may cost."""
         return cost > self.limit * (1 + _ROUNDING)
 
 

@@ -191,7 +191,6 @@ class BatchFolder:
         return [self._record(file.path) for file in listed]
 
     def record(self, part: str) -> BatchJobRecord | None:
-        """The job of a part; None if there is none."""
         path = self._path("job", part, "json")
         return self._record(path) if files.exists(path) else None
 

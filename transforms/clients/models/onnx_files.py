@@ -96,7 +96,6 @@ class ModelFiles:
 
     @cached_property
     def max_tokens(self) -> int:
-        """The most tokens of a text, by the settings of the model."""
         cut = self._settings(self.tokenizer.name).get("truncation") or {}
         limits = [*(self._settings(name).get(key) for name, key in _LIMITS), cut.get("max_length")]
         known = (int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit <= _LARGEST_LIMIT)

@@ -78,13 +78,11 @@ def absolute(path: str) -> str:
 
 
 def exists(path: str) -> bool:
-    """Return whether there is a file or a folder of that name."""
     with refusing(path, "cannot be looked up"):
         return Path(path).exists() if is_local(path) else bool(beam().exists(path))
 
 
 def is_folder(path: str) -> bool:
-    """Return whether a path is a folder of this machine."""
     return is_local(path) and Path(path).is_dir()
 
 

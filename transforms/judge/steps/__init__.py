@@ -39,7 +39,6 @@ def _answer_text(case: JudgedCase) -> str:
 
 
 def _samples(case: JudgedCase) -> list[str]:
-    """Return the answer and the other samples without their citations."""
     return [_answer_text(case), *map(without_citations, case.others)]
 
 

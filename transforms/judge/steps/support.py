@@ -45,7 +45,6 @@ def support_question(items: Texts, evidence: str) -> list[JudgeQuestion]:
 
 
 def supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
-    """Return for each item whether a text supports it."""
     (verdicts,) = [replies[question] for question in support_question(items, evidence)] or [()]
     return np.array([one.verdict is SupportVerdict.SUPPORTED for one in verdicts], bool)
 

@@ -94,7 +94,6 @@ class Prompt:
 
     @property
     def fence(self) -> str:
-        """The delimiter of data in this prompt."""
         return _hash([self.step, self.values])[:_CHARACTERS_OF_A_HASH]
 
     def rendered(self) -> Rendered:
@@ -239,7 +238,6 @@ class Template:
         return template_hash(self.text)
 
     def prompt(self, values: Mapping[str, Any], **settings: Any) -> Prompt:
-        """The prompt of these values, with the step's schema."""
         system, user = split_template(self.text)
         return Prompt(self.step, values, system, user, self.schema(self.step, values), **settings)
 

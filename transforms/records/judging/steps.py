@@ -305,7 +305,6 @@ class JudgeStep:
         }
 
     def question(self, values: Mapping[str, Any]) -> JudgeQuestion:
-        """The question whose prompt has these values."""
         texts = (values[name] for name in self.variables if name not in ("query", self.items))
         items = values[self.items] if self.items is not None else ()
         return JudgeQuestion(self.name, tuple(texts), tuple(items.values() if isinstance(items, Mapping) else items))

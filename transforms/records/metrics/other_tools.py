@@ -118,7 +118,6 @@ def notes(words: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_foreign(name: str) -> None:
-    """Refuse the name of a known metric that is not here."""
     if (known := _FOREIGN.get(plain(name))) is not None:
         _, what, nearest = known
         raise InputError(f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}")

@@ -53,7 +53,6 @@ def state_of(path: str) -> object:
 
 
 def shape_of(path: str) -> Shape:
-    """The layout of a file, by its beginning."""
     if is_table(path):
         return Shape.TABLE
     with files.open_raw(path, 1 << 10) as handle:

@@ -169,7 +169,6 @@ class _Parser(HTMLParser):
             self._text.append(data)
 
     def flush(self) -> None:
-        """End a block."""
         text, kind = " ".join("".join(self._text).split()), self._kind
         self._text = []
         if not text:

@@ -68,7 +68,6 @@ class _Sums:
         self._calls = self._answered = 0
 
     def add(self, record: BatchJobRecord, model: str, matched: Matched, calls: Iterable[PendingCall]) -> None:
-        """Add the calls of a job that are charged."""
         usages = [
             CallUsage(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
             for call in calls

@@ -47,7 +47,6 @@ class Reranker(RemoteRetriever):
         return content_key(request)
 
     def payload(self, texts: Texts) -> str:
-        """The payload that `Connection.call` of a reranker takes."""
         query, documents = texts
         return json.dumps({"query": query, "documents": list(documents)}, ensure_ascii=False)
 
