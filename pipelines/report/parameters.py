@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
@@ -117,7 +117,7 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> H
     return HeatMap(row, column, [(one, [cell(one, other) for other in column.values]) for one in row.values])
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
