@@ -13,8 +13,7 @@ import pyarrow as pa
 from rankbeam.pipelines.results.audit import Audit, Pair, audit_of
 from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from rankbeam.transforms.records.calls.prompt import Prompt
     from rankbeam.transforms.records.calls.quota import Quota
     from rankbeam.transforms.records.chunking import Chunker
-    from rankbeam.transforms.records.errors import CallError, InputError, InputErrors, RankbeamError
-    from rankbeam.transforms.records.failures import FailureKind
+    from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, InputErrors, RankbeamError
     from rankbeam.transforms.records.forms import Form
     from rankbeam.transforms.records.judging.steps import (
         Imagined,
@@ -90,7 +89,7 @@ _HOMES = {
     "Chunker": "transforms.records.chunking",
     "Connection": "transforms.clients.calls.services",
     "CorpusParameters": "transforms.clients.corpora.base",
-    "FailureKind": "transforms.records.failures",
+    "FailureKind": "transforms.records.errors",
     "Form": "transforms.records.forms",
     "Imagined": "transforms.records.judging.steps",
     "InputError": "transforms.records.errors",

@@ -23,8 +23,7 @@ from rankbeam.transforms.kernels.ranking.pools import Pool, Subtopics
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.values import (
     metric_values,

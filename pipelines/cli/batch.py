@@ -27,7 +27,7 @@ def list_jobs(place: str, form: str) -> None:
     """
     with messages():
         from rankbeam.pipelines.manage.batch import LedgerJobs
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         jobs = LedgerJobs.of(place)
         click.echo(jobs.as_json() if form == "json" else jobs.as_text(Screen.of()))

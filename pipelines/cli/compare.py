@@ -62,7 +62,7 @@ def compare(
     with messages():
         from rankbeam.pipelines.compare import compare as comparison
         from rankbeam.pipelines.compare import show as compare_show
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         runs = named.with_other(other_folder, baseline_run_id)
         compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
@@ -100,7 +100,7 @@ def rbo(baseline: str, runs: tuple[str, ...], weight: float, depth: int | None, 
     """
     with messages(), with_standard_input((baseline, *runs)) as paths:
         from rankbeam.pipelines.compare.rbo import overlaps_of
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         overlaps = overlaps_of([*paths], weight, depth)
         for warning in overlaps.warnings:

@@ -41,7 +41,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
     """
     with messages():
         from rankbeam.pipelines.manage import corpora
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         listed = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
         click.echo(corpora.shown(listed, form, Screen.of()))

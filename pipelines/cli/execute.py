@@ -238,7 +238,7 @@ def _describe(
 ) -> None:
     from rankbeam.pipelines.run.evaluate import new_run
     from rankbeam.pipelines.run.options import is_dataflow, runner_name
-    from rankbeam.pipelines.show.screen import Screen
+    from rankbeam.pipelines.show.tabular import Screen
 
     if not is_dataflow(options):
         raise click.UsageError(

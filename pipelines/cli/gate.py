@@ -61,7 +61,7 @@ def gate(
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
         from rankbeam.pipelines.results.judge_differences import judge_differences
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.transforms.clients.storage import files
 
         if markdown == "-" and form == "json":
@@ -126,7 +126,7 @@ def monitor(
         from rankbeam.pipelines.monitor import show
         from rankbeam.pipelines.monitor.changes import monitored
         from rankbeam.pipelines.monitor.show import rebuild, store
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.transforms.clients.bigquery.read_source import is_table
 
         run = named.find()

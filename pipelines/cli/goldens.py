@@ -151,7 +151,7 @@ def plan(file: str, output: str | None, form: str) -> None:
         from rankbeam.pipelines.goldens.load import load_goldens
         from rankbeam.pipelines.goldens.plan import costs_of
         from rankbeam.pipelines.goldens.rounds import plan_of
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         loaded = load_goldens(file, output)
         questions = plan_of(loaded)
@@ -243,7 +243,7 @@ def apply(folder: str, tables: tuple[str, ...]) -> None:
     with messages():
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.pipelines.goldens.review import apply as apply_tables
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         if len(tables) > 2:
             raise click.UsageError("give one table, or the tables of two reviewers")

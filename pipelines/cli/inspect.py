@@ -103,7 +103,7 @@ def plan(
         from rankbeam.pipelines.plan.detect import DetectionQuestion, detection_of, race_line
         from rankbeam.pipelines.plan.plan import plan_of
         from rankbeam.pipelines.run.folders import prepared_folders
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
         loaded = loaded if output is None else replace(loaded, output=output)
@@ -146,7 +146,7 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
     """
     with messages():
         from rankbeam.pipelines.manage import ledger as ledger_command
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
 

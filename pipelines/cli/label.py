@@ -131,7 +131,7 @@ def holes(named: NamedRun, grades: str | None, audit: int, wide: bool) -> None:
     """
     with messages():
         from rankbeam.pipelines.holes import fill
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         filling = fill(named.find(), grades, audit)
         for warning in filling.warnings:

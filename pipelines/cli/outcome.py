@@ -16,7 +16,7 @@ from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.manage import derived
 from rankbeam.pipelines.manage.derived import sampled
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import Screen
+from rankbeam.pipelines.show.tabular import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
 

@@ -90,7 +90,7 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
 
         from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.runs import trend_of
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         shown = trend_of(find_run(folder, None, experiment_name), metric, count)
         if form == "json":
@@ -121,7 +121,7 @@ def worst(named: NamedRun, metric: str | None, count: int, configuration: str | 
         import json
         from dataclasses import asdict
 
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.pipelines.show.worst import as_text, worst_of
 
         lowest = worst_of(named.find(), configuration, metric, count)

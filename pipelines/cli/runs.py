@@ -74,7 +74,7 @@ def runs(
         from rankbeam.pipelines.results.find import finished_runs
         from rankbeam.pipelines.run import folders
         from rankbeam.pipelines.show import runs as listing
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         if prune and not dry_run:
             for left in folders.delete_abandoned(folder, folders.RACE):
@@ -91,7 +91,7 @@ def runs(
 def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:
     with messages():
         from rankbeam.pipelines.manage import prune
-        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.pipelines.show.tabular import Screen
 
         indexes = prune.unused(folder, prune.DAYS if older_than is None else older_than)
         click.echo(prune.as_json(indexes) if form == "json" else prune.as_text(indexes, Screen.of(wide=wide)))

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table, interval
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, interval
 from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.ranking.orders import order_by_score

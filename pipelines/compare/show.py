@@ -10,8 +10,17 @@ from rankbeam.pipelines.compare.compare import Compared, NamedComparison
 from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.show.exports import LATEX_TABLE, latex_label, latex_text
 from rankbeam.pipelines.show.parts import UNRELIABLE
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, markdown_table, markdown_text, number, printable
+from rankbeam.pipelines.show.tabular import (
+    NO_VALUE,
+    WHOLE,
+    Screen,
+    Table,
+    interval,
+    markdown_table,
+    markdown_text,
+    number,
+    printable,
+)
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectable, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict

@@ -27,8 +27,7 @@ from rankbeam.pipelines.local.runner import quiet_beam, refusals
 from rankbeam.pipelines.plan.corpora import corpora_plan
 from rankbeam.pipelines.plan.plan import Plan, plan_of
 from rankbeam.pipelines.run.build import build
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 

@@ -10,8 +10,7 @@ from typing import Any
 from rankbeam.pipelines.compare.compare import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import NO_VALUE, Table, markdown_table, markdown_text, number
+from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, markdown_table, markdown_text, number
 from rankbeam.transforms.records.slices import ALL
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -17,9 +17,8 @@ from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import SEARCH, PoolRetriever, SearchServices
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.judge import Model
-from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Work
+from rankbeam.transforms.records.calls.steps import SearchDepth, Work
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, CallCost, foreca
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
 from rankbeam.transforms.goldens.writing import WriteItems
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Reply, Tokens

@@ -47,7 +47,7 @@ def warn(warning: str) -> None:
 
 def say(message: str) -> None:
     """Print a message on standard error; a terminal gets whole words, and lists keep their indent."""
-    from rankbeam.pipelines.show.screen import Screen  # `rankbeam --help` says nothing
+    from rankbeam.pipelines.show.tabular import Screen  # `rankbeam --help` says nothing
 
     screen = Screen.of(sys.stderr)
     for line in message.split("\n"):

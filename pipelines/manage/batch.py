@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from rankbeam.pipelines.manage.ledger import ledger_folder
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.models.base import MODELS

@@ -12,8 +12,7 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.local.messages import say
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.corpora import needed, needless_in, refusing, unstage
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import DATA_QUOTA, CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi

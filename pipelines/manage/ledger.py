@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.ledger import Cleared, Compacted, LedgerSurvey, clear, store, survey
 from rankbeam.transforms.clients.ledger import compact as merge_parts
 from rankbeam.transforms.clients.storage import files, gcs

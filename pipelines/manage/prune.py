@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from rankbeam.pipelines.manage.derived import left_out
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.search import index_folder

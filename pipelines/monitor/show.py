@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
+from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all

@@ -26,9 +26,8 @@ from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.steps import Steps, Work
+from rankbeam.transforms.records.calls.steps import Call, Steps, Work
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.items import Item

@@ -33,8 +33,7 @@ from rankbeam.pipelines.run.branches import Branches, with_joined
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
 from rankbeam.transforms.records.metrics.evaluation import Configuration

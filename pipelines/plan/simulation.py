@@ -19,9 +19,8 @@ from rankbeam.transforms.judge.judge import JudgeReply
 from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.kernels.sentences import sentences
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.judging.items import Item

@@ -10,8 +10,7 @@ from rankbeam.pipelines.results.find import runs_alike
 from rankbeam.pipelines.results.judge_differences import judge_changes
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 

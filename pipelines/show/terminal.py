@@ -23,8 +23,7 @@ from rankbeam.pipelines.show.parts import (
     overall,
     slices_by_attribute,
 )
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table, printable
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, printable
 from rankbeam.pipelines.show.usage import SHARED, applications_table, stage_table, usage_table
 from rankbeam.transforms.judge.quality import by_judge
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric

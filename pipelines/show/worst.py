@@ -7,8 +7,7 @@ from typing import Any
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import printable
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 

@@ -26,7 +26,7 @@ from support.standins import Standin, Stats, serve
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 RETRIEVERS = {"rag_engine": (rag, RagEngine), "http": (http, Http)}
 COLUMNS = (

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import row_groups, table_of
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 _PART = 10_000
 _TEXT = "some words of the document that was found, as services return them. "

@@ -23,9 +23,8 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import spill
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.reply import Reply, Tokens

@@ -11,8 +11,7 @@ from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import VARIABLES, shipped
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 VALUES: dict[str, Any] = {

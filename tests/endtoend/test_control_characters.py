@@ -12,8 +12,7 @@ from support.cli import rankbeam
 from support.json_server import responding
 from support.remote import answers, dataset, failure_rows, write_experiment
 
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 QUERIES = 30
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

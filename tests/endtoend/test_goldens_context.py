@@ -21,8 +21,7 @@ from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, E
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
 from rankbeam.transforms.judge.judge import Model
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 FINAL = ("safety", "truncated")
 

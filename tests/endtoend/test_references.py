@@ -16,7 +16,7 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 QUERIES = 6
 ASKS_INDEX = {"query": "${env:RB_INDEX} {query}", "top_k": "{top_k}"}

@@ -8,8 +8,8 @@ from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.conversations import as_dialogue
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.steps import JudgeQuestion

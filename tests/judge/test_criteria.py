@@ -18,8 +18,8 @@ from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of

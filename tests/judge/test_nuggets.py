@@ -23,10 +23,9 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.nuggets import DraftNugget, Weight
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 WORK = CollectNuggets(Judge(Model("overlap", "lexical", Lexical()), shipped()))
 VALUES = {"query": "q", "nuggets": {"0": "a", "1": "b"}, "contexts": {"0": "x", "1": "y"}}

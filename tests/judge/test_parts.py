@@ -16,8 +16,7 @@ from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import key_of
 from rankbeam.transforms.kernels.sentences import parts_of
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.reply import Reply
 

@@ -8,7 +8,7 @@ from support.data import REPOSITORY
 from support.looker import Project
 from support.outage import FIRST, VALUES, common, insert, query_rows
 
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import FailureKind
 
 PROJECT = Project(REPOSITORY / "deploy" / "looker")
 ELEMENTS = {

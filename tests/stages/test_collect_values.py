@@ -16,8 +16,7 @@ from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn, 
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.steps import Subject
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerRow, AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration

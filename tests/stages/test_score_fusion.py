@@ -15,8 +15,7 @@ from support.campaigns import examples
 
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import Failure, FailureKind, InputError
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric

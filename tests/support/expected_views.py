@@ -10,7 +10,7 @@ from typing import Any
 from support.expected_answers import ExpectedAnswers
 from support.expected_costs import ExpectedCosts, ratio
 
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import FailureKind
 from rankbeam.transforms.records.slices import grouping_of, value_of
 
 Row = dict[str, Any]

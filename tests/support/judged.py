@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import columns, tables
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source, Statistics
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table

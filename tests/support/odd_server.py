@@ -10,7 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import CallError
 
 SECRET = "hidden-Zürich/7&+"  # noqa: S105  a made-up one, with all that URLs and JSON spell in another way

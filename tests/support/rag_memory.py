@@ -10,9 +10,8 @@ from support.standins.rag_state import Behaviour, Operation, RagState, Refused
 
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ANSWERS, DataApi
 from rankbeam.transforms.clients.google.errors import kind_of
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _STATUS = {3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 8: "RESOURCE_EXHAUSTED", 9: "FAILED_PRECONDITION", 13: "INTERNAL"}

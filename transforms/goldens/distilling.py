@@ -8,8 +8,7 @@ from rankbeam.transforms.goldens.asking import FINAL, Asking, AskingWork, Readin
 from rankbeam.transforms.goldens.records.forms import Fact
 from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
 
 Distilled = tuple[Reading | CallError, list[CallRecord]]

@@ -17,10 +17,8 @@ from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, Retri
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
 from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade, SourceSpan, WrittenItem
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call, Steps
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Query
 from rankbeam.transforms.records.reply import Reply
 

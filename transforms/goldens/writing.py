@@ -43,10 +43,8 @@ from rankbeam.transforms.goldens.records.items import (
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
 from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, together
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call, Steps, together
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 STAGE = "write"
 LEAST_AGREEMENT = 0.8

@@ -6,12 +6,11 @@ from typing import Any
 
 from rankbeam.transforms.clients.models.base import Completion
 from rankbeam.transforms.judge.judge import Model
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
 from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage

@@ -17,8 +17,7 @@ from rankbeam.transforms.judge.known_items import KnownItem, known_items_of
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.work import STAGE, judgement_of
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import Evaluated, KnownAnswer

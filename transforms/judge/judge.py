@@ -8,8 +8,8 @@ import numpy as np
 
 from rankbeam.transforms.clients.models.base import Completion, Embedding, ModelParameters, Role
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, Template
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.steps import JudgeQuestion

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from rankbeam.transforms.judge.judge import JudgeWork
 from rankbeam.transforms.judge.steps.nuggets import DraftNugget, NuggetsStep, NuggetWeightStep, Weight
 from rankbeam.transforms.kernels.wording import words
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
 
 STAGE = "nuggets"

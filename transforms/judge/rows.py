@@ -11,8 +11,7 @@ from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Subject
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import CallError, Failure
 from rankbeam.transforms.records.judging.answers import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration

@@ -10,8 +10,7 @@ from rankbeam.transforms.judge.definitions import JudgedDefinition
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, Value
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeQuestion, JudgeReplies, Need

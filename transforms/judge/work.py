@@ -17,9 +17,8 @@ from rankbeam.transforms.judge.panel import AllReplies, JudgePanel, labelled_ver
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Template
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError

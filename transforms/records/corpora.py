@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import Failure
 
 _MODULUS = 1 << 128
 _SUFFIX = ".txt"

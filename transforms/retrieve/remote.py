@@ -22,7 +22,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Recalled
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.race import order_of

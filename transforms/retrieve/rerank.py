@@ -22,7 +22,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.judging.items import Item, System, items_in
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation

@@ -11,7 +11,7 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.calls.outcomes import CallUsage, Usage, usages_by_position
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import column_order
 from rankbeam.transforms.records.scores.scored import (

@@ -24,7 +24,7 @@ from rankbeam.transforms.records.answer_tables import unanswered
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
-from rankbeam.transforms.records.failures import FailedCall, failure_warnings
+from rankbeam.transforms.records.errors import FailedCall, failure_warnings
 from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates

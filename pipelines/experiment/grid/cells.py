@@ -24,7 +24,7 @@ from rankbeam.pipelines.experiment.grid.components import (
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
 from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan, RewrittenQuery

@@ -6,8 +6,8 @@ import pytest
 from support.services import Echo, make, task
 
 from rankbeam.transforms.clients.calls import hits
-from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 
 def test_many_answers_go_to_the_index_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

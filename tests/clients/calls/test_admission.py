@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.health import Breaker, StepBreaker
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 FAST = Quota(requests_per_minute=60_000)
 

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 QUOTA = Quota(requests_per_minute=1500)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.driver import Driver, OpenCall, Outcome, Waiting
-from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 ERROR = CallError(FailureKind.BLOCKED, "refused", 2)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rankbeam.transforms.call import FailureLimit
 from rankbeam.transforms.records.calls.outcomes import FailedTask
 from rankbeam.transforms.records.calls.steps import Subject
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import Failure, FailureKind
 
 
 def failed(query: int, panel: str = "retrieval", positions: tuple[int, ...] = (0,)) -> FailedTask:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from rankbeam.testing import FakeRequest, FakeService, Quota, VirtualClock, call_all
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, Unreachable
 
 QUOTA = Quota(requests_per_minute=6000, attempts=2)
 ACCESS = Access("http://search.test:9200/q", ("${env:SEARCH_KEY}",))

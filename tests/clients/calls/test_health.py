@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 
 from rankbeam.transforms.clients.calls.health import FAILURES_TO_OPEN, MOST_UNCONFIRMED, Begun, Breaker, StepBreaker
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 GIVE_UP_S = 600.0
 PROBES = [1.0, 3.0, 7.0, 15.0, 31.0, 63.0, *(63.0 + 60.0 * later for later in range(1, 9))]

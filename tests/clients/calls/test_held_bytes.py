@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.calls.driver import Driver, OpenCall
 from rankbeam.transforms.clients.calls.fanout import OutcomeQueue
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK
 from rankbeam.transforms.clients.storage.batches import Reference
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.reply import Reply
 

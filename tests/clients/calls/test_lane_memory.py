@@ -19,9 +19,8 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.reply import Reply
 

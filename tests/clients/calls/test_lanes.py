@@ -19,7 +19,7 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import FailureKind
 
 QUOTA = Quota(requests_per_minute=6000)
 ONE_A_SECOND = Quota(requests_per_minute=60, concurrent_calls=1)

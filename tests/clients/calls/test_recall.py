@@ -26,12 +26,10 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import Retrieve
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import SearchDepth, Subject, Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.retrieved import rankings_in
 

@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 QUOTA = Quota(requests_per_minute=6000)
 LANES = [[task(f"q{lane}.{number}") for number in range(200)] for lane in range(4)]

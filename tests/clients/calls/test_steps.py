@@ -16,7 +16,7 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, U
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import FailureKind
 from rankbeam.transforms.records.reply import Tokens
 
 FAST = Quota(requests_per_minute=60_000)

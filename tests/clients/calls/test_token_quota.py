@@ -10,8 +10,7 @@ from pathlib import Path
 from rankbeam.transforms.clients.calls.fake import FakeRequest, FakeService, call_all
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 PER_MINUTE, CALLS = 400_000, 200

@@ -11,11 +11,10 @@ from rankbeam.transforms.clients.calls import fake
 from rankbeam.transforms.clients.calls.fake import FakeService
 from rankbeam.transforms.clients.calls.fanout import Alone, FanOut
 from rankbeam.transforms.clients.ledger import Ledger, clear
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call
+from rankbeam.transforms.records.errors import FailureKind, InputError
 
 QUOTA = Quota(requests_per_minute=60_000)
 RAISES: dict[str, Callable[[], object]] = {

@@ -12,7 +12,7 @@ from support.standins import serve
 
 from rankbeam.transforms.clients.google.addresses import Address, address_of
 from rankbeam.transforms.clients.google.errors import translated
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import FailureKind
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from support.data import REPOSITORY
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, clear, compact, store, survey
 from rankbeam.transforms.clients.ledger.rows import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout, table_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 RELEASED = REPOSITORY / "tests" / "support" / "first_release_ledger" / "ledger"

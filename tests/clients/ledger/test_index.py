@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.ledger import index as module
 from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows, joined
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 EMPTY = Index([], np.empty(0, ROW))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankbeam.transforms.clients.ledger.index import ROW, Index, Rows, joined
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 MOST_BYTES = 8_000_000
 

@@ -10,7 +10,7 @@ from support.processes import Process
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, survey
 from rankbeam.transforms.clients.ledger.journal import left_in
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 NUMBER = 5
@@ -26,7 +26,7 @@ import os, signal, sys
 from datetime import UTC, datetime
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.ledger.journal import Journal
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 folder = sys.argv[1]

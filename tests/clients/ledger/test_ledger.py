@@ -23,7 +23,7 @@ from support.processes import Process
 
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner, clear, survey
 from rankbeam.transforms.clients.ledger.rows import SCHEMA
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,7 +65,7 @@ def in_process(code: str, *arguments: object) -> Process:
     head = (
         "import sys, time, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
     )
-    head += "from rankbeam.transforms.records.calls.call import SearchDepth\n"
+    head += "from rankbeam.transforms.records.calls.steps import SearchDepth\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return Process(head + textwrap.dedent(code), *map(str, arguments), cwd=REPOSITORY, **piped)

@@ -10,7 +10,7 @@ from support.campaigns import examples
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Lookup, compact, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import table_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

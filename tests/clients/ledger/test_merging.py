@@ -22,7 +22,7 @@ from rankbeam.pipelines.manage.ledger import run
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, compact, merging, store, survey
 from rankbeam.transforms.clients.ledger.leases import elsewhere
 from rankbeam.transforms.clients.ledger.store import StoredFile
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 ANY = SearchDepth(0)
@@ -178,7 +178,7 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
 
 def in_process(code: str, *arguments: object) -> Process:
     head = "import sys, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
-    head += "from rankbeam.transforms.records.calls.call import SearchDepth\n"
+    head += "from rankbeam.transforms.records.calls.steps import SearchDepth\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return Process(head + textwrap.dedent(code), *map(str, arguments), cwd=REPOSITORY, **piped)

@@ -10,7 +10,7 @@ import pytest
 from rankbeam.transforms.clients.ledger import LedgerEntry
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, row_groups, table_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 OPEN_FILES = Path("/proc/self/fd")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.ledger.rows import (
     stored_in,
     table_of,
 )
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 LAST = 253_402_300_799_999_999
 

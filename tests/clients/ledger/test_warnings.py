@@ -8,7 +8,7 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.ledger.rows import SCHEMA
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"
 

@@ -10,7 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter, store
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 

@@ -8,8 +8,7 @@ from rankbeam.transforms.clients.models.attempts import ModelAttempts
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters, Stored, prompt_of, read_answer
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 CLAIMS = shipped()["claims"].prompt({"query": "q", "text": "It rains."}, max_output_tokens=50)
 GOOD = Stored('{"claims": []}', "stop").written()

@@ -12,8 +12,7 @@ from support.standins.models import embedding, tokens
 from rankbeam.transforms.clients.models.base import Embedding, Role
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 TEXTS = ["who pays?", "owners pay the invoice", "it snows", "a fourth text", "and a fifth"]

@@ -12,8 +12,7 @@ from support.standins.http_protocol import scripted
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 KEY = "sk-very-secret-key-0123456789"

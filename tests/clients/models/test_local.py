@@ -21,8 +21,7 @@ from rankbeam.transforms.kernels.judged import AnswerKind
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Query
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"

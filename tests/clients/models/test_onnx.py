@@ -24,8 +24,7 @@ from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.onnx_files import files_in, folder_named
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.reply import Reply
 
 TEXTS = ["red apple", "blue sky", "green apple word", "sky"]

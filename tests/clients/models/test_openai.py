@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.models.base import Completion, Embedding
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.judging.answers import estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 

@@ -11,8 +11,7 @@ from support.standins import Faults, Standin, serve
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 

@@ -12,8 +12,7 @@ from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.clients.models.rewriting import Rewrite, default_template
 from rankbeam.transforms.clients.models.scoring import Rate
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import RewriteKind, Rewriting
 

@@ -17,8 +17,7 @@ from support.standins.evaluation import score_of
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.models.vertex_evaluation import VertexEvaluation, metric_of
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 VALUES = {

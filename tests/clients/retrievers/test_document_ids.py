@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rankbeam.transforms.clients.retrievers.document_ids import FILE_EXTENSIONS, DocumentIds
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 AWKWARD = ["MED-10", "v1.2", "a.b.c", "é x", "100%25", "doc.v2", "notes.txt", ".", "..", "?", "#1", " ", "a\nb", "txt"]
 

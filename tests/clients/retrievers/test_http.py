@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from support.odd_server import http
 
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 
 def test_parameters_travel_and_the_paths_are_no_part_of_what_is_asked() -> None:

@@ -32,9 +32,8 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.http.transport import retry_after_s
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 
 

@@ -25,9 +25,8 @@ from support.odd_server import (
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.records.errors import FailureKind, InputError
 
 SECRETIVE = {
     "url": "http://me:${env:RB_KEY}@none.invalid/s/${env:RB_KEY}",

@@ -16,9 +16,8 @@ from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.google import channels
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 
 METHOD = "/google.cloud.aiplatform.v1.VertexRagService/RetrieveContexts"

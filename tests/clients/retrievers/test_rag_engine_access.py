@@ -18,7 +18,7 @@ from support.rag_engine_calls import CORPUS, retriever
 from support.standins import serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Ranking
 
@@ -48,7 +48,7 @@ OVER_TLS = f"""
 import asyncio, sys
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 async def main(address):
     retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)

@@ -16,8 +16,7 @@ from support.standins.rerankers import relevance
 from rankbeam.transforms.clients.retrievers.rerankers import Reranker
 from rankbeam.transforms.clients.retrievers.rerankers.http import Cohere, HttpReranker
 from rankbeam.transforms.clients.retrievers.rerankers.vertex import VertexRanking
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.stages import by_score
 
 TEXTS = ("owners pay invoices", "it snows", "owners stay home", "who pays whom")

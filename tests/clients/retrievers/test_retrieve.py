@@ -2,7 +2,7 @@
 
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import Retrieve, payload_of, with_common_depth
-from rankbeam.transforms.records.calls.call import Call, SearchDepth
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth
 
 
 def http(**parameters: object) -> Http:

@@ -16,9 +16,8 @@ from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
-from rankbeam.transforms.records.calls.call import SearchDepth
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 
 METHOD = "/google.cloud.discoveryengine.v1.SearchService/Search"

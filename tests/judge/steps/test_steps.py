@@ -16,8 +16,7 @@ from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.judge.templates import VARIABLES
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.steps import LONGEST_REASON
 
 

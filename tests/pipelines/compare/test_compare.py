@@ -20,7 +20,7 @@ from rankbeam.pipelines.compare.compare import ComparisonQuestion
 from rankbeam.pipelines.compare.compare import compare as compare_runs
 from rankbeam.pipelines.compare.show import as_text
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.screen import Screen
+from rankbeam.pipelines.show.tabular import Screen
 
 NASTY = "a|b <i>\n\x1b[31m*c*"
 KEYS = ("config_id", "slice", "metric")

@@ -12,7 +12,7 @@ from support.inputs import beir_qrels, json_texts, trec_run, write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.plug_ins import registered
 
 RAG = "corpus: projects/p/locations/us-central1/ragCorpora/42"

@@ -18,8 +18,7 @@ from support.cli import rankbeam
 from support.offline_experiment import answered
 from support.runs import run_experiment
 
-from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table, pieces
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, pieces
 
 LEFT_OUT = re.compile(r"Left out to fit \d+ characters: (.*?)\. --wide shows all columns\.", re.DOTALL)
 NUMBERS = ["difference", "interval", "p", "queries"]

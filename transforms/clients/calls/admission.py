@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.calls.health import Begun, Breaker, StepBreaker
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.pacing import Pacer, TokenReservation, first_to_begin, lane_pacer
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 _LOOK_AGAIN_S = 0.1
 _LOOKED_AT = 9  # waiting calls that are considered: no call is overtaken by more than eight

@@ -4,8 +4,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.wrong_values import in_words
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import NotAsked
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0

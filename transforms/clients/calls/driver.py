@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Steps, Task, Work
-from rankbeam.transforms.records.errors import CallError, RankbeamError
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.calls.steps import Call, Steps, Task, Work
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, RankbeamError
 from rankbeam.transforms.records.reply import Reply
 
 Outcome = CallAnswer | FailedTask

@@ -15,12 +15,10 @@ from rankbeam.transforms.clients.calls.fanout import Alone
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 _NAME = "service"

@@ -17,8 +17,7 @@ connection, wrong credentials, a wrong address), no other call begins, and the r
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from rankbeam.transforms.records.errors import CallError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 
 FAILURES_TO_OPEN = 20
 MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN

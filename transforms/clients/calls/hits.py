@@ -10,9 +10,8 @@ from rankbeam.transforms.clients.calls.driver import OpenCall, Waiting
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
-from rankbeam.transforms.records.calls.call import Call, SearchDepth
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.reply import Reply
 
 _READ_AT_ONCE = 128

@@ -21,11 +21,10 @@ from rankbeam.transforms.clients.calls.services import Connection, Service, acce
 from rankbeam.transforms.clients.calls.shared import BudgetReservation
 from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import CallError, RankbeamError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, RankbeamError
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _logger = logging.getLogger(__name__)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
-from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, Unreachable
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.records.calls.call import Call, SearchDepth
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _ROUNDING = 1e-9  # of sums of many small costs

@@ -7,8 +7,7 @@ import traceback
 from collections.abc import Callable
 from hashlib import sha256
 
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 _MOST_FRAMES = 50  # the last ones: an endless recursion has thousands
 

@@ -8,10 +8,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.calls.answers import parsed, written
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, accepted
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 Item = TypeVar("Item")
 

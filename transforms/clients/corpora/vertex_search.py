@@ -14,9 +14,8 @@ from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page, all_pag
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "vertex_search_documents"

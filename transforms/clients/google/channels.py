@@ -13,8 +13,7 @@ from typing import Any
 from rankbeam.transforms.clients.google.addresses import Address, address_of
 from rankbeam.transforms.clients.google.errors import T, shortened, translated
 from rankbeam.transforms.clients.storage.remedies import reason
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 CALLS_PER_CONNECTION = 90
 """Servers commonly refuse more than 100 streams; the client would queue a further call after it was paced. A cancelled

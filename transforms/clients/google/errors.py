@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from rankbeam.transforms.clients.secrets import HIDDEN
 from rankbeam.transforms.records import suggestions
-from rankbeam.transforms.records.errors import CallError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 
 T = TypeVar("T")
 _LONGEST_MESSAGE = 300

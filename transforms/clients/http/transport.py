@@ -9,8 +9,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from rankbeam.transforms.records.errors import CallError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 MOST_BYTES = 64 * 2**20

@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.ledger.survey import Cleared, LedgerSurvey, Run
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 __all__ = [

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger.rows import WHOLE, covers
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 
 Rows = npt.NDArray[Any]
 

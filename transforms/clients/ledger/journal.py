@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.storage import whole
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 _DIGITS = 8  # the length of the number of calls in flight, with which a file begins, and of a line's checksum

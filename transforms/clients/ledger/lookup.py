@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.ledger.rows import (
 )
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.calls.call import SearchDepth
+from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 _THREADS = 8

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from rankbeam.transforms.clients.models.base import Completion, read_answer
 from rankbeam.transforms.records.calls.prompt import Prompt, Rendered
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.registry import step_of
 
 _LEAST_TEMPERATURE = 0.2

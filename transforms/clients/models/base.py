@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.parameters import Kind, Parameters, is_alias
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Tokens
 
 STOP, MAX_TOKENS = "stop", "max_tokens"

@@ -10,12 +10,10 @@ import numpy.typing as npt
 
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Role
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.documents import Embeddings
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 STAGE = "embed"

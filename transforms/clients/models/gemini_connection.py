@@ -20,8 +20,7 @@ from rankbeam.transforms.clients.models.model_connection import ModelConnection,
 from rankbeam.transforms.clients.models.remote import resolved
 from rankbeam.transforms.clients.models.replies import ReportedUsage, reply_of, unreadable
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 from rankbeam.transforms.records.judging.answers import estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import details_of, is_daily, shortened, wait_s
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, too_large, unreadable
-from rankbeam.transforms.records.errors import CallError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 from rankbeam.transforms.records.reply import Tokens
 
 REQUEST_OPTIONS = {"allow_redirects": False}

@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.models.base import STOP, Stored, embedded_text
 from rankbeam.transforms.clients.models.local import LocalModel, share, stems
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.stages import HIGHEST_RATING, RERANK
 

@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.models.replies import reply_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 if TYPE_CHECKING:

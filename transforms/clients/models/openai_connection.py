@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.remote import resolved
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of, reply_of
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.together import shared
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 from rankbeam.transforms.records.suggestions import did_you_mean

@@ -10,12 +10,10 @@ from pydantic import Field
 
 from rankbeam.transforms.clients.models.base import STOP, Completion, ModelParameters
 from rankbeam.transforms.clients.models.local import stems
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, newest, split_template, variables_of
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.conversations import HISTORY, history_of
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, list_of, object_of, parsed
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import REWRITE, RewriteKind, Rewriting

@@ -9,11 +9,9 @@ from pydantic import Field
 
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Template, newest
-from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.calls.steps import Call, Steps
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply

@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _BETWEEN = " | "

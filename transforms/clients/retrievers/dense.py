@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.nearest import SingleArray, nearest, unit_length
 from rankbeam.transforms.records.documents import Documents, Embeddings
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.queries import Query, Ranking
 
 File = Annotated[str, Field(min_length=1)]

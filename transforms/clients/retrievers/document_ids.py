@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 FILE_EXTENSIONS = frozenset({
     "csv", "doc", "docx", "htm", "html", "json", "jsonl", "md", "ndjson", "pdf", "pptx", "rtf", "tsv", "txt", "xhtml",

@@ -43,8 +43,7 @@ from rankbeam.transforms.clients.http.template import (
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.storage.json_paths import check_path, value_of
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.suggestions import did_you_mean
 

@@ -27,8 +27,7 @@ from rankbeam.transforms.clients.http.transport import (
 )
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
-from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, Unreachable
 from rankbeam.transforms.records.reply import Reply
 
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10

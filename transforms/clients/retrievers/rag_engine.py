@@ -20,8 +20,7 @@ from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import SearchedCorpus, document_of
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.reply import Reply
 

@@ -16,9 +16,8 @@ from pydantic import Field
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
-from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Ranking

@@ -22,8 +22,7 @@ from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.reply import Reply
 

@@ -14,8 +14,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_atte
 from rankbeam.transforms.clients.extras import MLFLOW, missing
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 IDENTITY = "rankbeam.trial"  # the tag that says which trial a run of MLflow is
 _LONGEST = {"params": 6000, "tags": 5000}  # the most characters that MLflow takes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import FailureKind
 
 UNANSWERABLE = "unanswerable"
 _NOT_WORD = re.compile(r"\W+")

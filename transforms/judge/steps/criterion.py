@@ -12,8 +12,7 @@ import numpy as np
 from rankbeam.transforms.judge.steps.reading import offline_reason
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.calls.prompt import Template
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
 from rankbeam.transforms.records.judging.answers import Judgement
 from rankbeam.transforms.records.judging.criteria import ANSWERS, PREFERENCES, STATEMENT, Criterion, statements_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.durations import percentile
 from rankbeam.transforms.records.calls.steps import Subject
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 OVER_BUDGET = "max_cost: "

@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, offsets_of, stable_ord
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
 from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of

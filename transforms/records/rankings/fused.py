@@ -11,8 +11,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, 
 from rankbeam.transforms.kernels.ranking import fusion
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.errors import Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan, Normalisation

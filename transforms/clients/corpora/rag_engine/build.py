@@ -33,8 +33,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocument
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
 
 MOST_LISTED = 10_000  # the most files of a complete corpus that each run lists
 _MOST_REBUILDS = 3

@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.ledger.leases import Holder, process
 from rankbeam.transforms.records.calls.steps import Steps, pause
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 ABANDONED_S = 600.0
 """A claim of another machine is abandoned when it has not changed, and nothing was imported, for so long."""

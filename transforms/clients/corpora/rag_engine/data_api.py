@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import ChannelConnection, open_channels
 from rankbeam.transforms.clients.google.errors import kind_of, requested
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "rag_engine_data"

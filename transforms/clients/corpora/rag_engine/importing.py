@@ -20,8 +20,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.calls.steps import Steps, pause
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 MOST_FILES = 10_000  # the most files that one import takes
 _MOST_IMPORTS = 3  # of one file by one run

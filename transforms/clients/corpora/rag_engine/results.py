@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, 
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments
 from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
 
 KIND = "rag_engine"
 IMPORT = "import"  # the stage of failures of documents

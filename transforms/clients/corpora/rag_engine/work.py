@@ -10,11 +10,9 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixe
 from rankbeam.transforms.clients.corpora.lists import all_pages
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, Listed, ListedFile, Operation
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, accepted, pause
+from rankbeam.transforms.records.calls.steps import Call, Steps, accepted, pause
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 Item = TypeVar("Item")

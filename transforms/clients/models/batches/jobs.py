@@ -31,8 +31,7 @@ from rankbeam.transforms.clients.models.batches.service import (
 )
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 

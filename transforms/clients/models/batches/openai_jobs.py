@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLi
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _ENDED = {"completed", "failed", "expired", "cancelled"}

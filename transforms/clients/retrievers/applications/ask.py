@@ -11,11 +11,9 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.remote import Question, Retrieve
 from rankbeam.transforms.clients.storage.json_paths import finder
 from rankbeam.transforms.records.applications import ApplicationAnswer
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.conversations import HISTORY, USER, Message
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, parts_of, steps_in, steps_of_parts
 

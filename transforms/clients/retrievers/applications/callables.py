@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.trajectories import AgentSteps, has_steps
 

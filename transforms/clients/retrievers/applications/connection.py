@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
 from rankbeam.transforms.records.conversations import HISTORY
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10

@@ -10,11 +10,9 @@ from pydantic import Field
 from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import DEFAULT_DEPTH, MOST_DEPTH, RERANK, Scores, Texts
