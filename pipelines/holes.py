@@ -14,7 +14,7 @@ from rankbeam.pipelines.results.audit import Audit, Pair, audit_of
 from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.rows import read_qrels, refuse_judge_lines

@@ -18,7 +18,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in

@@ -7,7 +7,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import early, rows, sources
 from rankbeam.transforms.clients.formats.divided import in_parts

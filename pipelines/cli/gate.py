@@ -127,7 +127,7 @@ def monitor(
         from rankbeam.pipelines.monitor.changes import monitored
         from rankbeam.pipelines.monitor.show import rebuild, store
         from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.transforms.clients.bigquery.read_source import is_table
+        from rankbeam.transforms.clients.bigquery.names import is_table
 
         run = named.find()
         result, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)

@@ -41,7 +41,7 @@ def report(named: NamedRun, baseline: str | None, baseline_run_id: str | None, o
     """
     with messages():
         from rankbeam.pipelines import report as page
-        from rankbeam.transforms.clients.bigquery.read_source import is_table
+        from rankbeam.transforms.clients.bigquery.names import is_table
 
         if output is None and is_table(named.folder):
             raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")

@@ -102,7 +102,7 @@ def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bo
 
 
 def _confirmed(folder: str, runs: "Sequence[Results]", *, yes: bool) -> bool:
-    from rankbeam.transforms.clients.bigquery.read_source import is_table
+    from rankbeam.transforms.clients.bigquery.names import is_table
 
     question = f"Delete {_number(runs)} with all rows?"
     if is_table(folder):

@@ -29,7 +29,7 @@ def load(named: NamedRun, name: str) -> None:
     with messages():
         from rankbeam.pipelines.run.build import table_folders
         from rankbeam.transforms.clients.bigquery import publish, tables
-        from rankbeam.transforms.clients.bigquery.read_source import is_table
+        from rankbeam.transforms.clients.bigquery.names import is_table
         from rankbeam.transforms.records.errors import InputError
 
         if is_table(named.folder):

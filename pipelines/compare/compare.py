@@ -13,7 +13,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
@@ -22,7 +22,6 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

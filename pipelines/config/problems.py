@@ -7,8 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.extras import MISSING
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.clients.secret_names import names_secret
 from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, variable
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 _WRONG = re.compile(r"\$\{[A-Za-z]")
 _HINT = "secrets belong in api_key of a service, or in url, headers, params or body of an http retriever"

@@ -13,7 +13,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, PlannedSource
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
@@ -24,11 +24,10 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.stages import RewriteKind
-from rankbeam.transforms.records.suggestions import did_you_mean
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 
 if TYPE_CHECKING:

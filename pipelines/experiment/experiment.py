@@ -11,8 +11,7 @@ from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.experiment.quotas import CorpusQuotas
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
-from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of

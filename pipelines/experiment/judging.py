@@ -15,13 +15,12 @@ from rankbeam.transforms.judge.agreement import JUDGES, PEOPLE
 from rankbeam.transforms.judge.metrics import NAME_OF_A_SERVICE, JudgedMetric, parse_all
 from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.templates import DEFAULT_VERSION, VERSION_1, VERSIONS, templates
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.stages import Judging
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 def judging_of(

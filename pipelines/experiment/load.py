@@ -37,9 +37,8 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.dataset import References
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 

@@ -12,7 +12,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, named_in, parse_all,
 from rankbeam.transforms.judge.metrics import notes as notes_on_names
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
 from rankbeam.transforms.records.judging.steps import Need
@@ -22,7 +22,6 @@ from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds, not_defined
 from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import RANKED_BY, attributes_of, ranked_by
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 AnyMetric = Metric | JudgedMetric
 SPAN = "span"

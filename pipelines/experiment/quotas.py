@@ -21,9 +21,8 @@ from rankbeam.transforms.clients.retrievers.applications.callables import CALLAB
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.stages import Judging
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
 _CALLS_OF_A_LANE = 100.0  # of a second: one takes 1.4 to 7.4 ms of the one core that a process has

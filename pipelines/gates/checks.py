@@ -13,10 +13,9 @@ from rankbeam.pipelines.monitor.changes import Monitored, monitored
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _COLUMNS = {
     "mean": "mean",

@@ -12,12 +12,11 @@ from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 FAILURE_RATE = "failure_rate"
 SENTINELS = "sentinels"

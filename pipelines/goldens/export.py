@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import safe
 from rankbeam.transforms.goldens.publishing import judgements, query, reviewed
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Review
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 _COLUMNS = (
     "item_id", "question", "answer", "answerable", "type", "split", "difficulty", "doc_ids", "quotes", "reviewed",

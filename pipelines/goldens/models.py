@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.clients.formats.documents.files import EVERYTHING
-from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
@@ -14,7 +14,7 @@ from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.documents import Sample
 from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.goldens.records.items import TYPES
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import did_you_mean
 
 _MOST = (1 << 31) - 1
 Count = Annotated[int, Field(ge=1, le=_MOST)]

@@ -15,9 +15,8 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.forms import place_of
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 COLUMNS = (
     "item_id", "decision", "question", "answer", "quotes", "doc_ids", "type", "split", "difficulty", "votes", "flags",

@@ -9,14 +9,13 @@ from typing import Any
 from rankbeam.pipelines.labels.items import LabelTask, judgements
 from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_labels, save_labels
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, table_rows
 from rankbeam.transforms.clients.formats.syntax.tables import plain
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.labels import Label, text_hash
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 _IDS = ("id", "rankbeam_id", "metadata.rankbeam_id", "attributes.metadata.rankbeam_id", "input.metadata.rankbeam_id")
 _DECISIONS = ("decision", "label", "annotation.label", "result.label", "stringValue", "value")

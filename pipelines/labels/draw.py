@@ -17,12 +17,11 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.labels import item_id_of, text_hash
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.slices import ALL, attributes_of
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge import steps  # noqa: F401  registers the steps that read answers
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
 
 _LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
 

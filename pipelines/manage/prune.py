@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from rankbeam.pipelines.manage.derived import left_out
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
-from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import DatasetName, is_table
 from rankbeam.transforms.clients.search import index_folder
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.clients.storage.parquet import run_folder

@@ -14,10 +14,9 @@ from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import QUARTER, running_sequences
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 FIXED, FRESH = "fixed", "fresh"
 ALPHA = 0.05

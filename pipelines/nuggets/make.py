@@ -21,7 +21,7 @@ from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of, model_stage
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references
 from rankbeam.transforms.clients.formats.syntax import json_lines

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.nuggets.make import Row, rows_of
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read_text, table_rows
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.labels import text_hash
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 COLUMNS = ("id", "query_id", "query", "nugget", "vital", "decision", "documents")
 _NEEDED = COLUMNS[:6]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of
 from rankbeam.transforms.records.errors import RankbeamError
 

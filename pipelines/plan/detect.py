@@ -18,7 +18,7 @@ from rankbeam.pipelines.plan.plan import Plan, number_of_queries, plan_of
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference
 from rankbeam.transforms.kernels.statistics.sample_size import (

@@ -22,8 +22,7 @@ from rankbeam.pipelines.portable.service import JobServerError, JobService, poll
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.counters import Counter, Counts
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
 _LONGEST = 600

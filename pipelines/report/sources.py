@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import InputError

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InBigQuery
 from rankbeam.transforms.clients.bigquery import results as bigquery
-from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import DatasetName, is_table
 from rankbeam.transforms.records.errors import InputError
 
 _MOST_NAMED = 20

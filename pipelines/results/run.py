@@ -18,13 +18,12 @@ from rankbeam.transforms.judge.metrics import named_in, parse_all
 from rankbeam.transforms.judge.quality import mixed_versions
 from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL
 from rankbeam.transforms.records.scores.aggregates import UNMET
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _MOST_NAMED = 20
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")

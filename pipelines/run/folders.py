@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.ledger import Owner, read_also
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.clients.storage import files, matching, whole

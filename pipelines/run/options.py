@@ -19,8 +19,7 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.portability.api import beam_job_api_pb2
 
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 View = TypeVar("View", bound=PipelineOptions)
 LOCAL_RUNNERS = ("FnApiRunner", "DirectRunner")

@@ -11,8 +11,7 @@ from rankbeam.transforms.clients.formats.cases.copy import Values, write_copy
 from rankbeam.transforms.clients.formats.cases.read import Case, read_rows
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 STATUS = "rankbeam_status"
 """The column that says which metrics of a row have no value, and why."""

@@ -8,8 +8,7 @@ from typing import Any
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 
 _LONGEST_TEXT = 400
 _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "reference", "message")

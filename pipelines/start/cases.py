@@ -11,8 +11,7 @@ from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.cases.roles import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 JUDGE, EMBEDDER = "judge", "embedder"
 """Names of the services that these experiments have."""

@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.formats.references import read_references
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, in_rows, steps_in
 
 _ROWS = ".jsonl"

@@ -18,7 +18,7 @@ import yaml
 
 from rankbeam.pipelines.run.score import DEFAULT_METRICS, are_spans, names_of
 from rankbeam.pipelines.start import cases
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors

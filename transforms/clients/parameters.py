@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.plug_ins import loaded, registered
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 Base = TypeVar("Base")
 _ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbeam.transforms.clients.extras import IR_DATASETS, missing
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 FOLDER = "RANKBEAM_COLLECTIONS"
 """The environment variable that names the folder."""

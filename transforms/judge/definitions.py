@@ -17,14 +17,13 @@ from rankbeam.transforms.kernels import judged_ragas as ragas
 from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels import overlap, trajectories
 from rankbeam.transforms.kernels.judged import Undefined, Value
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion
 from rankbeam.transforms.records.judging.registry import GROUP, plug_ins, plugged_metrics
 from rankbeam.transforms.records.judging.steps import JudgedInput, Need
 from rankbeam.transforms.records.metrics.definitions import GROUP as RANKING_GROUP
 from rankbeam.transforms.records.metrics.definitions import metric_names
 from rankbeam.transforms.records.plug_ins import loaded
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

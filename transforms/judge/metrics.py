@@ -26,12 +26,11 @@ from rankbeam.transforms.judge.steps import step_named as judge_step
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.kernels.trajectories import MATCHES
 from rankbeam.transforms.records.calls.prompt import EMBED
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.names import Metric, split_name
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _MODEL_OPTIONS = ("judge", "embeddings")
 LABELS = "labels"

@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.judge.steps import STEPS, step_named, steps
 from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.records.calls.prompt import FENCE, Template, check_template, newest
-from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
 
 VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {step.name: step.variables for step in STEPS if not step.embeds}

@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import HashArray, IntArray
 from rankbeam.transforms.kernels.hashing import hash_strings, mix
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.slices import MISSING
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 SOURCE_DOCUMENT = "source_document"
 """The attribute of generated questions that names the first document that they rest on."""

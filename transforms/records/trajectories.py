@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.trajectories import ToolCall
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import shortened
 
 EXPECTED_STEPS = "expected_steps"
 """The key of reference answers, and the attribute of queries, that holds the expected steps."""

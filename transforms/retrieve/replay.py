@@ -28,8 +28,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import Failure, FailureKind
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import Failure, FailureKind, shortened
 from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows, rows_of
 from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE, BucketFailures
 

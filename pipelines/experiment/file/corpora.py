@@ -11,8 +11,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 CORPUS = "corpus"
 """The key of a retriever that names a corpus, and the role of that component of a configuration."""

@@ -13,11 +13,10 @@ from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import as_text
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, criteria_in, levels_of
 from rankbeam.transforms.records.metrics.definitions import metric_names
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 Part = Literal["query", "answer", "reference", "context", "contexts"]
 _TEXT_FILE = ".txt"

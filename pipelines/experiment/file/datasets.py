@@ -9,7 +9,7 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.traces import with_traces
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.public import PublicCollection, fetch_beir, fetch_irds
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 
 _DEFAULT_SPLIT = "test"
 

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)

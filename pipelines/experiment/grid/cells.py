@@ -21,7 +21,7 @@ from rankbeam.pipelines.experiment.grid.components import (
     Retrieving,
     RewritingQueries,
 )
-from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.bigquery.names import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
 from rankbeam.transforms.records.calls.steps import SearchDepth

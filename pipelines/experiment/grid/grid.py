@@ -23,9 +23,8 @@ from rankbeam.pipelines.experiment.grid.settings import (
     wrong_stages,
 )
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect, parse_dialect
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _SIGNS = ",:="
 """Characters that separate the parts of a configuration name."""

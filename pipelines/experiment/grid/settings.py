@@ -20,8 +20,7 @@ from rankbeam.transforms.clients.retrievers.applications.callables import CALLAB
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay, Traced
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 MOST_CELLS = 10_000
 Grid = Mapping[str, Sequence[Any]]

@@ -15,7 +15,7 @@ from support.inputs import trec_qrels, trec_run, write, write_table
 from support.readers import read_corpus
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.bigquery.read_source import TableSource
+from rankbeam.transforms.clients.bigquery.names import TableSource
 from rankbeam.transforms.clients.formats.rows import read_qrels
 from rankbeam.transforms.clients.formats.texts import read_queries
 

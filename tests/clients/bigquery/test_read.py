@@ -18,7 +18,7 @@ from support.readers import read_corpus
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.locations import Location
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, pinned, shown
+from rankbeam.transforms.clients.bigquery.names import TableSource, pinned, shown
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.formats.texts import read_queries

@@ -10,7 +10,7 @@ from google.api_core import exceptions as api
 from google.auth import exceptions as auth
 from support.standins import serve
 
-from rankbeam.transforms.clients.google.addresses import Address, address_of
+from rankbeam.transforms.clients.google.channels import Address, address_of
 from rankbeam.transforms.clients.google.errors import translated
 from rankbeam.transforms.records.errors import FailureKind
 

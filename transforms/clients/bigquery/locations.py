@@ -7,10 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource, is_table
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.clients.bigquery.names import DatasetName, Scalar, TableSource, is_table
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.wrong_values import in_words
 
 

@@ -1,7 +1,17 @@
-"""Names in BigQuery, checked before they become part of a statement: identifiers cannot be parameters of a query."""
+"""Names and sources in BigQuery. A name is checked before it becomes part of a statement, where it is no parameter.
 
+A source is a table or view, or the result of a query. Either is written as one text, like a path:
+
+    bigquery://project.dataset.table
+    bigquery://{"project": "my-project", "query": "SELECT …", "parameters": {"split": "test"}}
+
+An experiment gives a query as a mapping (`locations`). Its text is accepted where a path is.
+"""
+
+import hashlib
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields, replace
 
 from rankbeam.transforms.records.errors import InputError
 
@@ -58,3 +68,71 @@ class TableName:
 
     def __str__(self) -> str:
         return f"{self.dataset}.{self.table}"
+
+
+Scalar = str | bool | int | float
+_SHOWN = 60
+
+
+def is_table(path: str) -> bool:
+    return path.startswith(SCHEME)
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A table or view, or a query with the project that pays for it."""
+
+    table: str | None = None  # `project.dataset.table`; None for a query
+    project: str | None = None
+    query: str = ""
+    parameters: dict[str, Scalar | list[Scalar]] = field(default_factory=dict)
+    run: str | None = None
+    stream: str | None = None  # the name of the one stream to read, empty for no rows; None for all rows
+    number: int | None = None  # the stream's, from 1, for people
+
+    @classmethod
+    def parse(cls, path: str) -> "TableSource":
+        """From a path that begins with `bigquery://`."""
+        rest = path.removeprefix(SCHEME)
+        return cls(**json.loads(rest)) if rest.startswith("{") else cls(table=rest)
+
+    @property
+    def path(self) -> str:
+        """The text that `parse` reads; equal sources have the same."""
+        if self.table is not None and self.stream is None:
+            return f"{SCHEME}{self.table}"
+        unset = {item.name: item.default for item in fields(self)}
+        values = {name: value for name, value in asdict(self).items() if value != unset[name] and value != {}}
+        return SCHEME + json.dumps(values, ensure_ascii=False, sort_keys=True)
+
+    @property
+    def job_id(self) -> str | None:
+        """The id of the job that runs the query in one execution of an experiment; None lets BigQuery choose one."""
+        if self.run is None:
+            return None
+        return f"rankbeam_{hashlib.sha256(replace(self, stream=None, number=None).path.encode()).hexdigest()[:32]}"
+
+    def __str__(self) -> str:
+        """The name of the source in messages.
+
+        >>> str(TableSource(project="my-project", query="SELECT *  FROM search.qrels"))
+        'bigquery://my-project (SELECT * FROM search.qrels)'
+        """
+        where = "" if self.number is None else f" (stream {self.number})"
+        if self.table is not None:
+            return f"{SCHEME}{self.table}{where}"
+        query = " ".join(self.query.split())
+        return f"{SCHEME}{self.project} ({query if len(query) <= _SHOWN else query[: _SHOWN - 1] + '…'}){where}"
+
+
+def shown(path: str) -> str:
+    """The name of a path in messages; a file's path is unchanged."""
+    return str(TableSource.parse(path)) if is_table(path) else path
+
+
+def pinned(path: str, run: str) -> str:
+    """A path whose query, where it is one, runs once in a run, however often and wherever it is read."""
+    if not is_table(path):
+        return path
+    source = TableSource.parse(path)
+    return path if source.table is not None else replace(source, run=run).path

@@ -16,12 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, advice_of, translated
-from rankbeam.transforms.clients.bigquery.names import TableName
-from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
+from rankbeam.transforms.clients.bigquery.names import Scalar, TableName, TableSource
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
 from rankbeam.transforms.clients.storage.remedies import reason
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
 """An environment variable with host:port of a server to read instead of BigQuery, without TLS; for tests."""

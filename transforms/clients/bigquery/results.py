@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
-from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName
-from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
+from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName, Scalar, TableSource
 from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError

@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, TypeAdapter
 
 from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page, all_pages
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.channels import Channels, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, Steps

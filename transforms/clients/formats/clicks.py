@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import named, separated, tables

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.bigquery.names import shown
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.rankings.spans import evidence_id
-from rankbeam.transforms.records.suggestions import shortened
 
 ROLE = "evidence"
 _BATCH_ROWS = 10_000

@@ -16,8 +16,7 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_id
 from rankbeam.transforms.kernels.ranking.rankings import repeats
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _ADVICE = "keep one, or, if TREC's second column names subtopics, add a metric of subtopics such as alpha_nDCG@20"
 

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery import errors, schemas
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError
-from rankbeam.transforms.clients.bigquery.names import TableName
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.names import TableName, TableSource, is_table
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Session
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError

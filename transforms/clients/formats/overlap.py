@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery import read
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown

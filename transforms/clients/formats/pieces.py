@@ -6,7 +6,7 @@ from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, gcs, matching

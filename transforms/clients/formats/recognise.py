@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.syntax import lines, separated
 from rankbeam.transforms.clients.storage import files

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary, References
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, rows_of, steps_in
 
 _BATCH_ROWS = 10_000

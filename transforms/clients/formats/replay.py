@@ -21,8 +21,8 @@ from rankbeam.transforms.clients.formats.judged import at_last
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.errors import shortened
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import AgentSteps, has_steps, rows_of, steps_in
 
 _BATCH_ROWS = 1_000

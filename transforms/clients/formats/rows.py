@@ -24,8 +24,7 @@ from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import hashing, text
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _NESTED_ROWS = 1 << 16
 _Pairs = list[tuple[str, Any]]

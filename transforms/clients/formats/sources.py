@@ -1,7 +1,7 @@
 """Paths of an experiment: files, a file of cases, or a table of BigQuery, which is one file of its own."""
 
-from rankbeam.transforms.clients.bigquery import read_source
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery import names
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of, is_cases
 from rankbeam.transforms.clients.storage import matching
 
@@ -29,4 +29,4 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
 
 def shown(path: str) -> str:
     """The name of a path in messages; a file's path is unchanged."""
-    return file_of(path) if is_cases(path) else read_source.shown(path)
+    return file_of(path) if is_cases(path) else names.shown(path)

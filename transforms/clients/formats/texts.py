@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.bigquery.names import shown
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, 
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import HISTORY, problem_of
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _BATCH_ROWS = 10_000
 _MOST_KEYS = 300  # the most characters that a message spends on an object's keys

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from rankbeam.transforms.clients.secrets import HIDDEN
-from rankbeam.transforms.records import suggestions
+from rankbeam.transforms.records import errors
 from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def _retry_after_s(error: Exception) -> float | None:
 
 def shortened(message: str) -> str:
     """A message of Google's in one line, without tokens, shortened to 300 characters."""
-    return suggestions.shortened(_TOKENS.sub(HIDDEN, " ".join(message.split())), _LONGEST_MESSAGE)
+    return errors.shortened(_TOKENS.sub(HIDDEN, " ".join(message.split())), _LONGEST_MESSAGE)
 
 
 def requested(make: Callable[[], T]) -> T:

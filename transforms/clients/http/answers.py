@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.storage.json_paths import Find, finder, names_in
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.retrieved import listed
-from rankbeam.transforms.records.suggestions import shortened
 
 _LARGEST = sys.float_info.max
 

@@ -10,8 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Access, Connection, connected
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, Endpoint
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt

@@ -10,8 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.google.addresses import address_of
-from rankbeam.transforms.clients.google.channels import default_credentials
+from rankbeam.transforms.clients.google.channels import address_of, default_credentials
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini

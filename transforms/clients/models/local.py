@@ -12,8 +12,8 @@ from rankbeam.transforms.clients.models.base import ModelParameters, Stored, pro
 from rankbeam.transforms.kernels.search.words import composed
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import did_you_mean
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _WORD = re.compile(r"\w\w+")
 _TEXTS = 128  # a text is compared with many others, one soon after the other

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 MODELS_VARIABLE = "RANKBEAM_MODELS"
 """The variable that names the folder of models."""

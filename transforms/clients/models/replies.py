@@ -11,10 +11,9 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.together import shared
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, did_you_mean
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 MOST_BYTES = 16 * 2**20
 """A reply may have this many bytes, unpacked; a compressed one of a few hundred kilobytes may hold a gigabyte."""

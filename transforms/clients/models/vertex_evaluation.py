@@ -13,8 +13,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
 from rankbeam.transforms.records.calls.prompt import Prompt

@@ -43,9 +43,8 @@ from rankbeam.transforms.clients.http.template import (
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.storage.json_paths import check_path, value_of
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, did_you_mean
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.WARNING)  # below that they log URLs and headers, which may hold secrets

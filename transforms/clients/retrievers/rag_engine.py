@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapte
 
 from rankbeam.transforms.clients.calls.answers import parsed, written
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever

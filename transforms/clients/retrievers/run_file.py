@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from rankbeam.transforms.clients.bigquery.locations import Location
-from rankbeam.transforms.clients.bigquery.read_source import shown
+from rankbeam.transforms.clients.bigquery.names import shown
 from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files

@@ -16,8 +16,7 @@ from pydantic_core import PydanticCustomError
 from rankbeam.transforms.clients.calls.answers import checked, parsed, written
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.overlap import hashed, lacking
 from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at

@@ -12,8 +12,7 @@ from typing import Any
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_fixed
 
 from rankbeam.transforms.clients.extras import MLFLOW, missing
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.channels import Channels, Endpoint, open_channels
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 IDENTITY = "rankbeam.trial"  # the tag that says which trial a run of MLflow is

@@ -26,8 +26,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rankbeam.transforms.goldens.records.items import Dimension, Nugget, ProfileValue, Vote, repeated_name
+from rankbeam.transforms.records.errors import shortened
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of
-from rankbeam.transforms.records.suggestions import shortened
 
 CRITERIA: Mapping[str, str] = MappingProxyType(
     {

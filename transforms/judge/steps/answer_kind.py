@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.conversations import HISTORY
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
@@ -25,7 +25,6 @@ from rankbeam.transforms.records.judging.steps import (
     Need,
     Share,
 )
-from rankbeam.transforms.records.suggestions import shortened
 
 
 @dataclass(frozen=True)

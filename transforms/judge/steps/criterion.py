@@ -12,7 +12,7 @@ import numpy as np
 from rankbeam.transforms.judge.steps.reading import offline_reason
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.calls.prompt import Template
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
 from rankbeam.transforms.records.judging.answers import Judgement
 from rankbeam.transforms.records.judging.criteria import ANSWERS, PREFERENCES, STATEMENT, Criterion, statements_of
@@ -28,7 +28,6 @@ from rankbeam.transforms.records.judging.steps import (
     Need,
     Share,
 )
-from rankbeam.transforms.records.suggestions import shortened
 
 _BETWEEN = " | "
 ALL = "all"

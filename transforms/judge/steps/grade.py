@@ -10,6 +10,7 @@ from pydantic import Field
 
 from rankbeam.transforms.judge.steps.reading import LEVEL, offline_grade, offline_reason
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
+from rankbeam.transforms.records.errors import shortened
 from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
@@ -23,7 +24,6 @@ from rankbeam.transforms.records.judging.steps import (
     Need,
     Share,
 )
-from rankbeam.transforms.records.suggestions import shortened
 
 Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
 """A grade of a reply."""

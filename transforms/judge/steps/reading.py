@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
+from rankbeam.transforms.records.errors import shortened
 from rankbeam.transforms.records.forms import TEXT, Form, list_of, malformed, object_of, parsed, whole
 from rankbeam.transforms.records.judging.steps import LONGEST_REASON, Imagined, JudgeStep
-from rankbeam.transforms.records.suggestions import shortened
 
 V = TypeVar("V", bound=StrEnum)
 

@@ -16,8 +16,7 @@ from json import JSONEncoder
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 FENCE = "fence"
 """The variable that separates data from instructions: a hash of all values, so no text can contain it on purpose."""

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean, did_you_mean_among
 from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.metrics.definitions import (
     ALIASES,
@@ -31,7 +31,6 @@ from rankbeam.transforms.records.metrics.other_tools import (
     refuse_foreign,
     refuse_homonym,
 )
-from rankbeam.transforms.records.suggestions import did_you_mean, did_you_mean_among
 
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 """The metrics of an experiment that names none."""

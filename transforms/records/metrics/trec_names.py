@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rankbeam.transforms.kernels.ranking.curves import LEVELS
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.names import OTHER_NAMES, Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
-from rankbeam.transforms.records.suggestions import did_you_mean
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 _FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (

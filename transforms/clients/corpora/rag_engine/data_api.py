@@ -13,8 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import ChannelConnection, open_channels
+from rankbeam.transforms.clients.google.channels import ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import kind_of, requested
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
-from rankbeam.transforms.clients.google.addresses import Endpoint
+from rankbeam.transforms.clients.google.channels import Endpoint
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, SearchedCorpus
 

@@ -30,8 +30,7 @@ from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _FILES_OF_A_FOLDER = 1000  # on average; far from the 10,000 that an import takes
 _CHARACTERS_OF_A_TOKEN = 4

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named, tables
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import delimiter_in
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 Row = tuple[int, dict[str, Any]]  # an object with its line, or its row in Parquet, from 1
 

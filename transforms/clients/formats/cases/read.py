@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, json_id
 from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, structured, value_at
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
 SAMPLE_ROWS = 1_000  # rows whose keys tell the tool

@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.formats.syntax.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import TURN
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, as_json, rows_of
 
 REFERENCE = "reference"  # the attribute of queries that holds the reference answer

@@ -12,8 +12,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.formats.cases.google import NAME as VERTEX
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 
 _SHOWN = 30  # characters before an error
 FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config", "steps",

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.text import BLANKS, LONGEST_ID, edge_blanks, lengths
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _BLANKS = "begins or ends with a blank, so it matches no id without the blank; remove it"
 LEAST_INEXACT = 2**53

@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats.syntax import ids, lines
 from rankbeam.transforms.kernels.arrays import BoolArray
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 
 QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
 # PyTerrier's tables have both `docno`, the id, and `docid`, the position in its index.

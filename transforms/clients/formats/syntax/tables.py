@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankbeam.transforms.clients.bigquery.read_source import TableSource
+from rankbeam.transforms.clients.bigquery.names import TableSource
 from rankbeam.transforms.clients.formats.syntax import named
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.clients.storage.parquet import open_file

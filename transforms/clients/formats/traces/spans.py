@@ -13,15 +13,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.bigquery.read import batches
-from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import first_of, structured
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 DETAILS = "gen_ai.client.inference.operation.details"
 """The log event that holds the messages of an inference where its span does not."""

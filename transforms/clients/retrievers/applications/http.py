@@ -16,9 +16,8 @@ from rankbeam.transforms.records.applications import INVENTED, ApplicationAnswer
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")

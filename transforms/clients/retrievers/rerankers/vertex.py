@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from rankbeam.transforms.clients.calls.services import Access, Connection, connected
-from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, Endpoint
 from rankbeam.transforms.clients.parameters import is_alias
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rerankers import Reranker

@@ -9,8 +9,7 @@ from typing import Any
 
 import httpx
 
-from rankbeam.transforms.clients.google.addresses import address_of
-from rankbeam.transforms.clients.google.channels import default_credentials
+from rankbeam.transforms.clients.google.channels import address_of, default_credentials
 from rankbeam.transforms.clients.google.errors import refusal, translated
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
