@@ -28,7 +28,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Recalled, Usage, summed
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Recalled, Usage, summed
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
-from rankbeam.transforms.clients.secret_names import names_secret
-from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, variable
+from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, names_secret, variable
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 _WRONG = re.compile(r"\$\{[A-Za-z]")

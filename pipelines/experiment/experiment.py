@@ -23,8 +23,8 @@ from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.documents import Documents, Judgements

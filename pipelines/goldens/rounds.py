@@ -42,7 +42,7 @@ from rankbeam.transforms.goldens.searching import (
     text_name,
 )
 from rankbeam.transforms.kernels.search.nearest import Vectors
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import FailureKind
 

@@ -24,8 +24,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import parts
-from rankbeam.transforms.records.calls.outcomes import Usage
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import Subject, Task, Usage
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 

@@ -41,8 +41,7 @@ from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Call, Steps, Task
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Steps, Task
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 from rankbeam.transforms.records.judging.items import batches_of, items_in
 from rankbeam.transforms.records.metrics.evaluation import Evaluation

@@ -1,14 +1,102 @@
-"""Notes on metrics: judges and embeddings without a language model, and geometric means beside logarithmic ones."""
+"""Notes on rows of a leaderboard and on metrics.
+
+Configurations with equal values, such as two values of `top_k` above every cutoff, share one row. Judges and embeddings
+without a language model, and geometric means beside logarithmic ones, have a note.
+"""
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
-from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
+
+Row = dict[str, Any]
+
+_MOST_NAMED, _MOST_IN_SENTENCE = 3, 8
+_DECISIVE = ("empty", "failed", "missing", "undefined", "tie_lowest", "tie_highest")
+
+
+def distinct(results: Results, first: str | None = None) -> list[Row]:
+    """The leaderboard by the first metric, without configurations whose values equal those of an earlier one.
+
+    Configurations of different dialects each keep their row, to be compared side by side.
+    """
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row, dialect in zip(results.configurations, results.dialects, strict=True):
+        means = [results.means[row["config_id"], ALL, metric] for metric in results.metrics]
+        shown = [
+            (
+                mean.equal_to or row["config_id"],
+                (row["config_id"], mean.metric) in results.cut_short,
+                *(getattr(mean, name) for name in _DECISIVE),
+            )
+            for mean in means
+        ]
+        groups.setdefault((dialect, *shown), []).append(row)
+    shared = {}
+    for rows in groups.values():
+        ids = [row["config_id"] for row in rows]
+        shared[first if first in ids else ids[0]] = {"name": joined([row["name"] for row in rows]), "config_ids": ids}
+    return [row | shared[row["config_id"]] for row in results.leaderboard() if row["config_id"] in shared]
+
+
+def without_value(results: Results, metric: str) -> str:
+    """A sentence that names the configurations without a value of a metric; "" if all have one."""
+    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
+    missing = [name for name, row in rows.items() if row.mean is None]
+    verb = "has" if len(missing) == 1 else "have"
+    return f"{len(missing)} of {len(rows)} {verb} no value: {named(missing)}." if missing else ""
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in a sentence, the first of them where they are many.
+
+    >>> named([*"abcdefghij"])
+    'a, b, c, d, e, f, g, h, 2 more'
+    """
+    more = [f"{len(names) - _MOST_IN_SENTENCE} more"] if len(names) > _MOST_IN_SENTENCE else []
+    return ", ".join([*names[:_MOST_IN_SENTENCE], *more])
+
+
+def joined(names: Sequence[str]) -> str:
+    """One name for several cells of a grid.
+
+    >>> joined(["bm25:top_k=10,b=0.4", "bm25:top_k=100,b=0.4"])
+    'bm25:b=0.4 (top_k 10, 100)'
+    >>> joined(["bm25", "yesterday"])
+    'bm25 = yesterday'
+    """
+    if len(names) == 1:
+        return names[0]
+    stems, labels = zip(*(_parted(name) for name in names), strict=True)
+    keys = {tuple(label) for label in labels}
+    if len(set(stems)) > 1 or len(keys) > 1:
+        return _listed(names)
+    values = {key: list(dict.fromkeys(label[key] for label in labels)) for key in labels[0]}
+    differing = {key: chosen for key, chosen in values.items() if len(chosen) > 1}
+    if len(differing) != 1:
+        return _listed(names)
+    common = ",".join(f"{key}={chosen[0]}" for key, chosen in values.items() if key not in differing)
+    ((key, chosen),) = differing.items()
+    return f"{stems[0]}{f':{common}' if common else ''} ({key} {', '.join(chosen)})"
+
+
+def _parted(name: str) -> tuple[str, dict[str, str]]:
+    """The name under `configurations:`, and what the grid chose."""
+    stem, _, label = name.partition(":")
+    pairs = [part.partition("=") for part in label.split(",")]
+    return (stem, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return " = ".join(names[:_MOST_NAMED]) + more
+
 
 _WHO = re.compile(r"[(,](judge|embeddings)=([\w.-]+)[,)]")  # what is no metric, in a damaged table, has none
 _MOST = 8

@@ -17,7 +17,7 @@ from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
 from rankbeam.transforms.judge.metrics import named_in, parse_all
 from rankbeam.transforms.judge.quality import mixed_versions
 from rankbeam.transforms.records import answer_tables
-from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
+from rankbeam.transforms.records.calls.steps import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL

@@ -22,8 +22,7 @@ from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, with_common_depth
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.calls.outcomes import FailedTask
-from rankbeam.transforms.records.calls.steps import SearchDepth, Subject, Task
+from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run

@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.race import Look, order_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.racing import left_after

@@ -2,8 +2,7 @@
 
 import re
 
-from rankbeam.pipelines.results.equals import distinct, without_value
-from rankbeam.pipelines.results.notes import doubt
+from rankbeam.pipelines.results.notes import distinct, doubt, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,

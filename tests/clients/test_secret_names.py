@@ -6,7 +6,7 @@ import pytest
 from support.remote import dataset, write_experiment
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.transforms.clients.secret_names import holds_secret, names_secret, names_secret_parameter
+from rankbeam.transforms.clients.secrets import holds_secret, names_secret, names_secret_parameter
 from rankbeam.transforms.records.errors import InputError
 
 HEADERS = """

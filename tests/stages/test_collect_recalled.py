@@ -10,8 +10,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
-from rankbeam.transforms.records.calls.steps import Subject
+from rankbeam.transforms.records.calls.steps import CallAnswer, Recalled, Subject
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of

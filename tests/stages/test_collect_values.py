@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed, Reference
 from rankbeam.transforms.judge import collect
 from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn, distinct_texts
 from rankbeam.transforms.judge.rows import Rows
-from rankbeam.transforms.records.calls.outcomes import CallAnswer
-from rankbeam.transforms.records.calls.steps import Subject
+from rankbeam.transforms.records.calls.steps import CallAnswer, Subject
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerRow, AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.labels import text_hash

@@ -16,9 +16,17 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct,
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, SearchDepth, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import (
+    Call,
+    CallAnswer,
+    FailedTask,
+    SearchDepth,
+    Steps,
+    Subject,
+    Task,
+    accepted,
+)
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens

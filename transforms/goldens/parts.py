@@ -11,7 +11,7 @@ import apache_beam as beam
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, Usage
+from rankbeam.transforms.records.calls.steps import CallAnswer, Usage
 
 Record = TypeVar("Record")
 

@@ -17,8 +17,7 @@ from rankbeam.transforms.judge.rows import Rows, texts_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.holes import GRADES
 from rankbeam.transforms.records.judging.answers import Evaluated, Value

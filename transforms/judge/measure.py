@@ -18,9 +18,9 @@ from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality,
 from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
-from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.quota import Prices
+from rankbeam.transforms.records.calls.steps import CallAnswer
 
 Row = dict[str, Any]
 

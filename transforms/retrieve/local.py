@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverPara
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.documents import Documents

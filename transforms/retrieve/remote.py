@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.retrievers.remote import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Recalled
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Recalled, Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.metrics.evaluation import Evaluation

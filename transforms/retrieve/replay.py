@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, Source
 from rankbeam.transforms.read_files import ReadFiles, mark
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.applications import ApplicationAnswer
-from rankbeam.transforms.records.calls.outcomes import CallAnswer
+from rankbeam.transforms.records.calls.steps import CallAnswer
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import Failure, FailureKind, shortened
 from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows, rows_of

@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
 from rankbeam.transforms.clients.retrievers.rerankers import Rerank
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.judging.items import Item, System, items_in

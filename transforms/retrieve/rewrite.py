@@ -16,8 +16,7 @@ import pyarrow as pa
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.rewriting import Original, Rewrite
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.conversations import history_of, with_history
 from rankbeam.transforms.records.metrics.evaluation import Evaluation

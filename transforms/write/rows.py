@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.outcomes import CallUsage, Usage, usages_by_position
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import CallUsage, Usage, usages_by_position
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation

@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.clients.storage.parquet import Part, put_in_place, run_folder
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import unanswered
-from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage
+from rankbeam.transforms.records.calls.steps import OVER_BUDGET, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import FailedCall, failure_warnings

@@ -12,9 +12,8 @@ from support.services import Echo, Script, make, task
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Task
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 

@@ -19,8 +19,8 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.shared import Account, Budget
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import FailedTask, Usage
 from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.steps import FailedTask, Usage
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 

@@ -7,8 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.driver import Driver, OpenCall, Outcome, Waiting
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Call, SearchDepth, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import (
+    Call,
+    CallAnswer,
+    FailedTask,
+    SearchDepth,
+    Steps,
+    Subject,
+    Task,
+    accepted,
+)
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 from rankbeam.transforms.records.reply import Reply
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.call import FailureLimit
-from rankbeam.transforms.records.calls.outcomes import FailedTask
-from rankbeam.transforms.records.calls.steps import Subject
+from rankbeam.transforms.records.calls.steps import FailedTask, Subject
 from rankbeam.transforms.records.errors import Failure, FailureKind
 
 

@@ -17,9 +17,8 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, SearchDepth
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 

@@ -15,9 +15,8 @@ from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Owner
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import FailureKind
 

@@ -20,8 +20,8 @@ from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, Sess
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, Usage
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import CallAnswer, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import InputError
 

@@ -12,8 +12,8 @@ from support.services import Echo, Script, failing, make, run_all, taking, task
 
 from rankbeam.transforms.clients.ledger import clear
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 
 QUOTA = Quota(requests_per_minute=1500)

@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask
 
 TASKS = [task(f"q{number}") for number in range(5)]
 

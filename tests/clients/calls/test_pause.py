@@ -13,9 +13,8 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, accepted, pause
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, Steps, Subject, Task, accepted, pause
 from rankbeam.transforms.records.reply import Reply
 
 

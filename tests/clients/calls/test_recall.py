@@ -26,8 +26,7 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import Retrieve
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
-from rankbeam.transforms.records.calls.steps import SearchDepth, Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, Recalled, SearchDepth, Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking

@@ -10,9 +10,8 @@ from support.services import Echo, Script, failing, run_all, task
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Task
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 QUOTA = Quota(requests_per_minute=6000)

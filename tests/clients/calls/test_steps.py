@@ -12,9 +12,8 @@ from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Usage
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Task, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import FailureKind
 from rankbeam.transforms.records.reply import Tokens

@@ -21,9 +21,8 @@ from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, 
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.models.replies import Vectors, reply_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens

@@ -19,10 +19,9 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import prompts_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Prices, Quota
-from rankbeam.transforms.records.calls.steps import Call, Subject, Task
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens

@@ -11,9 +11,8 @@ from rankbeam.transforms.clients.calls import fake
 from rankbeam.transforms.clients.calls.fake import FakeService
 from rankbeam.transforms.clients.calls.fanout import Alone, FanOut
 from rankbeam.transforms.clients.ledger import Ledger, clear
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask
 from rankbeam.transforms.records.errors import FailureKind, InputError
 
 QUOTA = Quota(requests_per_minute=60_000)

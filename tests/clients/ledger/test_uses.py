@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner
-from rankbeam.transforms.records.calls.outcomes import CallUsage, Usage
+from rankbeam.transforms.records.calls.steps import CallUsage, Usage
 from rankbeam.transforms.records.reply import Tokens
 
 COUNT = st.integers(0, 1000)

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from rankbeam.transforms.goldens.records.items import CallRecord, Golden, Pooled, PoolGrade, Vote, WrittenItem
-from rankbeam.transforms.records.calls.outcomes import CallUsage, Usage
+from rankbeam.transforms.records.calls.steps import CallUsage, Usage
 
 STORED = {
     Usage: "pool calls ledger_hits records stage model tokens took",

@@ -14,8 +14,8 @@ from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.manage.outlook import JobSnapshot, Watch, as_document, outlook_of, progress
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerUse, Owner
-from rankbeam.transforms.records.calls.outcomes import CallUsage
 from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.corpora import TemporaryCorpora
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError

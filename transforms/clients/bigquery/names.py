@@ -1,4 +1,4 @@
-"""Names and sources in BigQuery. A name is checked before it becomes part of a statement, where it is no parameter.
+"""Names and sources in BigQuery. Identifiers cannot be parameters of a query: they are checked before they enter one.
 
 A source is a table or view, or the result of a query. Either is written as one text, like a path:
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.steps import Call, Steps, Task, Work
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Steps, Task, Work
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, RankbeamError
 from rankbeam.transforms.records.reply import Reply
 

@@ -25,9 +25,18 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import CallAnswer, CallUsage, Recalled, Usage, over_budget, summed
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Subject, Task, Work
+from rankbeam.transforms.records.calls.steps import (
+    CallAnswer,
+    CallUsage,
+    Recalled,
+    Subject,
+    Task,
+    Usage,
+    Work,
+    over_budget,
+    summed,
+)
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.reply import Tokens

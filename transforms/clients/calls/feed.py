@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.task_batches import Group, group_of
 from rankbeam.transforms.clients.ledger import Lookup
-from rankbeam.transforms.records.calls.outcomes import Recalled
+from rankbeam.transforms.records.calls.steps import Recalled
 
 _AT_ONCE, _BYTES_AT_ONCE = 128, 1 << 20
 _MOST_READY = 512

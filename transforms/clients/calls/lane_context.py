@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.durations import bin_of
-from rankbeam.transforms.records.calls.outcomes import CallUsage
+from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import NO_TOKENS

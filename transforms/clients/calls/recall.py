@@ -21,8 +21,7 @@ from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
 from rankbeam.transforms.clients.ledger.rows import StoredRow
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.calls.outcomes import Recalled
-from rankbeam.transforms.records.calls.steps import OneCall, Subject, Work
+from rankbeam.transforms.records.calls.steps import OneCall, Recalled, Subject, Work
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
 """Tasks whose answers are read in the order of the files: each file is read once for all of them."""

@@ -7,9 +7,8 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
-from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Work
+from rankbeam.transforms.records.calls.steps import Usage, Work
 
 Pools = tuple[str, ...]
 """Quota pools that one lane needs: tasks use them together."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from pydantic import JsonValue
 
 from rankbeam.transforms.clients import secrets
-from rankbeam.transforms.clients.secret_names import holds_secret, names_secret, names_secret_parameter
+from rankbeam.transforms.clients.secrets import holds_secret, names_secret, names_secret_parameter
 
 PLACEHOLDERS = ("{query}", "{top_k}", "{distance}")
 URL = re.compile(

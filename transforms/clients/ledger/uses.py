@@ -18,7 +18,7 @@ from typing import Any
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.outcomes import CallUsage
+from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.models.remote import RemoteModel
-from rankbeam.transforms.clients.secret_names import names_secret
+from rankbeam.transforms.clients.secrets import names_secret
 from rankbeam.transforms.records.calls.quota import Quota
 
 _OWN_FIELDS = {

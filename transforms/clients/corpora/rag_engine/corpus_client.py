@@ -18,9 +18,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Imp
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
-from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Steps, Usage
 from rankbeam.transforms.records.errors import CallError
 
 DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)

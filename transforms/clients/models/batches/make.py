@@ -23,8 +23,8 @@ from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun, Matched, Refused
 from rankbeam.transforms.clients.models.batches.service import Affordable, BatchService, ServiceJob, parts_of
 from rankbeam.transforms.clients.models.remote import RemoteModel
-from rankbeam.transforms.records.calls.outcomes import CallUsage, summed
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import CallUsage, summed
 from rankbeam.transforms.records.errors import CallError, InputError
 
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
