@@ -160,10 +160,7 @@ class CallFn(beam.DoFn):
         self._earlier: Sequence[Usage] = ()
 
     def process(
-        self,
-        element: tuple[LaneKey, Iterable[Reference]],
-        summary: DatasetSummary,
-        earlier: Sequence[Usage] = (),
+        self, element: tuple[LaneKey, Iterable[Reference]], summary: DatasetSummary, earlier: Sequence[Usage] = ()
     ) -> Iterator[CallAnswer]:
         """Take a lane; all lanes of the bundle begin together, after all input that could fail is read."""
         self._earlier = earlier

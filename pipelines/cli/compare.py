@@ -39,12 +39,7 @@ _P_HELP = "Weight of the next rank: with 0.9, the first ten ranks have 86% of th
 @shown_as(_FORMATS)
 @wide
 def compare(
-    named: NamedRun,
-    other_folder: str | None,
-    baseline_run_id: str | None,
-    form: str,
-    wide: bool,
-    **options: Any,
+    named: NamedRun, other_folder: str | None, baseline_run_id: str | None, form: str, wide: bool, **options: Any
 ) -> None:
     """Compare the configurations of the run in DIR with a baseline, query by query.
 

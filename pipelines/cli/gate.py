@@ -101,12 +101,7 @@ def gate(
 @shown_as()
 @wide
 def monitor(
-    named: NamedRun,
-    baseline_run_id: str | None,
-    tolerance: float | None,
-    alpha: float | None,
-    form: str,
-    wide: bool,
+    named: NamedRun, baseline_run_id: str | None, tolerance: float | None, alpha: float | None, form: str, wide: bool
 ) -> None:
     """Show how far the metrics of the latest run in DIR have moved from a pinned baseline run.
 

@@ -106,12 +106,7 @@ def _as_option(problem: str) -> str:
 @_column
 @of_run
 def export(
-    named: NamedRun,
-    like: str,
-    output: str,
-    events: bool,
-    configuration: str | None,
-    columns: tuple[str, ...],
+    named: NamedRun, like: str, output: str, events: bool, configuration: str | None, columns: tuple[str, ...]
 ) -> None:
     """Write a copy of FILE with the results in DIR: a column for each metric, and one for the status.
 

@@ -142,13 +142,7 @@ def worst(named: NamedRun, metric: str | None, count: int, configuration: str | 
 )
 @of_run
 @click.option("--api-endpoint", metavar="ADDRESS", help="Address of Vertex AI, instead of the public one.")
-def log(
-    named: NamedRun,
-    mlflow: str | None,
-    vertex: str | None,
-    name: str | None,
-    api_endpoint: str | None,
-) -> None:
+def log(named: NamedRun, mlflow: str | None, vertex: str | None, name: str | None, api_endpoint: str | None) -> None:
     """Copy the run in DIR to MLflow or to Vertex AI Experiments: one run there for each configuration.
 
     Parameters, means and the ends of their intervals are copied, under names such as nDCG_at_10 and nDCG_at_10_ci_low.

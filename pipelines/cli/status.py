@@ -63,13 +63,7 @@ def status(
 
 
 def on_dataflow(
-    experiment: "Experiment",
-    execution: "Run",
-    options: "PipelineOptions",
-    run: "RunRecord",
-    form: str,
-    *,
-    wait: bool,
+    experiment: "Experiment", execution: "Run", options: "PipelineOptions", run: "RunRecord", form: str, *, wait: bool
 ) -> "Results | None":
     """Submit a run and show its job; with `wait`, follow it to its end and return its results.
 

@@ -101,11 +101,7 @@ class _Chosen(Evaluation):
 
 
 def pair_of_runs(
-    folder: str,
-    run_id: str | None,
-    other_folder: str | None,
-    other_run_id: str | None,
-    experiment: str | None = None,
+    folder: str, run_id: str | None, other_folder: str | None, other_run_id: str | None, experiment: str | None = None
 ) -> tuple[Results, Results | None]:
     """The run to compare, and the run of its baseline where that is another one."""
     run = find_run(folder, run_id, experiment)

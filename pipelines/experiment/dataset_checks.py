@@ -81,10 +81,7 @@ def wrong_dataset(
 
 
 def _unknown_attributes(
-    located: Located,
-    model: ExperimentModel,
-    templates: Mapping[TemplateFile, bool],
-    queries: str | None,
+    located: Located, model: ExperimentModel, templates: Mapping[TemplateFile, bool], queries: str | None
 ) -> Iterator[InputError]:
     """Attributes that slices, clusters or templates name and no query has."""
     slices, cluster = model.slices, model.statistics.cluster

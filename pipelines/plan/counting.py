@@ -158,11 +158,7 @@ class KnownAnswers:
 
 
 def counted(
-    work: EvaluateAnswers,
-    items: Iterable[Item],
-    lookup: Lookup,
-    unknown: Unknown,
-    earlier: Sequence[EarlierWork] = (),
+    work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
 ) -> CallCounts:
     total = CallCounts()
     together: list[Item] = []

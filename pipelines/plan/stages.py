@@ -90,11 +90,7 @@ def _imagined_texts(failed: FailedTask, number: int) -> CallAnswer:
 
 
 def known_rankings(
-    pipeline: beam.Pipeline,
-    experiment: Experiment,
-    dataset: Dataset,
-    tasks: beam.PCollection | None,
-    before: Branches,
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None, before: Branches
 ) -> Branches:
     """The rankings that are known without calls: those made in process, and those of the ledger."""
     branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment), before)

@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.agreement import AUDIT, PEOPLE
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
-from rankbeam.transforms.kernels.statistics.raters import (
-    DecisionAgreement,
-    decision_agreement,
-    kendall_tau_b,
-    tau_ap,
-)
+from rankbeam.transforms.kernels.statistics.raters import DecisionAgreement, decision_agreement, kendall_tau_b, tau_ap
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 

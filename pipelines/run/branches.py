@@ -108,11 +108,7 @@ def _rerank(experiment: Experiment, execution: Run, dataset: Dataset, branches: 
 
 
 def local_rankings(
-    pipeline: beam.Pipeline,
-    experiment: Experiment,
-    dataset: Dataset,
-    buckets: int,
-    before: Branches | None = None,
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int, before: Branches | None = None
 ) -> Branches:
     """The rankings that need no call, but those that rewrite queries and embed texts, which were made before."""
     branches = Branches() if before is None else before

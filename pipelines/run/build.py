@@ -49,11 +49,7 @@ class Scores:
     answers: "AnswerBranch | None"  # None if there are no answers
 
 
-def build(
-    experiment: Experiment,
-    execution: Run,
-    options: PipelineOptions,
-) -> beam.Pipeline:
+def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
     """The pipeline of an experiment.
 
     dataset ──► rankings: read, retrieved, by calls   ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
@@ -205,9 +201,7 @@ def _corpus_rows(
 
 
 def _usage(
-    pipeline: beam.Pipeline,
-    experiment: Experiment,
-    of_calls: list[beam.PCollection],
+    pipeline: beam.Pipeline, experiment: Experiment, of_calls: list[beam.PCollection]
 ) -> beam.PCollection | None:
     parts = [*of_calls]
     if experiment.corpus_usage:

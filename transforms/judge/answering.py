@@ -105,9 +105,4 @@ def ended(begun: Answer, outcome: Any) -> Answer:
     if isinstance(outcome, CallError):
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
         return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens, error=outcome)
-    return replace(
-        begun,
-        text=outcome.text,
-        model_version=outcome.model_version,
-        tokens=outcome.tokens,
-    )
+    return replace(begun, text=outcome.text, model_version=outcome.model_version, tokens=outcome.tokens)

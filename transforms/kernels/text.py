@@ -261,12 +261,7 @@ def _lines(data: ByteArray, newline: IntArray) -> int:
 
 
 def _gather(
-    data: ByteArray,
-    start: IntArray,
-    end: IntArray,
-    line_of_field: IntArray,
-    positions: Sequence[int],
-    lines_seen: int,
+    data: ByteArray, start: IntArray, end: IntArray, line_of_field: IntArray, positions: Sequence[int], lines_seen: int
 ) -> Fields:
     line, first, count = np.unique(line_of_field, return_index=True, return_counts=True)
     columns = []

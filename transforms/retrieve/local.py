@@ -113,10 +113,7 @@ class RetrieveFn(beam.DoFn):
     """Runs one source's retriever on a share of the queries."""
 
     def __init__(
-        self,
-        retrievers: Mapping[int, RetrieverParameters],
-        top_k: Mapping[int, int],
-        searched: Mapping[int, Documents],
+        self, retrievers: Mapping[int, RetrieverParameters], top_k: Mapping[int, int], searched: Mapping[int, Documents]
     ) -> None:
         self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
 

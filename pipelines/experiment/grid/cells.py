@@ -300,10 +300,7 @@ def _fusion_plan(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     """Plan to fuse a cell from its parts; None if it is not a fusion."""
     parts = tuple(
         FusionPart(
-            source=positions[part.request],
-            top_k=part.top_k,
-            distance=part.cut,
-            lower_is_better=part.lower_is_better,
+            source=positions[part.request], top_k=part.top_k, distance=part.cut, lower_is_better=part.lower_is_better
         )
         for part in cell.lists or cell.parts
     )

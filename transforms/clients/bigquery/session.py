@@ -54,13 +54,7 @@ class Patience:
         """Do the work, and repeat it after random waits; returns or raises the last outcome."""
         most = stop_after_attempt(attempts or self.attempts)
         waits = wait_random_exponential(self.first_s, self.longest_s)
-        result: T = Retrying(
-            retry=again,
-            stop=most,
-            wait=waits,
-            sleep=self.sleep,
-            retry_error_callback=_outcome,
-        )(work)
+        result: T = Retrying(retry=again, stop=most, wait=waits, sleep=self.sleep, retry_error_callback=_outcome)(work)
         return result
 
     def polled(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:

@@ -152,9 +152,7 @@ def _document(document: Any) -> dict[str, Any]:
 
 def _documents() -> tuple[Any, Any]:
     from google.cloud.discoveryengine_v1 import DocumentServiceAsyncClient
-    from google.cloud.discoveryengine_v1.services.document_service.transports import (
-        DocumentServiceGrpcAsyncIOTransport,
-    )
+    from google.cloud.discoveryengine_v1.services.document_service.transports import DocumentServiceGrpcAsyncIOTransport
 
     return DocumentServiceAsyncClient, DocumentServiceGrpcAsyncIOTransport
 

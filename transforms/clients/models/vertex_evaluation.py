@@ -105,9 +105,7 @@ def metric_of(prompt: Prompt) -> tuple[str, dict[str, str]]:
 
 def _library() -> tuple[Any, Any]:
     from google.cloud.aiplatform_v1.services.evaluation_service import EvaluationServiceAsyncClient
-    from google.cloud.aiplatform_v1.services.evaluation_service.transports import (
-        EvaluationServiceGrpcAsyncIOTransport,
-    )
+    from google.cloud.aiplatform_v1.services.evaluation_service.transports import EvaluationServiceGrpcAsyncIOTransport
 
     return EvaluationServiceAsyncClient, EvaluationServiceGrpcAsyncIOTransport
 

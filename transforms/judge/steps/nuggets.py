@@ -10,12 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rankbeam.transforms.judge.steps.reading import (
-    SUPPORTED_SHARE,
-    ItemVerdicts,
-    VerdictsStep,
-    offline_verdicts,
-)
+from rankbeam.transforms.judge.steps.reading import SUPPORTED_SHARE, ItemVerdicts, VerdictsStep, offline_verdicts
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, whole
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeStep, Share

@@ -96,11 +96,7 @@ class RankedSource:
         return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
     def documents(
-        self,
-        pool: Pool,
-        top_k: int | None,
-        row_grade: FloatArray | None = None,
-        by_judge: BoolArray | None = None,
+        self, pool: Pool, top_k: int | None, row_grade: FloatArray | None = None, by_judge: BoolArray | None = None
     ) -> pa.ListArray:
         """Lists of `tables.DOCUMENT`; `row_grade` is float64[m], NaN for none, instead of the judgements' grades."""
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved

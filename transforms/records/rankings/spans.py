@@ -87,12 +87,7 @@ class RankedSpans:
         """All rankings, not cut."""
         evidence, in_order = self.evidence, self.ranked.ranked
         return SpanAssessment(
-            evidence.queries,
-            self._chunks,
-            in_order.rank,
-            evidence.spans,
-            evidence.grade,
-            evidence.group,
+            evidence.queries, self._chunks, in_order.rank, evidence.spans, evidence.grade, evidence.group
         )
 
     @cached_property

@@ -107,14 +107,7 @@ class PairedAggregate:
         tested = self.blocks.test(statistics.seed)
         estimates, plain_errors = self.estimates(ranges, clusters), self.moments.standard_errors()
         rows = zip(
-            estimates,
-            plain_errors,
-            self.wins,
-            self.losses,
-            tested.p_values,
-            tested.methods,
-            replicates,
-            strict=True,
+            estimates, plain_errors, self.wins, self.losses, tested.p_values, tested.methods, replicates, strict=True
         )
         differences = []
         for estimate, plain_error, wins, losses, p_value, method, drawn in rows:

@@ -144,12 +144,7 @@ class QueryAggregate:
         """The estimate of every metric's mean, from which its interval is drawn; by clusters where there are any."""
         moments = self.moments
         columns = zip(
-            moments.means(),
-            moments.standard_errors(),
-            moments.highest,
-            ranges,
-            moments.successes(),
-            strict=True,
+            moments.means(), moments.standard_errors(), moments.highest, ranges, moments.successes(), strict=True
         )
         estimates = [
             Estimate(moments.count, mean, error, *ends, highest, successes if ends == _SHARES else None)

@@ -133,8 +133,7 @@ Keep = Annotated[
     str, _matching(_KEEP, "says how long the corpus is kept: run, always, or a number of days such as 14d")
 ]
 Model = Annotated[
-    str,
-    _matching(_MODEL, "is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E"),
+    str, _matching(_MODEL, "is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E")
 ]
 
 
