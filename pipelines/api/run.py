@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs
 from rankbeam.pipelines.api.result import Result
-from rankbeam.pipelines.config.problems import problems_of
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import Located, problems_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import is_notebook
 from rankbeam.pipelines.plan.plan import refuse_above_budget

@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
-from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.config.yaml_lines import Located, load, problems_of, salvage
 from rankbeam.pipelines.experiment.dataset_checks import wrong_dataset
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.pipelines.config.problems import problems_of
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import Located, problems_of
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, ImportQuotaModel, QuotaModel, Services
 from rankbeam.pipelines.experiment.grid.cells import Expanded, PlannedSource

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved
-from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.config.yaml_lines import Located, load, problems_of, salvage
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean

@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
-from rankbeam.pipelines.config.yaml_lines import Located, Place, load
+from rankbeam.pipelines.config.yaml_lines import Located, Place, load, problems_of, salvage
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches

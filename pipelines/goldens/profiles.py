@@ -10,8 +10,7 @@ from typing import Annotated, Any
 from apache_beam.options.pipeline_options import PipelineOptions
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rankbeam.pipelines.config.problems import problems_of
-from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.config.yaml_lines import load, problems_of
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import run_stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner

@@ -6,13 +6,12 @@ from typing import Any
 from rankbeam.transforms.judge.answering import Answerer
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.work import EvaluateAnswers
-from rankbeam.transforms.records.applications import Consumption
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.steps import without_calls
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
 from rankbeam.transforms.records.rankings.contexts import SuppliedAnswer
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
+from rankbeam.transforms.records.trajectories import AgentSteps, Consumption, steps_in
 
 FIND = {"tool": "find", "args": {"q": "invoices"}, "doc_ids": ["a", "b"], "status": "ok"}
 TELL = {"tool": "tell", "args": {"to": "owner", "n": 1.0}}

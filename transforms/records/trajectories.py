@@ -1,4 +1,7 @@
-"""Steps of agents: the calls of tools by which an answer came about, or by which it should have."""
+"""Steps of agents: the calls of tools by which an answer came about, or by which it should have.
+
+A deployed application answers with its contexts, steps, tokens and durations.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,6 +12,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.trajectories import ToolCall
 from rankbeam.transforms.records.errors import shortened
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 EXPECTED_STEPS = "expected_steps"
 """The key of reference answers, and the attribute of queries, that holds the expected steps."""
@@ -214,3 +218,31 @@ def _plain(value: Any, change: Callable[[str], str] = str) -> Any:
     if isinstance(value, str):
         return change(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@dataclass(frozen=True)
+class Consumption:
+    """Tokens and durations of the attempt that answered."""
+
+    tokens: Tokens = NO_TOKENS
+    seconds: float | None = None  # duration of the attempt; None if it was not measured
+    first_token_s: float | None = None  # time to the first token of a stream; None without a stream
+
+
+NO_CONSUMPTION = Consumption()
+INVENTED = -1
+"""The position of a cited context that the answer does not have."""
+
+
+@dataclass(frozen=True)
+class ApplicationAnswer:
+    """The answer of an application to one query."""
+
+    text: str  # the answer
+    # Id and text of each context, best first; None if the application does not say them.
+    contexts: tuple[tuple[str | None, str | None], ...] | None
+    consumption: Consumption = NO_CONSUMPTION  # tokens and durations
+    steps: AgentSteps | None = None  # calls of tools; None if the application does not say them
+    # Positions of the contexts that the application says it cites, and `INVENTED` for each citation of something else;
+    # None for the numbers in the text.
+    citations: tuple[int, ...] | None = None

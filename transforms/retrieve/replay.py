@@ -25,11 +25,10 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
 from rankbeam.transforms.read_files import ReadFiles, mark
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.steps import CallAnswer
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import Failure, FailureKind, shortened
-from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows, rows_of
+from rankbeam.transforms.records.trajectories import AgentSteps, ApplicationAnswer, documents_of, in_rows, rows_of
 from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE, BucketFailures
 
 STAGE = "replay"

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problems_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters

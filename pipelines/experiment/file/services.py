@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError, model_validator
 
-from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.references import hint_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
 from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.batch_settings import Batch

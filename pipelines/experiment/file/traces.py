@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError, field_validator, model_validator
 
-from rankbeam.pipelines.config.problems import problems_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
 from rankbeam.pipelines.experiment.file.keys import Count, Section, Word
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 from rankbeam.transforms.clients.storage import files

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Located, Place, problem_of
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, SIMILARITY, TOP_K

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.records.applications import INVENTED
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.labels import Place
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
-from rankbeam.transforms.records.trajectories import AgentSteps
+from rankbeam.transforms.records.trajectories import INVENTED, AgentSteps
 
 CHARACTERS_PER_TOKEN = 4
 _LEAST_YEAR = 1000

@@ -10,11 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.applications import Consumption
 from rankbeam.transforms.records.columns import ATTRIBUTES, attributes_in
 from rankbeam.transforms.records.rankings.contexts import NOT_SUPPLIED, Contexts, Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP, AgentSteps, in_rows, rows_of
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP, AgentSteps, Consumption, in_rows, rows_of
 
 ITEMS = pa.schema(
     [

@@ -10,13 +10,12 @@ import pyarrow as pa
 from rankbeam.transforms.kernels.arrays import BoolArray, offsets_of, stable_order
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
-from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
 from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows
+from rankbeam.transforms.records.trajectories import NO_CONSUMPTION, AgentSteps, Consumption, documents_of, in_rows
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from pydantic import JsonValue, model_validator
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.remote import Question, Retrieve
 from rankbeam.transforms.clients.storage.json_paths import finder
-from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.conversations import HISTORY, USER, Message
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
-from rankbeam.transforms.records.trajectories import AgentSteps, parts_of, steps_in, steps_of_parts
+from rankbeam.transforms.records.trajectories import AgentSteps, ApplicationAnswer, parts_of, steps_in, steps_of_parts
 
 _TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
 

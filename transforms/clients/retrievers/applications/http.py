@@ -12,13 +12,12 @@ from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
-from rankbeam.transforms.records.applications import INVENTED, ApplicationAnswer, Consumption
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
 from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
+from rankbeam.transforms.records.trajectories import INVENTED, AgentSteps, ApplicationAnswer, Consumption, steps_in
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")
 _OWN = frozenset({"query", "query_id", "attempt"})
