@@ -3,15 +3,11 @@
 Mistakes of a table are refused with their lines; applying it again changes nothing.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.syntax import spreadsheets
-from rankbeam.transforms.clients.formats.syntax.spreadsheets import plain
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
@@ -24,6 +20,7 @@ COLUMNS = (
 )  # fmt: skip
 _EDIT = "edit"
 _NEEDED = ("item_id", "decision", "question", "answer", "quotes")
+_WRITER = "rankbeam goldens review"
 
 
 def as_csv(folder: GoldensFolder) -> str:
@@ -110,7 +107,10 @@ def _decisions(
     path: str, items: Mapping[str, Golden], texts: Mapping[str, str], problems: list[InputError]
 ) -> Iterator[tuple[str, Review]]:
     seen: dict[str, int] = {}
-    for line, row in _rows(path, problems):
+    text = spreadsheets.read_text(path)
+    if not text.strip():
+        raise InputError(f"the file is empty; a table of `{_WRITER}` was expected", path=path)
+    for line, row in spreadsheets.table_rows(path, text, _NEEDED, _WRITER, problems):
         try:
             review = _review(row, items, texts)
             name = row["item_id"]
@@ -122,37 +122,6 @@ def _decisions(
         seen[name] = line
         if review is not None:
             yield name, review
-
-
-def _rows(path: str, problems: list[InputError]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a table, each with the line that it begins in."""
-    try:
-        text = files.read_all(path).decode("utf-8")
-    except UnicodeDecodeError:
-        problems.append(InputError("is not UTF-8; save it as CSV UTF-8", path=path))
-        return
-    if not text.strip():
-        problems.append(InputError("the file is empty; a table of `rankbeam goldens review` was expected", path=path))
-    delimiter = spreadsheets.delimiter_in(text)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-    header: list[str] | None = None
-    line = 1
-    try:
-        for cells in reader:
-            if header is None:
-                header = [cell.strip() for cell in cells]
-                missing = [name for name in _NEEDED if name not in header]
-                if missing:
-                    problem = f"has no column {missing[0]}; it was not written by `rankbeam goldens review`"
-                    problems.append(InputError(problem, path=path, line=1))
-                    return
-            elif cells and len(cells) != len(header):
-                problems.append(InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line))
-            elif cells:
-                yield line, {name: plain(cell) for name, cell in zip(header, cells, strict=True)}
-            line = reader.line_num + 1
-    except csv.Error as error:
-        problems.append(InputError(f"is not CSV: {error}", path=path, line=line))
 
 
 def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[str, str]) -> Review | None:

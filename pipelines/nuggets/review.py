@@ -135,7 +135,7 @@ def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list
     result: list[ReviewedNugget] = []
     names: dict[str, int] = {}
     texts: dict[tuple[str, str], int] = {}
-    for line, cells in table_rows(path, read_text(path)):
+    for line, cells in table_rows(path, read_text(path), _NEEDED, "rankbeam nuggets --review"):
         try:
             one = _review(cells, rows, ids)
             if one.item_id and (first := names.setdefault(one.item_id, line)) != line:
@@ -159,8 +159,6 @@ def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list
 
 
 def _review(cells: Mapping[str, str], rows: Mapping[str, Row], ids: Mapping[str, str]) -> ReviewedNugget:
-    if missing := [name for name in _NEEDED if name not in cells]:
-        raise InputError(f"has no column {missing[0]}; it was not written by `rankbeam nuggets --review`")
     item_id, query_id, text = (cells[name].strip() for name in ("id", "query_id", "nugget"))
     if item_id and item_id not in ids:
         raise InputError(f"there is no nugget {shortened(item_id)!r}; leave the id of a new nugget empty")

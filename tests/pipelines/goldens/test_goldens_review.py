@@ -110,7 +110,7 @@ def test_a_table_with_decisions_is_never_overwritten_and_may_have_semicolons(out
     writer = csv.DictWriter(text, list(rows[0]), delimiter=";")  # as Excel writes it in many countries
     writer.writeheader()
     writer.writerows(rows)
-    write(Path(path), text.getvalue())
+    write(Path(path), f"\ufeff{text.getvalue()}")  # and with its "CSV UTF-8"
     refused = rankbeam(*command)
     assert (refused.status, "exists already, and may have decisions" in refused.stderr) == (2, True)
     assert rankbeam("goldens", "apply", str(out), path).stdout == "1 of 8 items are reviewed\n"

@@ -50,16 +50,31 @@ def read_text(path: str) -> str:
         raise InputError("is not UTF-8; save it as UTF-8", path=path) from error
 
 
-def table_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a table by their header, as they were before `safe`, each with the line that it begins in."""
+def table_rows(
+    path: str, text: str, needed: Sequence[str] = (), writer: str = "", problems: list[InputError] | None = None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table by their header, as they were before `safe`, each with the line that it begins in.
+
+    Args:
+        path: the file, for messages.
+        text: its content.
+        needed: columns without which the table was not written by the command `writer`.
+        writer: the command, for messages.
+        problems: takes the problems of single rows; by default the first one is raised.
+    """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_in(text))
     try:
         header = [cell.strip() for cell in next(reader, [])]
+        if missing := [name for name in needed if name not in header]:
+            raise InputError(f"has no column {missing[0]}; it was not written by `{writer}`", path=path, line=1)
         line = reader.line_num + 1
         for cells in reader:
             if cells and len(cells) != len(header):
-                raise InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
-            if cells:
+                error = InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
+                if problems is None:
+                    raise error
+                problems.append(error)
+            elif cells:
                 yield line, {name: plain(cell) for name, cell in zip(header, cells, strict=True)}
             line = reader.line_num + 1
     except csv.Error as error:
