@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rankbeam.transforms.clients.calls.services import Connection
     from rankbeam.transforms.clients.corpora.base import CorpusParameters
     from rankbeam.transforms.clients.models.base import ModelParameters, Stored
-    from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-    from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+    from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, Retriever, RetrieverParameters
     from rankbeam.transforms.clients.retrievers.rerankers import Reranker
     from rankbeam.transforms.judge.definitions import JudgedDefinition
     from rankbeam.transforms.kernels.judged import Undefined
@@ -108,7 +107,7 @@ _HOMES = {
     "Quota": "transforms.records.calls.quota",
     "RankbeamError": "transforms.records.errors",
     "Ranking": "transforms.records.queries",
-    "RemoteRetriever": "transforms.clients.retrievers.remote",
+    "RemoteRetriever": "transforms.clients.retrievers.base",
     "Reranker": "transforms.clients.retrievers.rerankers",
     "Reply": "transforms.records.reply",
     "Result": "pipelines.api.result",

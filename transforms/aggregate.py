@@ -13,7 +13,7 @@ import apache_beam as beam
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap
-from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.kernels.statistics.ppi import FEW_LABELS, LEAST_LABELS
 from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records.counters import Counter

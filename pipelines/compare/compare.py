@@ -12,7 +12,7 @@ from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.judge.metrics import parse_all
-from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of

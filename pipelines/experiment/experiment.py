@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
 from rankbeam.transforms.clients.models.onnx import LIBRARIES, Onnx
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.clients.storage import files

@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
-from rankbeam.transforms.clients.retrievers.remote import Retrieve
+from rankbeam.transforms.clients.retrievers.base import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
 from rankbeam.transforms.goldens.distilling import ContextRules

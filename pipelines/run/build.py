@@ -213,7 +213,7 @@ def _usage(
 
 def _needed_by(experiment: Experiment) -> row.Needed:
     """Configurations that need the calls of each stage."""
-    from rankbeam.transforms.clients.retrievers.remote import STAGE as RETRIEVE
+    from rankbeam.transforms.clients.retrievers.base import STAGE as RETRIEVE
     from rankbeam.transforms.judge.work import STAGE as JUDGE
     from rankbeam.transforms.records.stages import RERANK, REWRITE
 

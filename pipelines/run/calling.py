@@ -18,8 +18,7 @@ from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, with_common_depth
+from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, RetrieverParameters, with_common_depth
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task

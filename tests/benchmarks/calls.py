@@ -23,9 +23,9 @@ from support import standin_answers as judged
 from support.remote import answers, dataset, http, rag, write_experiment
 from support.standins import Standin, Stats, serve
 
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
-from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 RETRIEVERS = {"rag_engine": (rag, RagEngine), "http": (http, Http)}

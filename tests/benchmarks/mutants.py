@@ -57,7 +57,6 @@ MODULES = [
     "transforms/kernels/judged.py",
     "transforms/records/scores/means.py",
     "transforms/records/scores/aggregates.py",
-    "transforms/records/scores/resampled.py",
     "transforms/records/scores/estimates.py",
     "transforms/clients/calls/lanes.py",
     "transforms/clients/calls/pool_calls.py",

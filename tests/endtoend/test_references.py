@@ -14,8 +14,8 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 QUERIES = 6

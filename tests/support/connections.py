@@ -2,7 +2,7 @@
 
 import asyncio
 
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
 

@@ -13,7 +13,7 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.parameters import registered
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
 

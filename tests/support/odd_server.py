@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import CallError
 

@@ -11,9 +11,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.models.embeddings import Embed
-from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
+from rankbeam.transforms.clients.retrievers.base import (
+    RemoteRetriever,
+    Retrieve,
+    Retriever,
+    RetrieverParameters,
+    payload_of,
+)
 from rankbeam.transforms.clients.retrievers.lexical import Bm25
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, Retrieve, payload_of
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
 from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade, SourceSpan, WrittenItem

@@ -15,7 +15,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
-from rankbeam.transforms.clients.retrievers.remote import PANEL, Retrieve
+from rankbeam.transforms.clients.retrievers.base import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records import columns

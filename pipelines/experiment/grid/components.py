@@ -10,9 +10,8 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters, Mode
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.rerankers import ByService, Reranker
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key

@@ -22,8 +22,8 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import table_of
+from rankbeam.transforms.clients.retrievers.base import Retrieve
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import Retrieve
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.steps import CallAnswer, Recalled, SearchDepth, Subject, Task

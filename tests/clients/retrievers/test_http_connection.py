@@ -30,8 +30,8 @@ from support.odd_server import (
 from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.http.transport import retry_after_s
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking

@@ -23,8 +23,8 @@ from support.odd_server import (
 )
 
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import FailureKind, InputError
 

@@ -15,7 +15,7 @@ from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.google import channels
-from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking

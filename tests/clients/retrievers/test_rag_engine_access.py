@@ -17,7 +17,7 @@ from support.data import REPOSITORY
 from support.rag_engine_calls import CORPUS, retriever
 from support.standins import serve
 
-from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Ranking
@@ -47,7 +47,7 @@ def test_more_calls_than_a_connection_carries_are_in_flight_at_once() -> None:
 OVER_TLS = f"""
 import asyncio, sys
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
-from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 async def main(address):

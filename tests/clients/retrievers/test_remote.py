@@ -2,9 +2,9 @@
 
 import pytest
 
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
 from rankbeam.transforms.records.calls.steps import SearchDepth
 

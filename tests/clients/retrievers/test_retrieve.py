@@ -1,7 +1,7 @@
 """Retrieving as remote work: sources that ask the same go as far as the farthest, so that one call serves all."""
 
+from rankbeam.transforms.clients.retrievers.base import Retrieve, payload_of, with_common_depth
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import Retrieve, payload_of, with_common_depth
 from rankbeam.transforms.records.calls.steps import Call, SearchDepth
 
 

@@ -14,7 +14,7 @@ from support.connections import call
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
-from rankbeam.transforms.clients.retrievers.remote import payload_of
+from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import CallError, FailureKind

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.kernels.statistics.clusters import ClusterMoments, ClusterTotals
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate, Estimate
-from rankbeam.transforms.kernels.statistics.moments import Moments
+from rankbeam.transforms.kernels.statistics.moments import ClusterMoments, ClusterTotals, Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 
 WEIGHTS = (2, 2, 2)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
+from rankbeam.transforms.kernels.statistics.moments import Clustered
 from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.aggregates import PairedAggregate

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.moments import Clustered
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status

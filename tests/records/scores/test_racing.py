@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric

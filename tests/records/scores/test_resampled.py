@@ -7,13 +7,17 @@ import pytest
 from scipy import stats
 
 from rankbeam.transforms.judge.metrics import parse_all
-from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics import names
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
-from rankbeam.transforms.records.scores.means import cluster_moments, differences_by_cluster, means_by_cluster
-from rankbeam.transforms.records.scores.resampled import SumLayout
+from rankbeam.transforms.records.scores.means import (
+    SumLayout,
+    cluster_moments,
+    differences_by_cluster,
+    means_by_cluster,
+)
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
 EVALUATION = Evaluation(

@@ -18,9 +18,9 @@ from typing import Any
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.lane_context import SharedServices
 from rankbeam.transforms.clients.calls.lanes import FanOutContext, Lane, LaneRun
 from rankbeam.transforms.clients.calls.services import Service
-from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock

@@ -1,21 +1,152 @@
-"""The parts that the pools of one lane share."""
+"""State that the lanes of one process share, and what the pools of one lane share.
+
+The former is money, and for each service one connection and one circuit breaker. Each call reserves the most that it
+may cost, and settles with what it did.
+"""
 
 import asyncio
+import math
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts
 from rankbeam.transforms.clients.calls.driver import OpenCall
-from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
+from rankbeam.transforms.clients.calls.health import Breaker
+from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.durations import bin_of
-from rankbeam.transforms.records.calls.steps import CallUsage
+from rankbeam.transforms.records.calls.steps import Call, CallUsage, SearchDepth
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.reply import NO_TOKENS
+from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply
+
+_ROUNDING = 1e-9  # of sums of many small costs
+
+
+@dataclass
+class BudgetReservation:
+    """Money reserved for one attempt."""
+
+    cost: float = 0.0
+
+
+class Account:
+    """The money that lanes of one loop share: what one of them does not need, another may spend."""
+
+    def __init__(self, limit: float = 0.0) -> None:
+        self.limit = limit
+        self.reserved = self.spent = 0.0
+        self.changed = asyncio.Event()
+
+    def is_over(self, cost: float) -> bool:
+        return cost > self.limit * (1 + _ROUNDING)
+
+
+class Budget:
+    """Reserves money for the calls of one lane."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self.refused = 0
+
+    @property
+    def is_limited(self) -> bool:
+        return math.isfinite(self._account.limit)
+
+    @asynccontextmanager
+    async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[BudgetReservation]:
+        """Put aside the most that an attempt may cost, once there is enough beside those in flight, if there can be."""
+        account = self._account
+        while most > 0 and account.is_over(account.spent + account.reserved + most):
+            refuse_when_stopped()
+            if account.is_over(account.spent + most):
+                self.refused += 1
+                left = max(0.0, account.limit - account.spent)
+                problem = f"not asked: it may cost {most:,.4g}, and {left:,.4g} of max_cost is left"
+                raise CallError(FailureKind.OVER_BUDGET, problem, 0)
+            account.changed.clear()
+            await account.changed.wait()
+        account.reserved += most
+        reservation = BudgetReservation()
+        try:
+            yield reservation
+        finally:
+            account.reserved -= most
+            account.spent += reservation.cost
+            self.wake()
+
+    def wake(self) -> None:
+        """Let those that wait look again."""
+        self._account.changed.set()
+
+
+TakeOutcome = Callable[[Reply | CallError], None]
+"""Takes the outcome of a call that another lane made."""
+
+
+class SharedServices:
+    """The services of a stage, as the lanes that run together on one loop use them.
+
+    What one lane learns, all lanes know: that a service is down, or which form of requests it refuses. Lanes in other
+    processes learn it for themselves.
+    """
+
+    def __init__(self, services: Mapping[str, Service]) -> None:
+        self._services = services
+        self.account = Account()
+        self.added: dict[str, SearchDepth | None] = {}
+        self.flushes: list[Callable[[], None]] = []
+        self._requests: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
+        self._breakers: dict[tuple[str, str | None], Breaker] = {}
+        self._connections: dict[str, Connection] = {}
+        self._connecting: dict[str, asyncio.Lock] = {}
+        self._lanes: Tally[str] = Tally()
+
+    def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
+        if (service, step) not in self._breakers:
+            self._breakers[service, step] = Breaker(give_up_after_s)
+        return self._breakers[service, step]
+
+    def flush(self) -> None:
+        for flush in list(self.flushes):
+            flush()
+
+    def joins(self, open_call: OpenCall, take: TakeOutcome) -> bool:
+        """True if another lane is making the same call, and `take` gets its outcome; otherwise the caller makes it.
+
+        Rankings are left out: their tasks are named by their calls, so that no two lanes have the same.
+        """
+        call = open_call.call
+        if call.key is None or call.depth is not None:
+            return False
+        first, takes = self._requests.setdefault(call.key, (open_call, []))
+        if first is not open_call:
+            takes.append(take)
+        return first is not open_call
+
+    def ended(self, call: Call, outcome: Reply | CallError) -> None:
+        """Deliver the outcome of a call to the lanes that joined it."""
+        _, takes = self._requests.pop(call.key or "", (None, ()))
+        for take in takes:
+            take(outcome)
+
+    async def connect(self, service: str) -> Connection:
+        """The connection to a service, made for the first lane; `disconnect` is called once for each call."""
+        async with self._connecting.setdefault(service, asyncio.Lock()):
+            if service not in self._connections:
+                self._connections[service] = await self._services[service].connect()
+            self._lanes[service] += 1
+            return self._connections[service]
+
+    async def disconnect(self, service: str) -> None:
+        """End the use of a connection; the last lane closes it."""
+        self._lanes[service] -= 1
+        if not self._lanes[service]:
+            await self._connections.pop(service).close()
 
 
 class InFlight:

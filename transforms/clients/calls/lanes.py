@@ -18,10 +18,16 @@ from rankbeam.transforms.clients.calls.attempts import Answered, after
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
-from rankbeam.transforms.clients.calls.lane_context import CallSums, Counts, InFlight, LaneContext
+from rankbeam.transforms.clients.calls.lane_context import (
+    Budget,
+    CallSums,
+    Counts,
+    InFlight,
+    LaneContext,
+    SharedServices,
+)
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
-from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock

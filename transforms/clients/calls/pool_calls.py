@@ -16,9 +16,8 @@ from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
-from rankbeam.transforms.clients.calls.lane_context import LaneContext
+from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
-from rankbeam.transforms.clients.calls.shared import BudgetReservation
 from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.quota import Quota

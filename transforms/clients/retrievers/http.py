@@ -40,7 +40,7 @@ from rankbeam.transforms.clients.http.template import (
     in_url,
     texts_in,
 )
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.storage.json_paths import check_path, value_of
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, did_you_mean

@@ -15,8 +15,8 @@ from rankbeam.transforms.clients.calls.answers import parsed, written
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import SearchedCorpus, document_of
 from rankbeam.transforms.records.errors import CallError, FailureKind

@@ -18,8 +18,8 @@ from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking

@@ -15,18 +15,16 @@ import pyarrow.compute as pc
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray
 from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.bootstrap import Replicates
-from rankbeam.transforms.kernels.statistics.clusters import Clustered, ClusterMoments
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.kernels.statistics.intervals import student_p_value
-from rankbeam.transforms.kernels.statistics.moments import Moments
+from rankbeam.transforms.kernels.statistics.moments import Clustered, ClusterMoments, Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
-from rankbeam.transforms.records.scores.means import QueryAggregate, drawn_hashes, or_null
-from rankbeam.transforms.records.scores.resampled import SumLayout
+from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, drawn_hashes, or_null
 from rankbeam.transforms.records.scores.rows import Difference
 from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.slices import ALL, slice_values

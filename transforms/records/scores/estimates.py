@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
-from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.kernels.statistics.moments import Clustered
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
@@ -19,11 +19,11 @@ from rankbeam.transforms.records.scores.labelled import difference_with_labels, 
 from rankbeam.transforms.records.scores.means import (
     MetricSummary,
     QueryAggregate,
+    SumLayout,
     differences_by_cluster,
     means_by_cluster,
     or_null,
 )
-from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Counts
 from rankbeam.transforms.records.slices import ALL, ranked_by

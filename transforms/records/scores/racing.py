@@ -10,8 +10,7 @@ from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.means import means_by_cluster
-from rankbeam.transforms.records.scores.resampled import SumLayout
+from rankbeam.transforms.records.scores.means import SumLayout, means_by_cluster
 from rankbeam.transforms.records.slices import ALL
 
 

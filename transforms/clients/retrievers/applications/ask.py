@@ -8,7 +8,7 @@ import pyarrow as pa
 from pydantic import JsonValue, model_validator
 
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.remote import Question, Retrieve
+from rankbeam.transforms.clients.retrievers.base import Question, Retrieve
 from rankbeam.transforms.clients.storage.json_paths import finder
 from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.conversations import HISTORY, USER, Message

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from rankbeam.transforms.clients.parameters import Kind
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
 from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
