@@ -130,27 +130,6 @@ def cohen(counts: Counts, power: int = 0) -> float | None:
     return 1.0 - float((apart * counts).sum()) / chance if total and chance > 0.0 else None
 
 
-@dataclass(frozen=True)
-class _Shares:
-    """Observed agreement p_a over items with two ratings, and the mean share π of each category over all items."""
-
-    agreement: float
-    shares: FloatArray
-    weights: FloatArray
-
-
-def _shares(ratings: IntArray, categories: int, power: int) -> _Shares | None:
-    weights = category_weights(categories, power)
-    counts = np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
-    raters = counts.sum(axis=1)
-    rated, several = counts[raters >= 1], counts[raters >= 2]
-    if not len(several):
-        return None
-    of = several.sum(axis=1)
-    agreeing = (several * (several @ weights - 1.0)).sum(axis=1) / (of * (of - 1.0))
-    return _Shares(float(agreeing.mean()), (rated / rated.sum(axis=1)[:, None]).mean(axis=0), weights)
-
-
 def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     """Gwet's AC1 (power 0) or AC2: "Computing inter-rater reliability in the presence of high agreement", 2008.
 
@@ -165,12 +144,17 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     >>> gwet(np.array([[0, 0], [0, 0]]), 2)
     1.0
     """
-    result = _shares(ratings, categories, power)
-    if result is None:
+    weights = category_weights(categories, power)
+    counts = np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
+    raters = counts.sum(axis=1)
+    rated, several = counts[raters >= 1], counts[raters >= 2]
+    if not len(several):
         return None
-    spread = float((result.shares * (1.0 - result.shares)).sum())
-    chance = float(result.weights.sum()) * spread / (categories * (categories - 1))
-    return (result.agreement - chance) / (1.0 - chance)
+    of = several.sum(axis=1)
+    agreement = float(((several * (several @ weights - 1.0)).sum(axis=1) / (of * (of - 1.0))).mean())
+    shares = (rated / rated.sum(axis=1)[:, None]).mean(axis=0)
+    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / (categories * (categories - 1))
+    return (agreement - chance) / (1.0 - chance)
 
 
 def gwet_of(counts: Counts, power: int = 0) -> float | None:
@@ -186,27 +170,6 @@ def gwet_of(counts: Counts, power: int = 0) -> float | None:
     shares = (counts.sum(axis=0) + counts.sum(axis=1)) / (2.0 * total)
     chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / (size * (size - 1))
     return (float((weights * counts).sum()) / total - chance) / (1.0 - chance)
-
-
-def fleiss(ratings: IntArray, categories: int, power: int = 0) -> float | None:
-    """Fleiss' kappa, weighted by the distance of categories: "Measuring nominal scale agreement", 1971.
-
-    Args:
-        ratings: int64[n, r], by item and annotator.
-        categories: k of the scale.
-        power: 0 unweighted, 1 linear, 2 quadratic.
-
-    Returns:
-        At most 1; None where no item has two ratings, and where all decisions are one category.
-
-    >>> round(fleiss(np.array([[0, 0], [1, 1], [0, 1]]), 2), 6)
-    0.333333
-    """
-    result = _shares(ratings, categories, power)
-    if result is None:
-        return None
-    chance = float(result.shares @ result.weights @ result.shares)
-    return (result.agreement - chance) / (1.0 - chance) if chance < 1.0 else None
 
 
 def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINAL) -> float | None:
