@@ -26,8 +26,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
-from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
+from rankbeam.transforms.records.queries import Documents, Judgements
 from rankbeam.transforms.records.stages import Judging, RewriteKind, RewrittenQuery
 
 _STAGES = ("rewrite", "embed", "retrieve", "rerank", "judge")

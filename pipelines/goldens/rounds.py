@@ -43,8 +43,8 @@ from rankbeam.transforms.goldens.searching import (
 )
 from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.calls.steps import Usage
-from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import FailureKind
+from rankbeam.transforms.records.queries import Documents
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
 """Does the tasks of a stage in a round; returns their records."""

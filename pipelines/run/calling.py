@@ -22,8 +22,8 @@ from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, Retriev
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
-from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.queries import Documents
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings

@@ -22,8 +22,7 @@ from rankbeam.transforms.clients.retrievers import lsa
 from rankbeam.transforms.kernels.search import svd
 from rankbeam.transforms.kernels.search.nearest import unit_length
 from rankbeam.transforms.kernels.search.weights import TfIdfScorer, damped
-from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query
+from rankbeam.transforms.records.queries import Documents, Query
 
 TOP = 10
 Rankings = Mapping[str, tuple[str, ...]]

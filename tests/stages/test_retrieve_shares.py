@@ -12,8 +12,7 @@ from support.pipeline import run
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
-from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Query, Ranking
 from rankbeam.transforms.retrieve.local import RetrieveRankings
 
 BUCKETS = 6

@@ -1,6 +1,13 @@
-"""A query, and the ranking that answers it."""
+"""A query, the ranking that answers it, and the documents that a retriever in this process searches."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankbeam.transforms.records.chunking import Chunker, chunk_id
 
 
 @dataclass(frozen=True)
@@ -29,3 +36,58 @@ class Ranking:
     doc_ids: tuple[str, ...]
     scores: tuple[float, ...]
     texts: tuple[str, ...] = ()
+
+
+class Embeddings(Protocol):
+    """The embeddings of texts that a model made."""
+
+    @property
+    def identity(self) -> str:
+        """All of the model that decides a vector."""
+        ...
+
+    def of_queries(self) -> "Embeddings":
+        """The embeddings of texts as queries, where the model embeds these in another way."""
+        ...
+
+    @property
+    def is_kept(self) -> bool:
+        """True if the vectors are kept already, and need not be computed."""
+        ...
+
+    def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[npt.NDArray[np.float32] | None]:
+        """The vector of each text, or None; `cut` gets at the end the number of texts that the model sees in part."""
+        ...
+
+    def cut_warning(self, what: str, cut: int, total: int) -> str:
+        """The warning that the model sees `cut` of `total` texts, such as "queries", in part only."""
+        ...
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """The source of the relevant documents' ids."""
+
+    qrels: str
+    queries: str | None = None  # path of the queries that are asked; None if these are the judged ones
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents of a dataset, or chunks of them."""
+
+    path: str | None
+    chunking: Chunker | None = None  # None if they are searched whole
+    as_documents: bool = True
+    with_texts: bool = False
+    index_folder: str | None = None
+    embeddings: Embeddings | None = None
+    judgements: Judgements | None = None
+    is_rewritten: bool = False  # whether other texts than the queries are searched for
+
+    def name(self, doc_id: str, start: int, end: int) -> str:
+        return doc_id if self.as_documents else chunk_id(doc_id, start, end)
+
+    def as_chunks(self) -> "Documents":
+        """The same, where every chunk has an id of its own."""
+        return replace(self, as_documents=False)

@@ -24,10 +24,9 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
-from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import CallError, Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]

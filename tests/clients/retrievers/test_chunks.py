@@ -11,8 +11,7 @@ from support.inputs import json_texts, write
 from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.kernels.chunks import chunk_spans
 from rankbeam.transforms.records.chunking import Chunking, chunk_id
-from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query
+from rankbeam.transforms.records.queries import Documents, Query
 
 WORDS = st.sampled_from(["cat", "dog", "Mouse.", "the", "bird!", "İstanbul", "a", "x-y"])
 TEXTS = st.lists(WORDS, max_size=14).map(" ".join)

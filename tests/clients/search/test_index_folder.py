@@ -13,8 +13,7 @@ from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.records.chunking import Chunking
-from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Query, Ranking
 
 CORPUS = {"d1": "the cat sat on the mat", "d2": "a dog ran after the cat and the other cat", "d3": ""}
 

@@ -14,7 +14,7 @@ from support.inputs import json_texts, write
 from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.records.chunking import Chunking
-from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.queries import Documents
 
 LONG_AGO = time.time() - 40 * 86_400
 BUCKET = "mem://bucket/out"

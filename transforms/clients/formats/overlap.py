@@ -22,8 +22,8 @@ from rankbeam.transforms.clients.formats.syntax import named, tables
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
-from rankbeam.transforms.records.documents import Judgements
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.queries import Judgements
 
 QUERY, DOCUMENT = "query", "document"
 _COLUMNS = {QUERY: "query_id", DOCUMENT: "doc_id"}

@@ -12,8 +12,8 @@ from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, 
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.documents import Embeddings
 from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.queries import Embeddings
 from rankbeam.transforms.records.reply import Reply
 
 STAGE = "embed"
@@ -68,7 +68,7 @@ class Embed:
 
 @dataclass(frozen=True)
 class _ModelEmbeddings:
-    """The embeddings of a model; see `records.documents.Embeddings`."""
+    """The embeddings of a model; see `records.queries.Embeddings`."""
 
     model: Embed
     role: Role = Role.QUERY  # of the texts that are asked

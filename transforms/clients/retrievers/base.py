@@ -26,9 +26,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, SearchDepth, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.corpora import SearchedCorpus
-from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 

@@ -17,9 +17,8 @@ from rankbeam.transforms.clients.search.units import Units, units_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.nearest import SingleArray, nearest, unit_length
-from rankbeam.transforms.records.documents import Documents, Embeddings
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
 
 File = Annotated[str, Field(min_length=1)]
 _VECTORS, _PART, _CUT, _WARNINGS = "vectors", "part", "cut.npy", "warnings.json"

@@ -13,9 +13,8 @@ from rankbeam.transforms.clients.search.units import Indexed, indexed
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.search.top import best, top
 from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, SingleArray, TfIdfScorer
-from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Query, Ranking
 
 
 class LexicalParameters(RetrieverParameters):

@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.search.units import Indexed
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, Compressed, decompose
 from rankbeam.transforms.kernels.search.weights import SingleArray, TfIdfScorer, damped
-from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Query, Ranking
 
 _POSTINGS_AT_ONCE = 1 << 20
 _NOISE = 1e-5  # a vector of length 1 before the projection, and shorter than this after it, has only rounding errors

@@ -22,8 +22,8 @@ from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.queries import Documents, Judgements
 
 DOCUMENTS = pa.schema(
     [

@@ -18,9 +18,8 @@ from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
 from rankbeam.transforms.kernels.search.words import concatenated, has_pairs
 from rankbeam.transforms.records.chunking import Chunker
-from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.queries import Documents, Ranking
 
 _TERMS, _STARTS, _COUNTS, _VOCABULARY = "terms.i32", "starts.i32", "counts.i32", "vocabulary.json"
 _INDEXED_TERMS = "vocabulary.arrow"
