@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from rankbeam.pipelines.experiment.file.keys import MOST, Count, Positive, Section, Word
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.clients.formats.documents.files import EVERYTHING
 from rankbeam.transforms.clients.google.channels import Endpoint
@@ -16,27 +17,10 @@ from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFi
 from rankbeam.transforms.goldens.records.items import TYPES
 from rankbeam.transforms.records.errors import did_you_mean
 
-_MOST = (1 << 31) - 1
-Count = Annotated[int, Field(ge=1, le=_MOST)]
-Share = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-Word = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    bare: ClassVar[tuple[str, type] | None] = (
-        None  # shorthand: a value of this type, in place of a mapping, sets this key
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_value(cls, value: Any) -> Any:
-        return {cls.bare[0]: value} if cls.bare is not None and isinstance(value, cls.bare[1]) else value
-
-
-class RagEngineModel(_Model):
+class RagEngineModel(Section):
     """`documents: {rag_engine: …}`, the name of a corpus, or a mapping.
 
     Attributes:
@@ -59,7 +43,7 @@ class RagEngineModel(_Model):
         return value
 
 
-class VertexSearchModel(_Model):
+class VertexSearchModel(Section):
     """`documents: {vertex_search: …}`, the name of a data store, or a mapping.
 
     Attributes:
@@ -88,7 +72,7 @@ class VertexSearchModel(_Model):
         return self.data_store if "/branches/" in self.data_store else f"{self.data_store}/branches/default_branch"
 
 
-class DocumentsModel(_Model):
+class DocumentsModel(Section):
     """`documents:`, a path, or a mapping with one of `path`, `folder`, `chunks`, `rag_engine` and `vertex_search`.
 
     Attributes:
@@ -141,7 +125,7 @@ class DocumentsModel(_Model):
         return SourceFiles(files.below(folder, self.path or self.chunks or ""), self.chunks is not None, sample)
 
 
-class PoolModel(_Model):
+class PoolModel(Section):
     """`pool:`, a number of documents, or a mapping.
 
     Attributes:
@@ -152,10 +136,10 @@ class PoolModel(_Model):
     bare: ClassVar[tuple[str, type] | None] = ("documents", int)
 
     documents: Annotated[int, Field(ge=0, le=100)] = 20
-    retrievers: Annotated[list[Word | dict[str, Any]], Field(min_length=1, max_length=10)] = ["bm25"]
+    retrievers: Annotated[list[Word | dict[str, Any]], Field(min_length=1, max_length=10)] = ["bm25"]  # noqa: RUF012  pydantic copies it
 
 
-class DuplicatesModel(_Model):
+class DuplicatesModel(Section):
     """`duplicates:`, the name of a model, or a mapping.
 
     Attributes:
@@ -169,7 +153,7 @@ class DuplicatesModel(_Model):
     cosine: Annotated[float, Field(gt=0.0, le=1.0)] = 0.92
 
 
-class ReviewsModel(_Model):
+class ReviewsModel(Section):
     """`reviews:`, what is checked of every question, besides what always is.
 
     Attributes:
@@ -185,7 +169,7 @@ class ReviewsModel(_Model):
     duplicates: DuplicatesModel | None = None
 
 
-class GoldensOutput(_Model):
+class GoldensOutput(Section):
     """`output:`, a folder, or a mapping.
 
     Attributes:
@@ -199,7 +183,7 @@ class GoldensOutput(_Model):
     ledger: Word | None = None
 
 
-class ContextModel(_Model):
+class ContextModel(Section):
     """`context:`, a number of passages, or a mapping.
 
     Attributes:
@@ -224,7 +208,7 @@ class ContextModel(_Model):
         return ContextRules(self.passages, self.neighbours, self.by, self.overall, self.enlarged)
 
 
-class GoldensModel(_Model):
+class GoldensModel(Section):
     """The whole file.
 
     Attributes:
@@ -256,8 +240,8 @@ class GoldensModel(_Model):
     context: ContextModel = Field(default_factory=ContextModel)
     profiles: Word | None = None
     reviews: ReviewsModel = Field(default_factory=ReviewsModel)
-    split: Annotated[dict[Name, Share], Field(min_length=1)] = Field(default_factory=lambda: {"test": 1.0})
-    seed: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    split: Annotated[dict[Name, Positive], Field(min_length=1)] = Field(default_factory=lambda: {"test": 1.0})
+    seed: Annotated[int, Field(ge=0, le=MOST)] = 0
     max_cost: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
     quotas: dict[str, Any] = Field(default_factory=dict)
     output: GoldensOutput

@@ -1,6 +1,6 @@
 """The schema of `generate:`, `judge:` and `rewrite:`, and of `rerank:` where a model reranks."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
@@ -75,6 +75,8 @@ class JudgeModel(Section):
         criteria: questions of your own, by name. Each is a metric of that name.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("service", list)
+
     service: Word | Annotated[list[Word], Field(min_length=1)]
     embeddings: Word | None = None
     samples: Samples = 1
@@ -86,11 +88,6 @@ class JudgeModel(Section):
     strict_version: bool = False
     labels: Word | None = None
     criteria: dict[str, CriterionModel] = Field(default={})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_list(cls, value: Any) -> Any:
-        return {"service": value} if isinstance(value, list) else value
 
     @property
     def services(self) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Base of the sections of an experiment file, types of their values, and keys that several readers share."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
 MOST = (1 << 31) - 1
@@ -29,3 +29,10 @@ class Section(BaseModel):
     """A mapping of the file: keys that it does not name are refused, and no value is converted to another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    bare: ClassVar[tuple[str, type] | None] = None  # in place of a mapping, a value of this type sets this key
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_value(cls, value: Any) -> Any:
+        return {cls.bare[0]: value} if cls.bare is not None and isinstance(value, cls.bare[1]) else value

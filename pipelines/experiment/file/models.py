@@ -1,7 +1,7 @@
 """The schema of an experiment file: its keys, their types and their defaults."""
 
 import itertools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -24,13 +24,10 @@ class ReferencesModel(Section):
         path: file of JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("attribute", str)
+
     attribute: Word | None = None
     path: Word | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"attribute": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_place(self) -> "ReferencesModel":

@@ -6,7 +6,7 @@ Both are replaced by the files that `rankbeam traces` writes: queries, and answe
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ValidationError, field_validator, model_validator
 
@@ -41,6 +41,8 @@ class TracesModel(Section):
         drop_self: if true, leave out retrieved documents that equal their question.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("path", str)
+
     path: Word | None = None
     question: Word | None = None
     answer: Word | None = None
@@ -50,11 +52,6 @@ class TracesModel(Section):
     per_day: bool = False
     redact: list[str] = []  # noqa: RUF012  pydantic copies it
     drop_self: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_path(cls, value: Any) -> Any:
-        return {"path": value} if isinstance(value, str) else value
 
     @field_validator("question", "answer", "documents")
     @classmethod

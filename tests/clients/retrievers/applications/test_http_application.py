@@ -12,8 +12,7 @@ from rankbeam.transforms.clients.retrievers.applications.ask import ChatApplicat
 from rankbeam.transforms.clients.retrievers.applications.callables import plain
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import Tokens
