@@ -228,6 +228,15 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def validated(model: type[Model], located: Located, problems: list[InputError]) -> Model:
+    """The model of a file, or, with the problems added, what can be used of it."""
+    try:
+        return model.model_validate(located.value)
+    except ValidationError as error:
+        problems += problems_of(located, model, error)
+        return salvage(model, located.value)
+
+
 def salvage(model: type[Model], value: object) -> Model:
     """The valid parts of a value that is not a valid `model`, so that one pass can check them further."""
     content = value if isinstance(value, dict) else {}

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
-from rankbeam.pipelines.config.yaml_lines import Located, load, problems_of, salvage
+from rankbeam.pipelines.config.yaml_lines import Located, load, validated
 from rankbeam.pipelines.experiment.dataset_checks import wrong_dataset
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of
@@ -61,7 +59,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     located = _document(text, path, output, problems, unresolved)
     folder = files.parent(path or "")
     located = with_dataset(located, folder, problems, notes)
-    model = _validated(located, problems)
+    if not isinstance(located.value, dict):
+        raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
+    model = validated(ExperimentModel, located, problems)
     criteria = criteria_of(located, {} if model.judge is None else model.judge.criteria or {}, folder, problems)
     metrics = metrics_of(located, model, criteria, problems)
     services = services_of(located, model.services, folder, problems)
@@ -151,17 +151,6 @@ def _set_output(value: Any, output: str | None) -> None:
     name = value.get("name")
     if output is not None or (name is not None and _PLAIN_NAME.fullmatch(str(name))):
         value["output"] = {**section, "path": output or f"out/{name}"}
-
-
-def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
-    """The experiment, or, with the problems added, what can be used of it."""
-    if not isinstance(located.value, dict):
-        raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
-    try:
-        return ExperimentModel.model_validate(located.value)
-    except ValidationError as error:
-        problems += problems_of(located, ExperimentModel, error)
-        return salvage(ExperimentModel, located.value)
 
 
 def _references(model: ExperimentModel, folder: str) -> References | None:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rankbeam.pipelines.config.references import resolved
-from rankbeam.pipelines.config.yaml_lines import Located, load, problems_of, salvage
+from rankbeam.pipelines.config.yaml_lines import Located, load, validated
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
@@ -202,11 +202,7 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
     located = resolved(replace(located, value={"gates": located.value["gates"]}), problems)
-    try:
-        model = GatesModel.model_validate(located.value)
-    except ValidationError as error:
-        problems += problems_of(located, GatesModel, error)
-        model = salvage(GatesModel, located.value)
+    model = validated(GatesModel, located, problems)
     entries = located.value["gates"]
     # Without a mapping there are no gates to read.
     aligned = isinstance(entries, list) and len(model.gates) == len(entries)

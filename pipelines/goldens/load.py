@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
-from rankbeam.pipelines.config.yaml_lines import Located, Place, load, problems_of, salvage
+from rankbeam.pipelines.config.yaml_lines import Located, Place, load, problems_of, validated
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches
@@ -102,7 +102,10 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))
     problems += unresolved
-    model = _validated(located, problems)
+    if not isinstance(located.value, dict):
+        keys = "name, documents, services, writer, checker, items, output"
+        raise InputErrors([located.error((), f"is a mapping with {keys}")])
+    model = validated(GoldensModel, located, problems)
     folder = files.parent(path)
     services = services_of(located, model.services or {}, folder, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
@@ -144,18 +147,6 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         output=place,
         ledger=files.join(place, "ledger") if model.output.ledger is None else files.below(folder, model.output.ledger),
     )
-
-
-def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
-    """The file, or, with the problems added, what can be used of it."""
-    if not isinstance(located.value, dict):
-        keys = "name, documents, services, writer, checker, items, output"
-        raise InputErrors([located.error((), f"is a mapping with {keys}")])
-    try:
-        return GoldensModel.model_validate(located.value)
-    except ValidationError as error:
-        problems += problems_of(located, GoldensModel, error)
-        return salvage(GoldensModel, located.value)
 
 
 def _replaced_output(value: Any) -> list[Place]:
