@@ -89,7 +89,7 @@ def evaluate(
             ledger.
         run_id: names the run; the same id again replaces it.
         allow_disjoint: whether rankings and judgements may have nothing in common.
-        wait_for_lease_s: seconds to wait for another run that uses the same ledger; by default to its end.
+        wait_for_lease_s: seconds to wait for another run that uses the same ledger; by default until it ends.
         beam_options: options of Beam's local runner, such as `["--direct_num_workers=2"]`.
         system: a function of a query and its attributes that returns a text or {answer, contexts}, sync or async; or an
             object of LangChain, LlamaIndex or Haystack; or several by name. Each becomes a configuration that is asked.

@@ -64,13 +64,13 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
 @corpora.command()
 @click.argument("place")
 @click.argument("names", nargs=-1, metavar="[NAME …]")
-@click.option("--expired", is_flag=True, help="Delete corpora whose days of `keep` are over.")
+@click.option("--expired", is_flag=True, help="Delete corpora whose `keep` period has ended.")
 @click.option(
     "--unused-by", metavar="DIR", multiple=True, help="Delete corpora that no run in this output folder searched."
 )
 @click.option("--keep-staged", is_flag=True, help="Keep the documents in the bucket, for future corpora.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_ENDPOINT
 def delete(
     place: str,

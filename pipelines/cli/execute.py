@@ -34,20 +34,20 @@ _UNIT_HELP = (
     "Kind of item that a judgement refers to. With document, several chunks of a document count once, at the best rank."
 )
 _DUPLICATES_HELP = "If a document occurs twice for a query: refuse the run, or keep the document's best rank."
-_CONFIDENCE_HELP = "Of the intervals."
+_CONFIDENCE_HELP = "Confidence level of the intervals."
 _REPLICATES_HELP = "Bootstrap replicates for joint intervals and intervals of differences; 0 for none."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
-_LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
-_WAIT_HELP = "Follow a job to its end, or leave it: by default jobs on Dataflow are left, and those on Flink followed."
-_DRY_RUN_HELP = "On Dataflow: show the job, the files that it would stage and its cost, and send nothing."
-_ALL_ROWS_HELP = "On a cluster: have every row in results.duckdb and the report, not only those of small tables."
+_LEASE_HELP = "Time to wait for another run that uses the same ledger; by default until it ends. 0 refuses at once."
+_WAIT_HELP = "Follow a job to its end, or leave it; by default Dataflow jobs are left, and Flink jobs are followed."
+_DRY_RUN_HELP = "On Dataflow: show the job, the files that it would stage and its cost, without sending anything."
+_ALL_ROWS_HELP = "On a cluster: include all rows in results.duckdb and the report, not only those of small tables."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
 @main.command(context_settings=_BEAM)
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Write to this folder, whatever output.path of the experiment is.")
-@click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
+@click.option("--run-id", metavar="ID", help="Id of the run; a second run with the same id replaces its rows.")
 @click.option("--wait/--no-wait", "wait", default=None, help=_WAIT_HELP)
 @click.option("--dry-run", is_flag=True, help=_DRY_RUN_HELP)
 @click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)

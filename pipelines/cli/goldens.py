@@ -39,7 +39,7 @@ class _Goldens(Group):
 def goldens() -> None:
     """Make a benchmark from documents: questions, answers, evidence and judgements.
 
-    `rankbeam goldens FILE.yaml` makes the benchmark; a run that was stopped continues where it was, and pays for
+    `rankbeam goldens FILE.yaml` makes the benchmark; an interrupted run continues where it stopped, and pays for
     nothing twice.
 
     \b
@@ -140,8 +140,8 @@ def _cancelled(goldens: "Goldens", service: "JobService") -> str:
 def plan(file: str, output: str | None, form: str) -> None:
     """Show what making the benchmark of FILE would cost, before any call is made.
 
-    The output has questions by type, and the least and the most calls, tokens, minutes and cost by step: the least if
-    every question is accepted, the most if every second one is rejected.
+    The output shows questions by type, and the lowest and highest calls, tokens, minutes and cost by step: the lowest
+    if every question is accepted, the highest if every second one is rejected.
 
     \b
     Example:

@@ -235,7 +235,7 @@ def main() -> None:
     """Evaluate retrieval and RAG systems in batch, on Apache Beam.
 
     Exit status: 0 done, 1 the run failed, 2 the input was refused, 3 done but a limit was missed (too many failed
-    calls, a gate, no judged document in what was paid for), 4 the job still runs (status, report), 130 interrupted.
+    calls, a gate, no judged document in the paid results), 4 the job still runs (status, report), 130 interrupted.
 
     Results go to stdout, progress and messages to stderr.
     """

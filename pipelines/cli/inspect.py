@@ -82,8 +82,8 @@ def plan(
 ) -> None:
     """Show what EXPERIMENT would cost, before any call is made.
 
-    Shown are calls per quota pool, minutes at the quota, calls that the ledger already has, configurations that are
-    derived from others, and the price where `quotas:` names one; and the bytes of tables and queries of BigQuery.
+    The plan shows calls per quota pool, minutes at the quota, calls that the ledger already has, configurations that
+    are derived from others, the cost if `quotas:` sets prices, and the bytes of BigQuery tables and queries.
 
     With --detect, a table shows how many queries each metric needs to detect a difference between two configurations,
     and what they cost. The standard deviation comes from --sd, else from the latest run in the output folder, else from

@@ -95,9 +95,7 @@ def _as_option(problem: str) -> str:
 @click.argument("folder", metavar="DIR")
 @click.option("--like", "like", required=True, metavar="FILE", help="The file whose rows were evaluated.")
 @click.option("--output", required=True, metavar="NEW", help="The copy; it must not exist.")
-@click.option(
-    "--events", is_flag=True, help="Write events of OpenTelemetry instead of a copy: gen_ai.evaluation.result."
-)
+@click.option("--events", is_flag=True, help="Write OpenTelemetry events instead of a copy: gen_ai.evaluation.result.")
 @click.option(
     "--configuration",
     metavar="NAME",

@@ -24,8 +24,8 @@ _GRADES_HELP = (
 )
 
 _AUDIT_HELP = (
-    "Maximum number of documents that audit the judge, of those that people and judge graded; drawn by the judge's "
-    "grade."
+    "Maximum number of documents with grades by both people and judge that audit the judge, drawn evenly over the "
+    "judge's grades."
 )
 _CLICKS_GRADES_HELP = "Lowest share of clicks for the grades 1, 2, …, ascending, such as 0.05,0.15,0.3."
 _LEAST_HELP = "Leave out pairs of query and document with fewer impressions."

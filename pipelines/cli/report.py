@@ -30,8 +30,8 @@ def report(named: NamedRun, baseline: str | None, baseline_run_id: str | None, o
     The report is one file that needs no network: leaderboard, comparisons, sweeps, curves, the trend, the queries with
     the largest differences and their rankings, slices, failures, latency and cost, and how the numbers were computed.
     DIR may be bigquery://project.dataset; then --output names the file. For a job that no command waited for, the first
-    report also writes results.duckdb, loads the run into BigQuery if the job could not, and deletes corpora that were
-    to exist until the end of the run.
+    report also writes results.duckdb, loads the run into BigQuery if the job could not, and deletes the run's corpora
+    with `keep: run`.
 
     \b
     Examples:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     help="With --prune: delete indexes unused for --older-than days (default 30), instead of runs.",
 )
 @click.option("--dry-run", is_flag=True, help="With --prune: only list what would be deleted.")
-@click.option("--yes", is_flag=True, help="With --prune: do not ask.")
+@click.option("--yes", is_flag=True, help="With --prune: do not ask for confirmation.")
 @shown_as()
 @wide
 def runs(
@@ -48,9 +48,9 @@ def runs(
     The best configuration is the best by each run's first metric. The state is `done`, or `missed` if a gate was
     missed, too many calls failed or `max_cost` was reached. DIR may be bigquery://project.dataset.
 
-    With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger. What a killed race
-    left behind is deleted, too. In BigQuery, each run is deleted from all tables at once, and only its day's partitions
-    are read.
+    With --prune, old runs are deleted, after asking for confirmation. Paid answers stay: they are in the ledger.
+    Leftovers of killed races are deleted, too. In BigQuery, each run is deleted from all tables at once, and only its
+    day's partitions are read.
 
     With --prune --indexes, runs are kept, and indexes that no run has used for some days are deleted; a run that needs
     such an index builds it again.

@@ -23,7 +23,7 @@ _CANCELLING_S = 120.0
 
 @main.command()
 @click.argument("place", metavar="DIR|JOB")
-@click.option("--run-id", metavar="ID", help="Which run of DIR; by default the one that was submitted last.")
+@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the run that was submitted last.")
 @click.option("--follow", is_flag=True, help="Show the progress until the job has ended; Ctrl-C leaves the job alone.")
 @click.option("--project", metavar="ID", help="The project of JOB.")
 @click.option("--region", metavar="REGION", help="The region of JOB.")

@@ -44,15 +44,15 @@ def load(named: NamedRun, name: str) -> None:
 @click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="The dataset with the tables.")
 @click.option("--dry-run", is_flag=True, help="Print the statements instead of running them.")
 @click.option("--partition-days", type=click.IntRange(min=0), metavar="DAYS", help=_DAYS_HELP)
-@click.option("--yes", is_flag=True, help="With --partition-days: do not ask.")
+@click.option("--yes", is_flag=True, help="With --partition-days: do not ask for confirmation.")
 def apply(name: str, dry_run: bool, partition_days: int | None, yes: bool) -> None:
-    """Create the views over the tables in a dataset of BigQuery, or replace them by those of this version.
+    """Create the views over the tables in a BigQuery dataset, or replace them with this version's views.
 
     Missing tables are created, so that the views can exist before the first run.
 
-    With --partition-days, BigQuery deletes rows of runs that began this many days ago, from all tables, now and in
-    future, after a question. Without it, the dataset's setting stays. A baseline that runs are compared with expires,
-    too.
+    With --partition-days, BigQuery deletes the rows of runs that began more than this many days ago from all tables,
+    now and in future; the command asks for confirmation first. Without it, the dataset's setting stays. A baseline that
+    runs are compared with expires, too.
 
     \b
     Examples:

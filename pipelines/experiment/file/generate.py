@@ -60,13 +60,14 @@ class JudgeModel(Section):
         repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
         prompts: version of rankbeam's prompts, `v1` or `v2` (the default), or a folder of prompts that replace those of
             `v2`. `v2` is in plainer English, names the language of the reply, ignores citation marks and Markdown, and
-            has examples. `v1` keeps the keys of all verdicts that version 1 has paid, and asks long questions whole. A
-            verdict by another version is another question, which is paid anew.
-        examples: folder of right replies that the judge is shown, `STEP.jsonl`, instead of the shipped ones.
+            has examples. `v1` reuses all verdicts bought with version 1, and splits texts only at `max_context_tokens`.
+            Verdicts of one version are not reused for another.
+        examples: folder of correct replies to show the judge, one file `STEP.jsonl` per step, instead of the built-in
+            examples.
         max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
-        max_context_tokens: maximum tokens of a text that is judged at once, below what the model can read. Longer ones
-            are judged in parts: a claim is supported if any part supports it, and a context is worth its best part. By
-            default no context is judged in parts.
+        max_context_tokens: maximum tokens of a text that is judged at once; choose less than the model can read. Longer
+            texts are judged in parts: a claim is supported if any part supports it, and a context gets the grade of its
+            best part. By default no context is judged in parts.
         strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
             otherwise it only warns.
         labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes, or a table,

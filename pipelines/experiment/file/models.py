@@ -40,11 +40,11 @@ class HolesModel(Section):
     """`dataset.qrels_holes`: a mapping with these keys, or `llm` for their defaults.
 
     Attributes:
-        depth: number of first documents of each configuration that the judge grades.
+        depth: number of top documents per query that the judge grades for each configuration.
         grades: human grades that correspond to the judge's grades 0 to 3, such as [0, 0, 1, 2]. By default, 2 is the
             judge's lowest relevant grade, and the highest human grade (1, 2 or 3) determines the scale.
-        audit: maximum number of documents that people and judge both graded and that audit the judge, about equally
-            many of each of its grades. They are drawn at random, always the same ones.
+        audit: maximum number of documents graded by both people and judge that are used to audit the judge. The random
+            draw takes about equally many of each of the judge's grades, and is the same in every run.
     """
 
     depth: Annotated[int, Field(ge=1)] = 10
@@ -79,7 +79,7 @@ class DatasetModel(Section):
             that read the documents of a run that contains only their ids.
         answers: reference answers.
         qrels_holes: let the judge grade documents that people did not judge, and compute metrics with these holes
-            filled (`nDCG(holes=llm)@10`) beside the metrics by people alone.
+            filled (`nDCG(holes=llm)@10`) beside the metrics from human judgements alone.
         evidence: judgements for `unit: span`, as JSON lines or Parquet with query_id, doc_id, start, end, quote and
             optionally group and grade. [start, end) counts code points of the document's text. Every quote is checked
             against the corpus.
@@ -88,16 +88,16 @@ class DatasetModel(Section):
             chunks are judged by the evidence that they overlap, however documents are cut.
         file: file of questions and answers instead of the files above, as JSON lines, JSON, CSV or Parquet. Files of
             ragas, DeepEval, promptfoo and other tools are recognised by their keys.
-        columns: keys or JMESPath expressions of that file's rows for `id`, `question`, `answer`, `contexts`,
-            `context_ids`, `reference`, `relevant` and `config`, where rankbeam does not know them.
+        columns: keys or JMESPath expressions for `id`, `question`, `answer`, `contexts`, `context_ids`, `reference`,
+            `relevant` and `config` in a row of that file, if rankbeam does not recognise them.
         groups: with "flatten", alternatives among the relevant documents in that file all count as relevant. By default
             they are refused.
         conversations: if true, queries are turns of conversations: they have the attribute `conversation` and, after
             the first turn, `history`, a list of messages with `role` and `text`. Intervals and tests count
             conversations, unless `statistics.cluster` names another attribute, and requests to applications must
             contain the history.
-        traces: traces of production instead of files: a path, or a mapping with the keys below. Its queries are the
-            questions of users, and a configuration with `answers: {type: traces}` has the answers.
+        traces: production traces instead of files: a path, or a mapping with the keys below. The queries are the users'
+            questions, and a configuration with `answers: {type: traces}` has the recorded answers.
         goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
         beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
             by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
@@ -142,13 +142,13 @@ class ConfigurationModel(Section):
             query.
         rerank: the service that reorders the retriever's first `depth` results: a `type` and that type's parameters, or
             {service: NAME} for a model under `services:` that rates each of them. `top_k` results remain.
-        answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application to
-            call, {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's `file`
-            are used. {type: traces} uses the answers in traces of production.
+        answers: instead of a retriever, existing answers, {type: replay, path}, or a deployed application to call,
+            {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's `file` are
+            used. {type: traces} uses the answers in production traces.
         generate: the model that answers from the top results.
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also
-            be written inside `retriever:`. It excludes a similarity threshold.
+            be written inside `retriever:`. It cannot be combined with a similarity threshold.
     """
 
     name: Word

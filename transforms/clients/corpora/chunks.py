@@ -96,11 +96,11 @@ class Chunks(CorpusParameters):
             the largest unit that fits: paragraph, line, sentence, word or character.
         longer: "split" cuts sentences, paragraphs and headings with more than `chunk_size` words, at the boundaries of
             smaller units; no effect on other values of `by`.
-        intact: if true, no chunk cuts a table or a block of code of Markdown that fits into a chunk; of those that do
-            not fit, lines are kept.
-        tokenizer: with `by: tokens`, file `tokenizer.json` of a model from Hugging Face: sizes are its tokens, without
+        intact: if true, a Markdown table or code block that fits into one chunk is never cut, and a larger one is cut
+            between lines.
+        tokenizer: with `by: tokens`, the `tokenizer.json` of a Hugging Face model: sizes then count its tokens, without
             special ones, instead of four characters each. Needs `pip install 'rankbeam[local]'`. The file's name is
-            part of a configuration's identity, its content of the index.
+            part of a configuration's identity, and its content is part of the index's.
     """
 
     by: By = "words"

@@ -62,7 +62,7 @@ class Http(RemoteRetriever):
     part of the keys of calls.
 
     Attributes:
-        url: search URL; inserted values are percent-encoded.
+        url: URL of the service; inserted values are percent-encoded.
         api_endpoint: address to call instead of the one in `url`, such as "http://127.0.0.1:9200".
         method: HTTP method.
         headers: HTTP headers, besides those that JSON requires.

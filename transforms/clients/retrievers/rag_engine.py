@@ -55,7 +55,7 @@ class RagEngine(RemoteRetriever):
     Attributes:
         corpus: name of an entry under `corpora:`, or the full name of a corpus: projects/P/locations/L/ragCorpora/C.
         rag_file_ids: files of the corpus to search; by default all of them.
-        vector_similarity_threshold: minimum similarity of a context; it excludes a distance threshold.
+        vector_similarity_threshold: minimum similarity of a context; it cannot be combined with a distance threshold.
         metadata_filter: filter on file metadata, in the service's own language.
         rank_service: model of the ranking service that reorders the contexts, such as "semantic-ranker-default@latest".
         llm_ranker: language model that reorders the contexts, instead of a ranking service.

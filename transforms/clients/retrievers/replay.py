@@ -21,8 +21,8 @@ class Replay(RetrieverParameters):
             status?, doc_ids?}], tokens?: {input, output}, seconds?}, or of another tool; by default the dataset's
             `file`.
         config: value of `config` that selects rows of the file; by default all rows are used.
-        columns: keys or JMESPath expressions by which rows hold `id`, `question`, `answer`, `contexts`, `context_ids`,
-            `steps` and `config`, where rankbeam does not know the file's tool.
+        columns: keys or JMESPath expressions for `id`, `question`, `answer`, `contexts`, `context_ids`, `steps` and
+            `config` in a row, if rankbeam does not recognise the file's tool.
         samples: treatment of several answers to one query: "refuse" them, or "keep" them as samples, whose values are
             averaged as those of `generate: {samples: N}`.
     """

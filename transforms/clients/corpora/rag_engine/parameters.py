@@ -151,9 +151,9 @@ class RagEngineCorpus(CorpusParameters):
         staging: folder gs://BUCKET/FOLDER to which documents are uploaded for the service to import.
         fields: parts of a document that are imported: `[text]`, or `[title, text]` joined by a line break. Evidence
             spans and chunk ids count from the beginning of the text in both cases.
-        folder: folder whose files are imported as they are, such as PDF files, instead of the texts of
-            `dataset.corpus`: on this machine, from where they are uploaded, or gs://BUCKET/FOLDER, which is imported in
-            place. The id of a document is its path in the folder.
+        folder: folder whose files, such as PDF files, are imported as they are instead of the texts of
+            `dataset.corpus`: a local folder, which is uploaded, or gs://BUCKET/FOLDER, which is imported in place. The
+            id of a document is its path in the folder.
         glob: pattern of the paths of the files in `folder`; by default all files of the types that the service parses.
         embedding_model: name of a Google model, or the full name of an endpoint.
         chunk_size: maximum size of a chunk, in the service's tokens.
