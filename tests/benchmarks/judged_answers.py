@@ -84,13 +84,13 @@ class Shape:
         means = (1 + self.slices) * self.metrics
         pairs = math.comb(self.configurations, 2) if self.all_pairs else self.configurations - 1
         return {
-            "start": 1,
+            "start-up": 1,
             "1,000 answers": thousands,
             "1,000 judged values": thousands * self.metrics,
             "1,000 contexts": thousands * self.contexts,
             "1,000 means of slices": means * self.configurations / MEANS,
             "1,000 tests of pairs": means * pairs / PAIRS,
-            "further lane": self.lanes - 1,
+            "additional lane": self.lanes - 1,
         }
 
 
