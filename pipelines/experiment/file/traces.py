@@ -1,4 +1,4 @@
-"""Traces of production in an experiment: `dataset: {traces: …}` and `answers: {type: traces}`.
+"""Production traces in an experiment: `dataset: {traces: …}` and `answers: {type: traces}`.
 
 Both are replaced by the files that `rankbeam traces` writes: queries, and answers that are replayed.
 """

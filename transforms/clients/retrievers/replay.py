@@ -64,7 +64,7 @@ class Replay(RetrieverParameters):
 
 
 class Traced(Replay):
-    """Answers in traces of production: a file that was made of them is replayed.
+    """Answers in production traces: a file that was made of them is replayed.
 
     Attributes:
         source: path of the traces, and how they are read.

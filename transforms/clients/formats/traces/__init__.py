@@ -1,1 +1,1 @@
-"""Traces of production: spans of OpenTelemetry (GenAI, OpenInference), Phoenix and Langfuse, and turns made of them."""
+"""Production traces: spans of OpenTelemetry (GenAI, OpenInference), Phoenix and Langfuse, and turns made of them."""
