@@ -73,7 +73,7 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
     What people may have changed is not overwritten: an experiment is kept, and queries with references are refused.
     """
     if not files.is_local(output):
-        raise InputError("is not a folder of this machine; write there, and copy the files", path=output)
+        raise InputError("is not a folder on this machine; write there, and copy the files", path=output)
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     queries, experiment = folder / "queries.jsonl", folder / "experiment.yaml"
@@ -82,7 +82,7 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
         raise InputError(problem, path=str(queries))
     collected = write_dataset(source, folder, naming, choice)
     if experiment.exists():
-        warn(f"{experiment} exists already and is kept; delete it to have a new one")
+        warn(f"{experiment} exists already and is kept; delete it to get a new one")
     else:
         content = experiment_of(folder.name, collected, service)
         experiment.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")

@@ -117,7 +117,7 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
             advice = f"a random sample of at least {LEAST_LABELS} is needed: rankbeam label OUT --more N"
             if row.queries >= LEAST_LABELS:
                 advice = "too many others lack a label, so these are not a random sample: decide all of their items"
-            yield f"{configuration.name}: {name} has {row.queries:,} queries labelled whole; {advice}"
+            yield f"{configuration.name}: {name} has {row.queries:,} queries completely labelled; {advice}"
         elif row.queries < FEW_LABELS:
             yield f"{configuration.name}: {name} has {row.queries:,} labelled queries; {FEW_LABELS} or more are better"
         elif not row.judge_power:

@@ -124,11 +124,11 @@ class PlanLimits:
         for name, planned, limit in (("calls", calls, self.calls), ("tokens", tokens, self.tokens)):
             if limit is not None and planned > limit:
                 raise InputError(
-                    f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: nothing was asked; raise "
+                    f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: no call was made; raise "
                     "the limit, or judge fewer rows or metrics"
                 )
         if self.confirm and calls and not click.confirm("Make these calls?", err=True):
-            raise InputError("not confirmed: nothing was asked")
+            raise InputError("not confirmed: no call was made")
 
 
 def _service(service: str | Mapping[str, Any]) -> dict[str, Any]:

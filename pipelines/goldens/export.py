@@ -90,7 +90,7 @@ def trec(chosen: Chosen, path: str) -> dict[str, str]:
     rows = [(name, "0", doc_id, grade) for item in chosen.items for name, doc_id, grade, _ in judgements(item)]
     blank = next((doc_id for _, _, doc_id, _ in rows if doc_id.split() != [doc_id]), None)
     if blank is not None:
-        problem = f"TREC's judgements take no document id with a blank, such as {blank!r}; export beir"
+        problem = f"TREC's judgements cannot contain document ids with white space, such as {blank!r}; export beir"
         raise InputError(problem, path=path)
     topics = [(item.made.item_id, " ".join(item.made.question.split())) for item in chosen.items]
     judged = "".join(" ".join(map(str, row)) + "\n" for row in rows)

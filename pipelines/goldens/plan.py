@@ -124,8 +124,8 @@ def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     if goldens.max_cost is None or costs.cost is None or costs.cost[0] <= goldens.max_cost:
         return
     problem = (
-        f"is {goldens.max_cost:,.6g}, and the calls are planned to cost {shown(costs.cost, '{:,.4g}')}: nothing was "
-        "asked; raise it, or ask less (`rankbeam goldens plan` says what costs how much)"
+        f"is {goldens.max_cost:,.6g}, and the calls are planned to cost {shown(costs.cost, '{:,.4g}')}: no call was "
+        "made; raise it, or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
     )
     raise load(goldens.text, path).error(("max_cost",), problem)
 

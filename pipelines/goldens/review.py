@@ -166,7 +166,7 @@ def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> GoldenEviden
     for doc_id in names:
         if (place := place_of(quote, texts[doc_id])) is not None:
             return GoldenEvidence(doc_id, *place, texts[doc_id][place[0] : place[1]])
-    raise InputError(f"the quote {shortened(quote)!r} is not in {', '.join(names)}, word by word")
+    raise InputError(f"the quote {shortened(quote)!r} does not occur word for word in {', '.join(names)}")
 
 
 def _is_in(review: Review) -> bool:

@@ -105,7 +105,7 @@ def refuse_local(goldens: Goldens, options: PipelineOptions) -> None:
     """Refuse folders of this machine where workers on others write answers to them."""
     for name, place in {"output": goldens.output, "output.ledger": goldens.ledger}.items():
         if works_elsewhere(options) and files.is_local(place):
-            problem = "the workers of this job cannot reach folders of this machine; name one in a bucket"
+            problem = "the workers of this job cannot reach folders on this machine; name one in a bucket"
             raise InputError(f"{name}: {problem}", path=place)
 
 

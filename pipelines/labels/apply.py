@@ -36,11 +36,11 @@ class AppliedLabels:
     drawn: int  # number of queries that were drawn
     undecided: int  # items without a decision
     unknown: int  # annotations of another tool that belong to no item
-    judgements: str | None = None  # file that labels of documents make; None without a query labelled whole
+    judgements: str | None = None  # file that labels of documents make; None without a query completely labelled
 
     def as_text(self) -> str:
         lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
-        lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are labelled whole")
+        lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are completely labelled")
         if self.undecided:
             lines.append(f"{self.undecided:,} items have no decision")
         if self.unknown:

@@ -25,7 +25,7 @@ _WORDS = {
     Counter.ROWS_READ: "rows read",
     Counter.TEXTS_EMBEDDED: "texts embedded in process",
     Counter.PAIRS_SCORED: "texts scored in process",
-    Counter.QUERIES_ASKED: "queries asked in process",
+    Counter.QUERIES_ASKED: "queries answered in process",
     Counter.CALLS_PLANNED: "calls planned",
     Counter.LEDGER_HITS: "answered by the ledger",
     Counter.CALLS_MADE: "calls made",

@@ -108,7 +108,7 @@ def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
             raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
         if not resources:
             known = [corpus.corpus.name for corpus in corpora]
-            hint = did_you_mean(name, known) if known else "there is none of rankbeam's"
+            hint = did_you_mean(name, known) if known else "rankbeam has created none there"
             raise InputError(f"{name!r} is not a corpus of rankbeam; {hint}")
     return chosen(corpora, names)
 

@@ -129,7 +129,7 @@ def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path
     least, most = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
     if experiment.max_cost is not None and least > experiment.max_cost:
         problem = f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {shown((least, most), '{:,.4g}')}"
-        raise load(experiment.text, path).error(("max_cost",), f"{problem}: nothing was asked; raise it")
+        raise load(experiment.text, path).error(("max_cost",), f"{problem}: no call was made; raise it")
 
 
 def collect(collection: PooledCollection, options: PipelineOptions) -> CollectedNuggets:

@@ -176,5 +176,5 @@ def _review(cells: Mapping[str, str], rows: Mapping[str, Row], ids: Mapping[str,
 def _word(cell: str, known: tuple[str, ...], default: str, column: str) -> str:
     word = {"true": _YES, "false": _NO}.get(cell.strip().lower(), cell.strip().lower()) or default
     if word not in known:
-        raise InputError(f"unknown word {shortened(cell)!r} in the column {column}; {did_you_mean(word, known)}")
+        raise InputError(f"unknown value {shortened(cell)!r} in the column {column}; {did_you_mean(word, known)}")
     return word

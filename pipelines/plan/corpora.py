@@ -80,7 +80,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
             existing = corpora.existing(experiment, needed, documents)
         except RankbeamError as error:
             existing = {}
-            warnings.append(f"which corpora exist is not known, and none is assumed to: {error}")
+            warnings.append(f"existing corpora cannot be listed, and the plan assumes that there are none: {error}")
         for corpus, request in needed.requests.items():
             there = existing.get(corpus)
             resource = "" if there is None else there.corpus.name

@@ -262,7 +262,7 @@ def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
         cost = plan.cost
         problem = (
             f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "
-            "nothing was asked; raise it, or ask less (`rankbeam plan` says what costs how much)"
+            "no call was made; raise it, or make fewer calls (`rankbeam plan` shows what each part costs)"
         )
         raise load(experiment.text, path).error(("max_cost",), problem)
     return tuple(again.line() for again in plan.again)
@@ -311,9 +311,9 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
         return f"derived from {names[configuration.derived_from]}"
     if source.fusion is not None:
         rewrites = [experiment.rewritten[part] for part in source.origins if part in experiment.rewritten]
-        return f"fused of texts by {rewrites[0].rewriting.service}" if rewrites else "fused from others"
+        return f"fused over texts by {rewrites[0].rewriting.service}" if rewrites else "fused from others"
     if source.replayed and source.pool is None:
-        return "answers that exist already"
+        return "existing answers"
     if source.path is not None:
         return f"read from {source.path}"
     if source.rerank is not None:
@@ -322,5 +322,5 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
     rewrite = "" if source.rewrite is None else f", with queries rewritten by {source.rewrite.rewriting.service}"
     corpus = experiment.sources[configuration.source].retriever.corpus
     of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
-    where = "process" if source.pool is None else f"pool {source.pool}"
-    return f"asked in {where}{of_corpus}{rewrite}"
+    how = "computed in process" if source.pool is None else f"called in pool {source.pool}"
+    return f"{how}{of_corpus}{rewrite}"

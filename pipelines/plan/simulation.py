@@ -31,7 +31,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS
 _WORD = "word "
 PROMPTS = {version: f"the prompts are no longer those of {version}" for version in VERSIONS}
 EXAMPLES = "the judge is shown examples of your own"
-PARTS = "long texts are judged in other parts"
+PARTS = "long texts are split differently"
 
 _KEEPS = {reason: f"; `judge: {{prompts: {version}}}` keeps them" for version, reason in PROMPTS.items()}
 _KEEPS[EXAMPLES] = "; without `judge: {examples: …}` they are kept"

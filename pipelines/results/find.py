@@ -36,7 +36,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
     others = [finished_run for finished_run in finished_runs(output) if finished_run.execution != run.execution]
     experiment = run.run["experiment"]
     if not others:
-        problem = f"holds no run but {run.run_id!r} itself, and nothing to compare it with"
+        problem = f"holds only the run {run.run_id!r}, so there is nothing to compare it with"
         raise InputError(problem, path=_place(output))
     if experiment not in _experiments(others):
         problem = (

@@ -35,10 +35,10 @@ def owner_of(experiment: Experiment, execution: Run) -> Owner:
 def refuse_elsewhere(experiment: Experiment) -> None:
     """Refuse folders of this user, where workers are on other machines."""
     if experiment.is_private:
-        raise InputError("output.private: is for folders of this machine; grant access to a bucket by its own policy")
+        raise InputError("output.private: is for folders on this machine; grant access to a bucket by its own policy")
     if experiment.shares_ledger or experiment.leases_path is not None:
         name = "ledger" if experiment.shares_ledger else "leases"
-        problem = "the user's folder is on this machine, and the workers are not; name a folder that they reach"
+        problem = "the user's folder is on this machine, and the workers are not; name a folder that they can reach"
         raise InputError(f"output.{name}: {problem} as output.ledger (RANKBEAM_LEDGER is not for remote runners)")
 
 

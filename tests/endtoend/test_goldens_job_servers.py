@@ -39,7 +39,7 @@ def test_folders_that_workers_cannot_reach_are_refused(tmp_path: Path) -> None:
     elsewhere = ["--runner=FlinkRunner", "--flink_master=flink:8081", "--environment_type=EXTERNAL"]
     outcome = rankbeam("goldens", goldens_file(tmp_path), *elsewhere, "--environment_config=localhost:50000")
     assert (outcome.status, outcome.stdout) == (2, "")
-    assert f"{tmp_path}/out: output: the workers of this job cannot reach folders of this machine" in outcome.stderr
+    assert f"{tmp_path}/out: output: the workers of this job cannot reach folders on this machine" in outcome.stderr
 
 
 @pytest.mark.campaign

@@ -157,7 +157,7 @@ def test_progress_is_kept_and_the_export_is_read_by_apply(page: Page, out: Path)
     download.value.save_as(path)
     applied = rankbeam("label", str(out), "--apply", str(path))
     assert applied.status == 0, applied.stderr
-    assert "3 of 5 drawn queries are labelled whole" in applied.stdout
+    assert "3 of 5 drawn queries are completely labelled" in applied.stdout
     labels = {row.item_id: row for row in read_labels(str(out / "labels")).rows}
     expected = {0: "supported", 1: "contradicted", 3: "so so"}
     assert {item: row.decision for item, row in labels.items()} == {

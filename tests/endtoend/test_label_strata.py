@@ -200,4 +200,4 @@ def test_labels_of_other_datasets_and_texts_are_counted(
     )
     assert outcome.status == 0, outcome.stderr
     assert re.search(r"\d labels of the step support are of texts that .* did not judge in this run", outcome.stdout)
-    assert "0 queries labelled whole" in outcome.stderr
+    assert "0 queries completely labelled" in outcome.stderr

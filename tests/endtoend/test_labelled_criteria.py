@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, server: Standin) -> Path:
             path = decided(folder / f"{name}.jsonl", tasks(out, number), by_length)
             applied = rankbeam("label", str(out), "--apply", path)
             assert applied.status == 0, applied.stderr
-            assert "25 of 25 drawn queries are labelled whole" in applied.stdout
+            assert "25 of 25 drawn queries are completely labelled" in applied.stdout
     labelled = ["Tone(labels=True)", "Current(labels=True)", "Complies(labels=True)"]
     done = rankbeam("evaluate", experiment(folder, server, metrics=labelled), "--run-id", "r2")
     assert done.status == 0, done.stderr

@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = decided(folder / f"{name}.jsonl", tasks(out), lambda task, at=person: grade(task, at), name)
         applied = rankbeam("label", str(out), "--apply", path)
         assert applied.status == 0, applied.stderr
-        assert "12 of 12 drawn queries are labelled whole" in applied.stdout
+        assert "12 of 12 drawn queries are completely labelled" in applied.stdout
     qrels = out / "label-tasks" / "qrels.tsv"
     assert f"dataset: {{qrels: {qrels}}}" in applied.stdout
     second = experiment(folder, "second.yaml", f"nDCG@{K}, P@{K}, Judged@{K}", qrels)
@@ -133,7 +133,7 @@ def test_queries_that_are_labelled_in_part_are_no_judgements(tmp_path: Path) -> 
     assert "judgements" not in first.stdout
     assert not (out / "label-tasks" / "qrels.tsv").exists()
     second = rankbeam("label", str(out), "--apply", decided(tmp_path / "b.jsonl", rows[: K + 1], grade))
-    assert "1 of 2 drawn queries are labelled whole" in second.stdout
+    assert "1 of 2 drawn queries are completely labelled" in second.stdout
     assert [len(grades) for grades in judgements(out / "label-tasks" / "qrels.tsv").values()] == [K]
 
 

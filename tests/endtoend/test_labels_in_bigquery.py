@@ -68,7 +68,7 @@ def test_decisions_and_labels_in_tables_are_those_of_files(
     for _ in range(2):  # the second time, nothing is new
         outcome = applied(out, tables.add(f"decisions{_}", decisions(out)), "--labels", place)
         assert outcome.status == 0, outcome.stderr
-        assert "32 of 32 drawn queries are labelled whole" in outcome.stdout
+        assert "32 of 32 drawn queries are completely labelled" in outcome.stdout
     ours, theirs = (
         {replace(row, comment=None) for row in read_labels(one).rows} for one in (place, str(tmp_path / "labels"))
     )

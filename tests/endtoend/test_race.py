@@ -182,7 +182,7 @@ def test_max_cost_holds_for_all_rounds_and_is_compared_with_the_least_that_a_rac
         goes_on = rankbeam("evaluate", path)
         sent = calls(servers)
     assert refused.status == 2
-    assert f"the calls are planned to cost {least} to {2 * QUERIES}: nothing was asked" in refused.stderr
+    assert f"the calls are planned to cost {least} to {2 * QUERIES}: no call was made" in refused.stderr
     assert stopped.status == 3
     assert spent == {"best": 70, "worst": LOOKS[0]}
     assert "max_cost: 50 calls of shared were not made" in stopped.stderr

@@ -136,7 +136,7 @@ class _Rank:
 
 
 class PeopleReplies(Mapping[JudgeQuestion, Any]):
-    """One annotator's replies to questions about a query; questions that were not labelled whole have no reply.
+    """One annotator's replies to questions about a query; questions that were not completely labelled have no reply.
 
     An adjudicated decision replaces the annotator's. A text without any decision keeps the judge's claims.
     """
@@ -217,7 +217,7 @@ def values_by_people(
 
 
 def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | None:
-    """The mean of an annotator's values; None where some unit was not labelled whole, or where none has a value."""
+    """The mean of an annotator's values; None where a unit was not completely labelled, or none has a value."""
     values = []
     for unit in units:
         alone = Unit(unit.configuration, (metric,), unit.case, unit.problem)

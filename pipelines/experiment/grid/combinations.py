@@ -176,7 +176,7 @@ class Combination:
             return None
         file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
         if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
-            problem = "has no {history}, which kind: standalone is about"
+            problem = "has no {history}, which kind: standalone needs"
             self.problems.append(self.context.located.error(self._place(component, "template"), problem))
         return RewritingQueries(component.place, parameters, service, file)
 

@@ -29,7 +29,7 @@ def test_an_id_with_a_blank_at_an_end_is_refused(
     tmp_path: Path, reader: Reader, content: str, line: int | None
 ) -> None:
     error = refusal(reader, write(tmp_path / "file", content))
-    assert (error.line, "begins or ends with a blank" in str(error)) == (line, True)
+    assert (error.line, "begins or ends with white space" in str(error)) == (line, True)
 
 
 def test_blanks_inside_an_id_and_around_fields_of_trec_are_read(tmp_path: Path) -> None:

@@ -69,7 +69,9 @@ def test_decisions_of_tables_with_and_without_the_column_are_read(out: Path) -> 
     rows = [{**row, "decision": "1"} for row in tasks(out)]
     lines = "".join(f"{json.dumps({key: row[key] for key in ('id', 'decision')})}\n" for row in rows)
     outcome = rankbeam("label", str(out), "--apply", write(out.parent / "d.jsonl", lines))
-    assert (outcome.status, "2 of 2 drawn queries are labelled whole" in outcome.stdout) == (0, True), outcome.stderr
+    assert (outcome.status, "2 of 2 drawn queries are completely labelled" in outcome.stdout) == (0, True), (
+        outcome.stderr
+    )
 
 
 def test_a_warning_says_that_turns_are_missing_where_the_queries_cannot_be_read(out: Path) -> None:

@@ -78,7 +78,7 @@ def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path)
     first, second = (rankbeam("label", str(sampled), "--apply", path) for _ in range(2))
     assert first.status == 0, first.stderr
     assert first.stdout == second.stdout
-    assert "6 of 6 drawn queries are labelled whole" in first.stdout
+    assert "6 of 6 drawn queries are completely labelled" in first.stdout
     labels = read_labels(str(sampled / "labels"))
     assert {row.item_id for row in labels.rows} == {task["id"] for task in tasks(sampled)}
     assert len(list((sampled / "labels").glob("*.parquet"))) == 1
@@ -91,7 +91,7 @@ def test_a_table_of_a_spreadsheet_is_read_and_empty_decisions_are_counted(sample
     outcome = rankbeam("label", str(sampled), "--apply", as_csv(tmp_path / "t.csv", rows), "--annotator", "bob")
     assert outcome.status == 0, outcome.stderr
     assert "1 items have no decision" in outcome.stdout
-    assert "5 of 6 drawn queries are labelled whole" in outcome.stdout
+    assert "5 of 6 drawn queries are completely labelled" in outcome.stdout
     assert {row.annotator for row in read_labels(str(sampled / "labels")).rows} == {"bob"}
 
 

@@ -200,7 +200,7 @@ def test_the_forecast_holds_a_lower_max_cost_is_refused_and_nothing_is_paid_twic
         dear = done("nuggets", write(Path(path), f"{text}max_cost: 1.0e-5\n"), status=2)
         write(Path(path), text)
         assert "the calls are planned to cost" in dear.stderr
-        assert "nothing was asked" in dear.stderr
+        assert "no call was made" in dear.stderr
         assert server.stats().calls == before
         outcome = done("nuggets", path)
         calls = server.stats().calls - before

@@ -98,8 +98,8 @@ def test_edits_are_written_to_the_file(path: str) -> None:
     [
         (1, "id", "nothing", "there is no nugget 'nothing'"),
         (0, "query_id", "q2", "belongs to query 'q1', not 'q2'"),
-        (1, "decision", "dorp", "unknown word 'dorp' in the column decision; did you mean 'drop'?"),
-        (1, "vital", "maybe", "unknown word 'maybe' in the column vital"),
+        (1, "decision", "dorp", "unknown value 'dorp' in the column decision; did you mean 'drop'?"),
+        (1, "vital", "maybe", "unknown value 'maybe' in the column vital"),
         (1, "nugget", " ", "to delete it, write drop"),
         (2, "nugget", "a fact", "query 'q1' has this nugget in line 2 already"),
     ],

@@ -67,7 +67,7 @@ def test_a_run_alone_has_no_baseline(output: Path, tmp_path: Path) -> None:
     refused = rankbeam("compare", str(tmp_path / "out"), str(output), "--run-id", "other")
     assert "holds no other finished run of the experiment 'ads'" in refused.stderr
     refused = rankbeam("compare", str(tmp_path / "out"), str(tmp_path / "out"))
-    assert "holds no run but 'other' itself, and nothing to compare it with" in refused.stderr
+    assert "holds only the run 'other', so there is nothing to compare it with" in refused.stderr
 
 
 @pytest.mark.parametrize("command", ["report", "compare", "gate", "warehouse load"])

@@ -13,7 +13,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.text import BLANKS, LONGEST_ID, edge_blanks, lengths
 from rankbeam.transforms.records.errors import InputError, shortened
 
-_BLANKS = "begins or ends with a blank, so it matches no id without the blank; remove it"
+_BLANKS = "begins or ends with white space, so it matches no id without it; remove it"
 LEAST_INEXACT = 2**53
 INEXACT = "is a floating-point number above 2^53, where different ids become equal; write it as a text"
 _LONG = f"is longer than {LONGEST_ID:,} bytes"
