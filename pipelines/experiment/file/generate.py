@@ -24,8 +24,8 @@ class GenerateParameters(Parameters):
             `{{` is a literal brace, and a line `---` separates the system prompt from the user prompt. By default
             rankbeam's own prompt.
         contexts: maximum number of results that the model receives, best first.
-        max_context_tokens: maximum tokens of all contexts together. Contexts that do not fit are left out whole, the
-            last ones first.
+        max_context_tokens: maximum tokens of all contexts together. Contexts that do not fit are left out completely,
+            the last ones first.
         temperature: sampling temperature.
         seed: sampling seed.
         max_output_tokens: maximum tokens in an answer.
