@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -180,6 +182,20 @@ def test_a_folder_is_made_and_left_empty(tmp_path: Path) -> None:
     files.make_folder(str(folder))
     assert folder.is_dir()
     assert list(folder.iterdir()) == []
+
+
+def test_several_runs_make_one_folder_at_once(tmp_path: Path) -> None:
+    folders = [str(tmp_path / f"{number}" / "out") for number in range(20)]
+    begin = threading.Barrier(8)
+
+    def make(folder: str) -> None:
+        begin.wait()
+        files.make_folder(folder)
+
+    with ThreadPoolExecutor(8) as threads:
+        for folder in folders:
+            list(threads.map(make, [folder] * 8))
+    assert [list(Path(folder).iterdir()) for folder in folders] == [[]] * 20
 
 
 @pytest.mark.parametrize("name", ["file", "file/below", "file/far/below"])

@@ -15,7 +15,7 @@ import posixpath
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -192,8 +192,9 @@ def delete(path: str) -> None:
     if is_local(path):  # Beam would take a name with * or [ for a pattern
         if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  "~" stays
             shutil.rmtree(path)
-        elif os.path.lexists(path):
-            os.remove(path)  # noqa: PTH107
+        else:
+            with suppress(FileNotFoundError, NotADirectoryError):  # another run may have deleted it meanwhile
+                os.remove(path)  # noqa: PTH107
     elif paths := sorted({*match(path), *match(join(path, "**"))}):  # an object store has no folders, only names
         beam().delete(paths)
 
@@ -202,7 +203,11 @@ def make_folder(path: str) -> None:
     """Make a folder if it does not exist, and check that it can be written to."""
     with refusing(path, "the folder cannot be made"):
         if not beam().exists(path):
-            beam().mkdirs(path)
+            try:
+                beam().mkdirs(path)
+            except errors(path):
+                if not beam().exists(path):  # another run may have made it meanwhile
+                    raise
     probe = join(path, ".rankbeam-can-write")
     try:
         write(probe, b"")
