@@ -1,11 +1,12 @@
 """Ctrl-C: respond at once, even while Beam holds a lock, and remove partial output."""
 
+import ctypes
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn, TypeVar
@@ -19,6 +20,7 @@ _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2
 GRACE_S = 10.0
 _WRITING_S = 5.0  # the time, beyond the grace of its calls, that a worker process has to write answers to the ledger
 _AGAIN_S = 0.05
+_LOOK_S = 0.2
 _GO_ON = "the same command continues from there without paying again"
 _NOTHING = "nothing of this run was kept; other runs are unchanged"
 
@@ -134,9 +136,15 @@ def _silent(_: threading.ExceptHookArgs) -> None:
     pass
 
 
-def in_thread(work: Callable[[], Result]) -> "Future[Result]":
-    """Do the work in a thread that does not keep the process alive."""
-    outcome: Future[Result] = Future()
+class Work(Future[Result]):
+    """Work in a thread that does not keep the process alive."""
+
+    thread: threading.Thread
+
+
+def in_thread(work: Callable[[], Result]) -> Work[Result]:
+    """Begin work in a thread."""
+    outcome: Work[Result] = Work()
 
     def run() -> None:
         try:
@@ -144,14 +152,32 @@ def in_thread(work: Callable[[], Result]) -> "Future[Result]":
         except BaseException as error:
             outcome.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    outcome.thread = threading.Thread(target=run, daemon=True)
+    outcome.thread.start()
     return outcome
 
 
 def in_background(work: Callable[[], Result]) -> Result:
     """Do the work in another thread, so that Ctrl-C interrupts this waiting thread, not Beam while it holds a lock."""
-    outcome = in_thread(work)
+    return result_of(in_thread(work))
+
+
+def result_of(work: Work[Result]) -> Result:
+    """Wait for work, so that Ctrl-C interrupts the wait.
+
+    The wait has pauses: libraries such as Polars handle the signal in a way that lets a wait without end go on.
+    """
     import duckdb  # noqa: F401  needed afterwards; import it while this thread waits
     import rich.table  # noqa: F401
 
-    return outcome.result()
+    while not wait([work], timeout=_LOOK_S).done:
+        pass
+    return work.result()
+
+
+def end(work: Work[Result]) -> None:
+    """End work by an interrupt of its own, and wait until it has ended, but not longer than the grace of calls."""
+    if not work.done():
+        interrupt_of_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        interrupt_of_thread(ctypes.c_ulong(work.thread.ident or 0), ctypes.py_object(KeyboardInterrupt))
+        wait([work], timeout=GRACE_S)

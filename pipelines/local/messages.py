@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import click
 
 from rankbeam.pipelines.local.interrupt import Interrupted, end_process
+from rankbeam.transforms.clients.sharing import shared
 
 FAILED, REFUSED, MISSED, RUNNING, CLOSED_PIPE = 1, 2, 3, 4, 141
 
@@ -66,6 +67,7 @@ class _OnStandardError(logging.Handler):
             say(f"{'warning' if record.levelno >= logging.WARNING else 'rankbeam'}: {message}")
 
 
+@shared
 @contextmanager
 def shown() -> Iterator[None]:
     """Print rankbeam's log messages, each once."""

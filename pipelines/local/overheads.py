@@ -25,6 +25,8 @@ from types import MethodType, ModuleType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from rankbeam.transforms.clients.sharing import shared
+
 _MODULE = "apache_beam.runners.common"  # with what it imports, it asks all of these questions
 _SAMPLED_MS = 5
 _COLLECTED_AFTER = 20_000  # objects; an HTTP call leaves forty in cycles, which hold its reply
@@ -79,6 +81,7 @@ def import_beam_alone() -> None:
             sys.modules.pop(name, None)
 
 
+@shared
 @contextmanager
 def avoided() -> Iterator[None]:
     """Let Beam's local runner do the work of the block without what can be avoided then."""

@@ -3,11 +3,11 @@
 import contextlib
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 from rankbeam.pipelines.local import overheads
+from rankbeam.transforms.clients.sharing import shared
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.records.errors import InputError
 
@@ -48,15 +48,15 @@ def refusals() -> Iterator[None]:
         raise
 
 
-class quiet_beam:  # noqa: N801  reads like the context managers of contextlib
-    """Silences Beam's log: errors are raised with their tracebacks, and rankbeam reports them."""
-
-    def __enter__(self) -> None:
-        self._loggers = {name: logging.getLogger(name) for name in ("apache_beam", "root")}
-        self._levels = {name: logger.level for name, logger in self._loggers.items()}
-        for logger in self._loggers.values():
-            logger.setLevel(logging.CRITICAL + 1)
-
-    def __exit__(self, *exception: Any) -> None:
-        for name, logger in self._loggers.items():
-            logger.setLevel(self._levels[name])
+@shared
+@contextlib.contextmanager
+def quiet_beam() -> Iterator[None]:
+    """Silence Beam's log: errors are raised with their tracebacks, and rankbeam reports them."""
+    levels = {logger: logger.level for logger in map(logging.getLogger, ("apache_beam", "root"))}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)

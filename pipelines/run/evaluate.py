@@ -12,7 +12,7 @@ from apache_beam.runners.runner import PipelineResult
 from rankbeam.pipelines.experiment.dataset_checks import refuse_strange_answers
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages, overheads, progress
-from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
+from rankbeam.pipelines.local.interrupt import Interrupted, end, finish_calls, in_thread, result_of
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import batched
@@ -38,6 +38,8 @@ def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
     now = datetime.now(UTC)
     if run_id is None:
         run_id = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    if not isinstance(run_id, str):
+        raise InputError(f"run id {run_id!r} is {type(run_id).__name__}; use str")
     if not _RUN_ID.fullmatch(run_id):
         raise InputError(f"run id {run_id!r}: use letters, digits, and - _ . with a letter or digit first")
     return Run(run_id, experiment.name, now, experiment.text)
@@ -157,12 +159,16 @@ def run_here(
 ) -> Results:
     if experiment.calls_models and overheads.ends_with_its_command:
         spill.share_heap()
-    work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+    seen = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+    work = None
     try:
-        with progress.shown(work) if shown else contextlib.nullcontext():
-            return in_background(lambda: run(experiment, execution, options))
+        with progress.shown(seen) if shown else contextlib.nullcontext():
+            work = in_thread(lambda: run(experiment, execution, options))
+            return result_of(work)
     except KeyboardInterrupt:
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
+        if work is not None and not overheads.ends_with_its_command:  # the process lives on, and the run would, too
+            end(work)
         if experiment.batched:
             notes = [f"{'; '.join(notes)}; batch jobs continue, and the next run collects their answers"]
         delete_rows(experiment.output, execution.run_id)

@@ -136,6 +136,7 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         (QRELS, RUNS, {"replicates": -1}, "replicates: must be at least 0, found -1"),
         (QRELS, RUNS, {"metrics": [3]}, "metrics[0]: must be a text, found 3"),
         (QRELS, {"": RUNS["first"]}, {}, "runs: a name is empty"),
+        (QRELS, RUNS, {"run_id": 3}, "run id 3 is int; use str"),
     ],
 )
 def test_input_of_score_that_cannot_be_used_is_refused(qrels: Any, runs: Any, options: Any, message: str) -> None:

@@ -1,13 +1,16 @@
 """Ctrl-C in the middle of an import, and before the first answer."""
 
+import _thread
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import pytest
 from support.data import REPOSITORY
 
-from rankbeam.pipelines.local.interrupt import finish_calls
+from rankbeam.pipelines.local.interrupt import end, finish_calls, in_thread, result_of
 
 BEAM = """
 import os, signal
@@ -41,6 +44,7 @@ def test_an_interrupt_while_beam_is_imported_comes_when_it_is(tmp_path: Path) ->
 
 ENDED = """
 import sys
+import threading
 from rankbeam.pipelines.local.interrupt import end_process
 sys.executable = sys.argv[1]
 end_process([sys.argv[2]])
@@ -63,3 +67,31 @@ def test_a_ledger_is_named_only_where_there_is_one(tmp_path: Path) -> None:
     ledger.mkdir()
     assert finish_calls(str(ledger)).startswith(f"all answers are in {ledger}, and the same command continues")
     assert finish_calls("gs://bucket/ledger").startswith("all answers are in gs://bucket/ledger")
+
+
+def test_the_end_of_work_interrupts_its_thread_and_waits_for_it() -> None:
+    began, left = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        try:
+            while True:
+                left.wait(0.001)
+        finally:
+            left.set()
+
+    running = in_thread(work)
+    began.wait()
+    end(running)
+    assert (running.done(), left.is_set()) == (True, True)
+    with pytest.raises(KeyboardInterrupt):
+        result_of(running)
+    end(running)  # it has ended
+
+
+def test_a_signal_that_does_not_end_waits_is_noticed_all_the_same() -> None:
+    """As with Polars, whose handler of SIGINT lets system calls go on."""
+    running = in_thread(lambda: threading.Event().wait(20))
+    threading.Timer(0.05, _thread.interrupt_main).start()  # runs the handler without a signal
+    with pytest.raises(KeyboardInterrupt):
+        result_of(running)

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankbeam.transforms.clients.sharing import shared
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 
 if TYPE_CHECKING:
@@ -60,11 +61,13 @@ def _write(folder: str) -> None:
         beside.replace(beside.with_suffix(".json"))
 
 
+@shared
 @contextmanager
 def tallying() -> Iterator[Callable[[], Counts]]:
     """Tally the counts of this process and of the worker processes it starts; yields a function that reads the tally.
 
-    Workers of a local run inherit the environment, and each leaves its counts in a folder of this machine.
+    Runs in several threads have one tally. Workers of a local run inherit the environment, and each leaves its counts
+    in a folder of this machine.
     """
     global _is_read_here
     _tally.clear()

@@ -18,6 +18,8 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankbeam.transforms.clients.sharing import shared
+
 if TYPE_CHECKING:  # Arrow takes a tenth of a second to import
     import pyarrow as pa
 
@@ -30,12 +32,13 @@ _WORTH_A_FILE = 1 << 15
 _WORTH_A_MAP = 1 << 20
 
 
+@shared
 @contextmanager
 def spilling() -> Iterator[None]:
     """Spill batches of this process, and of the worker processes it starts; the files are deleted afterwards.
 
-    The folder is in Python's folder of temporary files (TMPDIR). Files that killed runs left there are removed. Within
-    another such block the folder is that block's.
+    The folder is in Python's folder of temporary files (TMPDIR). Files that killed runs left there are removed. Blocks
+    that overlap, in one thread or in several, have one folder.
     """
     if folder() is not None:
         yield
