@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rankbeam.pipelines.api.inputs import reworded
+from rankbeam.pipelines.api.inputs import of_python, reworded
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
@@ -96,11 +96,11 @@ def _text(value: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value with paths as texts, mappings as dicts and tuples as lists."""
+    """A value with paths as texts, mappings as dicts, tuples as lists, and NumPy's numbers as Python's."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
-    return value
+    return of_python(value)

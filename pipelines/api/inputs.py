@@ -86,6 +86,11 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
+def of_python(value: Any) -> Any:
+    """A number or an array of NumPy as a number or a list of Python; other values as they are."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def _checked(path_like: Any) -> str:
     path = os.fspath(path_like)
     if not isinstance(path, str):

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time
 from typing import Any
 
 import click
 
 from rankbeam.pipelines.api.experiments import read, refused
-from rankbeam.pipelines.api.inputs import Inputs, is_path, table_of
+from rankbeam.pipelines.api.inputs import Inputs, is_path, of_python, table_of
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
 from rankbeam.pipelines.experiment.file.criteria import read_criteria
@@ -23,6 +24,7 @@ from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
 
 _SHAPE = "[{'question': …, 'answer': …, 'contexts': […]}]"
 
@@ -152,7 +154,7 @@ def _path_of(rows: Any, inputs: Inputs) -> str:
     lines = [_line(number, row) for number, row in enumerate(values, start=1)]
     if not lines:
         raise InputError("rows: none given; give at least one")
-    content = "".join(lines).encode()
+    content = b"".join(lines)
     path = files.join(inputs.folder, "rows", hashlib.sha256(content).hexdigest()[:16], "answers.jsonl")
     files.make_folder(files.parent(path))
     files.write(path, content)
@@ -160,10 +162,31 @@ def _path_of(rows: Any, inputs: Inputs) -> str:
     return path
 
 
-def _line(number: int, row: Any) -> str:
+def _line(number: int, row: Any) -> bytes:
     if not isinstance(row, Mapping):
         raise InputError(f"rows: row {number} is {type(row).__name__}; use {_SHAPE}")
+    key: Any = None
     try:
-        return json.dumps(dict(row), ensure_ascii=False) + "\n"
+        for key, value in row.items():  # noqa: B007  for the message
+            _json(value)
+        return _json(dict(row)) + b"\n"
+    except UnicodeEncodeError as error:
+        half = "half a character (a lone surrogate such as \\ud83d)"
+        raise InputError(f"rows: row {number}: the value of {key!r} holds {half}; remove it") from error
     except (TypeError, ValueError) as error:
-        raise InputError(f"rows: row {number} cannot be written as JSON ({error})") from error
+        problem = f"rows: row {number} cannot be written as JSON: {key!r}: {error}; change it, or leave it out"
+        raise InputError(problem) from error
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, default=_of_libraries).encode()
+
+
+def _of_libraries(value: Any) -> Any:
+    """Dates of a DataFrame as texts, and numbers and arrays of NumPy as those of Python."""
+    if isinstance(value, date | time):
+        return value.isoformat()
+    plain = of_python(value)
+    if plain is value:
+        raise TypeError(f"{shortened(repr(value), 60)} is {type(value).__name__}")
+    return plain

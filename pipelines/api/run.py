@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rankbeam.pipelines.api import experiments
-from rankbeam.pipelines.api.inputs import Inputs
+from rankbeam.pipelines.api.inputs import Inputs, of_python
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.config.yaml_lines import Located, problems_of
 from rankbeam.pipelines.experiment.experiment import Experiment
@@ -52,7 +52,8 @@ class _Options(BaseModel):
 
 
 def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
-    whole = {**arguments, **{name: _several(arguments[name]) for name in ("metrics", "dialects") if name in arguments}}
+    whole: dict[str, Any] = {name: of_python(value) for name, value in arguments.items()}
+    whole |= {name: _several(whole[name]) for name in ("metrics", "dialects") if name in whole}
     if isinstance(whole.get("corpus"), os.PathLike):
         whole["corpus"] = os.fspath(whole["corpus"])
     try:

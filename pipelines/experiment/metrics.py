@@ -7,6 +7,7 @@ from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
+from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric, named_in, parse_all, parse_judged
 from rankbeam.transforms.judge.metrics import notes as notes_on_names
@@ -257,12 +258,19 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
     elif Need.CONTEXTS in needs and not answering and metric.cutoff is None:
         yield f"judges contexts; set the number of first results, such as {metric}@5"
     if Need.REFERENCE in needs and answers is None:
-        yield "needs reference answers; say where they are: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
+        yield _without_references(model.dataset.queries or "")
     elif Need.EXPECTED_STEPS in needs and answers is None:
         yield "needs expected steps, which reference answers have: dataset: {answers: {path: FILE}}"
     elif {Need.NUGGETS, Need.ANSWERABLE} & needs and (answers is None or answers.path is None):
         key = "nuggets" if Need.NUGGETS in needs else "answerable"
         yield f"needs {key}, which a file of reference answers has: dataset: {{answers: {{path: FILE}}}}"
+
+
+def _without_references(queries: str) -> str:
+    if is_cases(queries):
+        known = "no row has one under a known key; name it: --column reference=KEY, or columns: {reference: KEY}"
+        return f"needs reference answers, and {known}"
+    return "needs reference answers; say where they are: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
 
 
 def _of_labels(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -158,7 +159,7 @@ def experiment(paths: tuple[Path, list[Path]]) -> dict[str, Any]:
 def test_an_experiment_is_a_dict_or_a_file_whose_keys_can_be_replaced(
     paths: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from_dict = rankbeam.evaluate(experiment(paths), metrics=["RR"])
+    from_dict = rankbeam.evaluate(experiment(paths), metrics=np.array(["RR"]), statistics={"seed": np.int64(0)})
     file = tmp_path / "own.yaml"
     configurations = "".join(
         f"- name: {name}\n  retriever: {{type: run_file, path: {name}.run}}\n" for name in ("first", "second")

@@ -3,9 +3,11 @@
 import json
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.campaigns import in_campaigns
@@ -27,6 +29,7 @@ ROWS = [
         "contexts": ["The free plan has five users."],
     },
 ]
+DAY = datetime.fromisoformat("2026-11-26")
 
 
 @pytest.fixture
@@ -60,6 +63,7 @@ FORMS: list[Callable[[Path], Any]] = [
     lambda _: iter(ROWS),
     lambda _: Frame(pa.Table.from_pylist(ROWS)),
     as_file,
+    lambda _: [{**row, "contexts": np.array(row["contexts"]), "turn": np.int64(1), "sent": DAY} for row in ROWS],
 ]
 ALIKE: list[Callable[[Path], Any]] = [
     lambda _: ROWS,
@@ -121,7 +125,9 @@ LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"rows": []}, "rows: none given"),
     ({"rows": ["text"]}, "rows: row 1 is str"),
     ({"rows": 3}, "rows are int"),
-    ({"rows": [{"question": "q", "answer": {1, 2}}]}, "rows: row 1 cannot be written as JSON"),
+    ({"rows": [{"question": "q", "answer": {1, 2}}]}, "rows: row 1 cannot be written as JSON: 'answer': {1, 2} is set"),
+    ({"rows": [{"question": "q", "answer": "\ud83d"}]}, "rows: row 1: the value of 'answer' holds half a character"),
+    ({"metrics": ["ClaimF1"]}, "no row has one under a known key; name it: --column reference=KEY"),
     ({"rows": [{"q": "q"}]}, "rows:1: no key of these rows is known as the question"),
 ]
 

@@ -26,6 +26,8 @@ DONE = {"parts": [{"text": R}]}
 SAME: dict[str, dict[str, Any]] = {
     "ragas": {"user_input": Q, "retrieved_contexts": C, "response": A, "reference": R},
     "ragas before 0.2": {"question": Q, "contexts": C, "answer": A, "ground_truth": R},
+    "with a reference by another name": {"question": Q, "contexts": C, "answer": A, "reference": R},
+    "with an id, too": {"query_id": hashed_id(Q), "question": Q, "contexts": C, "answer": A, "ground_truth": R},
     "ragas, messages": {
         "user_input": [{"content": Q, "type": "human"}, {"content": A, "type": "ai", "tool_calls": None}],
         "retrieved_contexts": C, "reference": R,

@@ -78,7 +78,7 @@ TOOLS = (
         OWN,
         _marks("query_id answer"),
         {"id": ("query_id",), "question": ("question", "query"), "answer": ("answer",), "contexts": ("contexts",),
-         "reference": ("reference",), "config": ("config",), "steps": ("steps",),
+         "reference": REFERENCES, "config": ("config",), "steps": ("steps",),
          "expected_steps": ("expected_steps",)},
     ),
     Tool(
@@ -163,7 +163,7 @@ TOOLS = (
         "ragas before 0.2",
         _marks("question ground_truth", "question ground_truths", "question contexts answer"),
         {"id": ("id", *_IDS), "question": ("question",), "answer": ("answer",), "contexts": ("contexts",),
-         "reference": ("ground_truth", "ground_truths"), "config": _CONFIGS},
+         "reference": ("ground_truth", "ground_truths", *REFERENCES), "config": _CONFIGS},
     ),
     Tool(
         VERTEX,
