@@ -68,10 +68,10 @@ def finish_calls(ledger: str) -> str:
         return outcome()
     wait = f"calls in flight have {GRACE_S:.0f} s to end; press Ctrl-C again to stop at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
-    silence_threads()
     try:
-        fanout.stop_all(GRACE_S)
-        worker_processes.stop(GRACE_S + _WRITING_S)
+        with threads_silenced():
+            fanout.stop_all(GRACE_S)
+            worker_processes.stop(GRACE_S + _WRITING_S)
     except KeyboardInterrupt:
         return f"all answers but those of the last second are in {ledger}, and {_GO_ON}"
     except InputError as error:
@@ -132,6 +132,17 @@ def silence_threads() -> None:
     threading.excepthook = _silent
 
 
+@contextmanager
+def threads_silenced() -> Iterator[None]:
+    """Ignore them in the block: the process may have threads of its own."""
+    usual = threading.excepthook
+    silence_threads()
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
+
+
 def _silent(_: threading.ExceptHookArgs) -> None:
     pass
 
@@ -179,5 +190,6 @@ def end(work: Work[Result]) -> None:
     """End work by an interrupt of its own, and wait until it has ended, but not longer than the grace of calls."""
     if not work.done():
         interrupt_of_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        interrupt_of_thread(ctypes.c_ulong(work.thread.ident or 0), ctypes.py_object(KeyboardInterrupt))
-        wait([work], timeout=GRACE_S)
+        with threads_silenced():
+            interrupt_of_thread(ctypes.c_ulong(work.thread.ident or 0), ctypes.py_object(KeyboardInterrupt))
+            wait([work], timeout=GRACE_S)

@@ -80,9 +80,10 @@ def test_the_end_of_work_interrupts_its_thread_and_waits_for_it() -> None:
         finally:
             left.set()
 
-    running = in_thread(work)
+    running, hook = in_thread(work), threading.excepthook
     began.wait()
     end(running)
+    assert threading.excepthook is hook
     assert (running.done(), left.is_set()) == (True, True)
     with pytest.raises(KeyboardInterrupt):
         result_of(running)
