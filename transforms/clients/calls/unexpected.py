@@ -15,9 +15,12 @@ _MOST_FRAMES = 50  # the last ones: an endless recursion has thousands
 class UnexpectedError(CallError):
     """A call that failed with an error which is not a `CallError`."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(
+        self, error: BaseException, raised: str = "an unexpected", advice: str = "please report it, with"
+    ) -> None:
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        self.name = f"an unexpected {type(error).__name__} at {frame.f_globals.get('__name__')}, line {line}"
+        self.name = f"{raised} {type(error).__name__} at {frame.f_globals.get('__name__')}, line {line}"
+        self.advice = advice
         super().__init__(FailureKind.MALFORMED, self.name)
         self.frames = "".join(traceback.format_tb(error.__traceback__, -_MOST_FRAMES))
 
@@ -27,25 +30,26 @@ class UnexpectedErrors:
 
     def __init__(self, keep: Callable[[str, str], str]) -> None:
         self._keep = keep
-        self._unwritten: dict[str, str] = {}
+        self._unwritten: dict[str, UnexpectedError] = {}
         self._places: dict[str, str] = {}
 
     def add(self, service: str, error: UnexpectedError) -> None:
         """Note an error; those of one type, place and service are kept once."""
         name = f"{service}: {error.name}"
         if name not in self._places and name not in self._unwritten:
-            self._unwritten[name] = f"{name}\nTraceback (most recent call last):\n{error.frames}"
+            self._unwritten[name] = error
 
     def write(self) -> None:
         """Write new tracebacks; called in a thread."""
         for name in list(self._unwritten):
-            text = self._unwritten.pop(name)
+            error = self._unwritten.pop(name)
+            text = f"{name}\nTraceback (most recent call last):\n{error.frames}"
             self._places[name] = "its traceback could not be written"
             try:
                 path = self._keep(f"error-{sha256(name.encode()).hexdigest()[:32]}.log", text)
             except InputError:  # a log must not fail what an answer did not
                 continue
-            self._places[name] = f"please report it, with {path}"
+            self._places[name] = f"{error.advice} {path}"
 
     def warnings(self) -> list[str]:
         return [f"{name}: the calls that met it count as malformed; {place}" for name, place in self._places.items()]

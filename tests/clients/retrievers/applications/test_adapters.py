@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.retrievers.applications.callables import adapted, plain
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
+from rankbeam.transforms.clients.retrievers.applications.callables import CallableConnection, adapted, plain
 
 Q, A, TEXT = "Who must pay?", "Owners pay.", "Owners pay the invoices."
 EXPECTED = {"answer": A, "contexts": [{"doc_id": "owners", "text": TEXT}]}
@@ -95,6 +96,37 @@ def test_pipelines_answer_with_their_last_documents() -> None:
     assert answer(Pipeline(outputs, "query", "top_k")) == EXPECTED
     with pytest.raises(TypeError, match="has none of the inputs query, question"):
         adapted(Pipeline(outputs, "prompt"))
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.parametrize("in_thread", [True, False])
+def test_whatever_a_function_raises_fails_its_query_alone(error: type[BaseException], in_thread: bool) -> None:
+    def fail(query: str) -> None:
+        raise error(query)
+
+    async def fail_later(query: str) -> None:
+        fail(query)
+
+    connection = CallableConnection(adapted(fail if in_thread else fail_later))
+    with pytest.raises(UnexpectedError, match=rf"^the function raised {error.__name__} at .*, line \d+$"):
+        asyncio.run(connection.call('{"query": "secret"}', 5.0, 1))
+
+
+def test_a_cancelled_call_of_a_function_is_cancelled() -> None:
+    async def cancel() -> None:
+        began = asyncio.Event()
+
+        async def wait(_query: str) -> None:
+            began.set()
+            await asyncio.Event().wait()
+
+        call = asyncio.create_task(CallableConnection(adapted(wait)).call('{"query": "q"}', 60.0, 1))
+        await began.wait()
+        call.cancel()
+        await call
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel())
 
 
 def test_langchain_itself() -> None:

@@ -205,6 +205,8 @@ class Response:
         {"answer": "yes", "contexts": ["a"]},
         {"result": "yes", "source_documents": [Document("a")]},
         {"output": "yes", "context": [{"content": "a"}]},
+        {"answer": "yes", "context": "a"},
+        {"answer": "yes", "contexts": {"text": "a"}},
         Response(),
     ],
 )
@@ -215,3 +217,5 @@ def test_what_frameworks_return(result: Any) -> None:
 def test_what_is_no_answer_is_refused() -> None:
     with pytest.raises(CallError, match="the system returned int; return a text"):
         plain(3)
+    with pytest.raises(CallError, match="the system returned int as contexts; return a list"):
+        plain({"answer": "yes", "contexts": 3})

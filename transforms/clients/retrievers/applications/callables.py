@@ -6,7 +6,7 @@ These objects are known by their methods, so that none of the three has to be in
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ import pyarrow as pa
 from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key
@@ -188,14 +189,25 @@ class CallableConnection:
         began = clock()
         try:
             async with asyncio.timeout(timeout_s):
-                result = await asyncio.to_thread(self._function, values["query"], attributes)
-                result = await result if inspect.isawaitable(result) else result
+                result = await self._result(values["query"], attributes)
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except OSError as error:
             raise CallError(FailureKind.UNAVAILABLE, f"{type(error).__name__}: {error}") from error
         reply = {"seconds": round(clock() - began, 6), "reply": plain(result)}
         return Reply(json.dumps(reply, ensure_ascii=False))
+
+    async def _result(self, query: str, attributes: Mapping[str, str]) -> Any:
+        try:
+            result = await asyncio.to_thread(self._function, query, attributes)
+            return await result if inspect.isawaitable(result) else result
+        except (CallError, OSError, TimeoutError):
+            raise
+        except BaseException as error:  # SystemExit, too, would end the event loop of all calls
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            raise UnexpectedError(error, "the function raised", "its traceback is in") from None
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -221,8 +233,17 @@ def plain(result: Any) -> dict[str, Any]:
     contexts = next((result[name] for name in _CONTEXTS if name in result), None)
     answer = answer if isinstance(answer, str | None) else _text_of(answer)
     steps = {"steps": result["steps"]} if has_steps(result.get("steps")) else {}
-    contexts = None if contexts is None else [_context(entry) for entry in contexts]
-    return {"answer": answer, "contexts": contexts, **steps}
+    return {"answer": answer, "contexts": _contexts(contexts), **steps}
+
+
+def _contexts(value: Any) -> list[dict[str, str | None]] | None:
+    """Contexts, where a text is one of them, not as many as it has characters."""
+    if value is None:
+        return None
+    if not isinstance(value, Iterable):
+        problem = f"the system returned {type(value).__name__} as contexts; return a list of texts or documents"
+        raise CallError(FailureKind.MALFORMED, problem)
+    return [_context(entry) for entry in ([value] if isinstance(value, str | Mapping) else value)]
 
 
 def _text_of(message: Any) -> str:
