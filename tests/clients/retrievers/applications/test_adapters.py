@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 from typing import Any
 
 import pytest
@@ -110,6 +111,12 @@ def test_whatever_a_function_raises_fails_its_query_alone(error: type[BaseExcept
     connection = CallableConnection(adapted(fail if in_thread else fail_later))
     with pytest.raises(UnexpectedError, match=rf"^the function raised {error.__name__} at .*, line \d+$"):
         asyncio.run(connection.call('{"query": "secret"}', 5.0, 1))
+
+
+def test_half_a_character_is_replaced() -> None:
+    connection = CallableConnection(adapted(lambda query: {"answer": f"{query}\ud83d!", "contexts": ["\udc00"]}))
+    reply = asyncio.run(connection.call('{"query": "q"}', 5.0, 1))
+    assert json.loads(reply.answer)["reply"] == {"answer": "q\ufffd!", "contexts": [{"doc_id": None, "text": "\ufffd"}]}
 
 
 def test_a_cancelled_call_of_a_function_is_cancelled() -> None:

@@ -195,7 +195,8 @@ class CallableConnection:
         except OSError as error:
             raise CallError(FailureKind.UNAVAILABLE, f"{type(error).__name__}: {error}") from error
         reply = {"seconds": round(clock() - began, 6), "reply": plain(result)}
-        return Reply(json.dumps(reply, ensure_ascii=False))
+        text = json.dumps(reply, ensure_ascii=False)
+        return Reply(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))  # as replies of services
 
     async def _result(self, query: str, attributes: Mapping[str, str]) -> Any:
         try:
