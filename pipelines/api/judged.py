@@ -23,8 +23,7 @@ from rankbeam.pipelines.start import cases
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _SHAPE = "[{'question': …, 'answer': …, 'contexts': […]}]"
 
