@@ -87,7 +87,7 @@ def test_each_mistake_is_refused_with_its_line_and_nothing_is_taken_over(out: Pa
     starts = {row["item_id"]: number for row, number in zip(rows, _first_lines(rows), strict=True)}
     assert outcome.status == 2
     for row, problem in zip(
-        with_quotes, ("did you mean 'accept'?", "is not in", "write edit", "there is no item"), strict=False
+        with_quotes, ("did you mean 'accept'?", "does not occur", "write edit", "there is no item"), strict=False
     ):
         (message,) = [line for line in outcome.stderr.splitlines() if f"{path}:{starts[row['item_id']]}:" in line]
         assert problem in message
