@@ -244,7 +244,7 @@ def salvage(model: type[Model], value: object) -> Model:
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
         given_value = content.get(name)
-        if inner is not None:
+        if inner is not None and (given_value is not None or field.is_required()):
             model_of_valid.__dict__[name] = _salvaged(inner, get_origin(field.annotation), given_value)
             continue
         model_of_valid.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)

@@ -184,7 +184,8 @@ def _gates(
 ) -> tuple[Gate, ...]:
     """The gates; names in them are only compared with those of an experiment without problems."""
     if problems:
-        return gates_of(located, model.gates, None, problems)
+        criteria = {} if model.judge is None else model.judge.criteria or {}
+        return gates_of(located, model.gates, None, problems, criteria)
     names = [configuration.name for configuration in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
     known = KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)

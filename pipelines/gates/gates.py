@@ -1,7 +1,7 @@
 """Gates: thresholds for results, validated as far as possible before there are results."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -134,14 +134,21 @@ def called(name: str, names: Sequence[str]) -> list[str]:
 
 
 def gates_of(
-    located: Located, models: Sequence[GateModel], known: KnownNames | None, problems: list[InputError]
+    located: Located,
+    models: Sequence[GateModel],
+    known: KnownNames | None,
+    problems: list[InputError],
+    criteria: Collection[str] = (),
 ) -> tuple[Gate, ...]:
-    """The gates of a document, one for each metric that a name means."""
+    """The gates of a document, one for each metric that a name means.
+
+    criteria: their names, if no other names are known.
+    """
     parsed_gates: list[Gate] = []
     for number, model in enumerate(models):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
-            name = spelled(model.metric or "", criteria_in(known.metrics if known is not None else ()))
+            name = spelled(model.metric or "", criteria if known is None else criteria_in(known.metrics))
             metrics = [_computed(metric, known) for metric in parse_all([name])] if name else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))

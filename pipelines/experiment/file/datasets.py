@@ -80,13 +80,15 @@ def _with_cases(located: Located, folder: str, problems: list[InputError], notes
     dataset = _dataset(located)
     if not isinstance(dataset.get("file"), str):
         return located
-    named, columns = dataset["file"], dataset.get("columns") or {}
+    named, columns, groups = dataset["file"], dataset.get("columns") or {}, dataset.get("groups")
+    if groups not in (None, "flatten"):
+        problems.append(located.error(("dataset", "groups"), "must be 'flatten', or left out"))
     place = "columns"
     try:
-        source = CaseSource(files.below(folder, named), checked_columns(columns), dataset.get("groups") == "flatten")
+        source = CaseSource(files.below(folder, named), checked_columns(columns), groups == "flatten")
         place = "file"
         survey = survey_of(source)
-    except (InputError, ValueError, AttributeError) as error:  # nothing else can be checked without the dataset
+    except (InputError, ValueError) as error:  # nothing else can be checked without the dataset
         raise InputErrors([*problems, located.error(("dataset", place), str(error))]) from error
     notes += [f"{named}: {note}" for note in survey.notes()]
     section: dict[str, Any] = {"queries": source.text}
@@ -138,7 +140,7 @@ def _with_documents(located: Located, folder: str, problems: list[InputError], n
 
 def _is_plain_folder(folder: str, place: Any) -> bool:
     """Return whether a path is a folder of documents; one with Parquet files is a corpus of these."""
-    if not isinstance(place, str) or is_table(place):
+    if not isinstance(place, str) or not place or is_table(place):
         return False
     from rankbeam.transforms.clients.formats.documents.files import holds_documents
 
@@ -177,7 +179,7 @@ def _problem(folder: str, split: object) -> tuple[str, str] | None:
     if not files.exists(path):
         return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
     splits = json_lines.parsed_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits", {})
-    if split not in splits:
+    if not isinstance(split, str) or split not in splits:
         key = "goldens" if split == _DEFAULT_SPLIT else "split"
         return key, f"the benchmark has no split {split!r}; {did_you_mean(str(split), splits)}"
     return None

@@ -155,6 +155,13 @@ def test_mistakes_in_pairs_name_their_line(folder: Path, old: str, new: str, pro
     assert problem in str(caught.value)
 
 
+def test_a_mistake_elsewhere_does_not_make_a_race(folder: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        parsed(folder, PAIRS + "statistics: {seed: x}\n")
+    assert str(caught.value).count("\n") == 0
+    assert "statistics.seed: must be a whole number" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

@@ -13,6 +13,7 @@ import ir_datasets
 import pytest
 import yaml
 from support.cli import Outcome, rankbeam
+from support.experiments import problems
 from support.inputs import write
 
 CORPUS = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(["red apple", "green pear", "old boat"])]
@@ -164,3 +165,28 @@ def test_a_collection_that_ir_datasets_lacks(tmp_path: Path) -> None:
     outcome = run(tmp_path, {"ir_datasets": "vasvani"})
     assert outcome.status == 2
     assert "ir_datasets has no collection 'vasvani'" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ({"columns": {"question": 0}}, "2: dataset.columns: question must be a key or a JMESPath expression in quotes"),
+        ({"columns": {"question": ["q"]}}, "2: dataset.columns: question must be a key or a JMESPath expression"),
+        ({"columns": ["q"]}, "2: dataset.columns: must be a mapping of names to keys or JMESPath expressions"),
+        ({"groups": "flat"}, "2: dataset.groups: must be 'flatten', or left out"),
+    ],
+)
+def test_wrong_keys_beside_a_file_are_refused(tmp_path: Path, entries: dict[str, Any], problem: str) -> None:
+    write(tmp_path / "cases.jsonl", '{"q": "Who pays?", "answer": "Owners."}\n')
+    dataset = json.dumps({"file": "cases.jsonl", **entries})
+    assert any(line.startswith(problem) for line in problems(tmp_path, f"name: cases\ndataset: {dataset}"))
+
+
+def test_a_split_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "bench" / "manifest.json", '{"splits": {"test": 3}}')
+    (problem,) = problems(tmp_path, "name: split\ndataset: {goldens: bench, split: [test]}")
+    assert problem.startswith("2: dataset.split: the benchmark has no split ['test']")
+
+
+def test_a_corpus_without_a_name_is_refused(tmp_path: Path) -> None:
+    assert any(line.startswith("2: dataset.corpus: ") for line in problems(tmp_path, "name: e\ndataset: {corpus: ''}"))

@@ -220,8 +220,12 @@ def only_text_in(rows: Iterable[Mapping[str, Any]], name: str) -> str | None:
 
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """The `columns:` of an experiment, refused if a name or a path is invalid."""
+    if not isinstance(columns, Mapping):
+        raise ValueError("must be a mapping of names to keys or JMESPath expressions")
     for name, path in columns.items():
         if name not in FIELDS:
             raise ValueError(f"names {name!r}; {did_you_mean(name, FIELDS)}")
+        if not isinstance(path, str):
+            raise ValueError(f"{name} must be a key or a JMESPath expression in quotes, found {path!r}")
         check_path(path if names_in(path) is not None or any(entry in path for entry in "[(|*@&") else f'"{path}"')
     return dict(columns)
