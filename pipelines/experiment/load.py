@@ -32,6 +32,7 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.clients.storage.other_filesystems import problem_of_scheme
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
@@ -78,6 +79,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     problems += wrong_dataset(located, model, expanded, criteria, folder, notes)
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
+    problems += _wrong_places(located, model)
     bigquery = _destination(located, model, problems)
     if problems:
         causes = without_consequences(problems, unresolved)
@@ -151,6 +153,13 @@ def _set_output(value: Any, output: str | None) -> None:
     name = value.get("name")
     if output is not None or (name is not None and _PLAIN_NAME.fullmatch(str(name))):
         value["output"] = {**section, "path": output or f"out/{name}"}
+
+
+def _wrong_places(located: Located, model: ExperimentModel) -> Iterator[InputError]:
+    """Folders of the output that no filesystem has."""
+    for key, place in (("path", model.output.path), ("ledger", model.output.ledger)):
+        if (problem := problem_of_scheme(place or "")) is not None:
+            yield located.error(("output", key), problem)
 
 
 def _references(model: ExperimentModel, folder: str) -> References | None:

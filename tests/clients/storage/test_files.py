@@ -281,3 +281,26 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="pipe: is a pipe"):
         files.open_raw(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("s3://bucket/e.yaml", "run pip install 'apache-beam[aws]'"),
+        ("hdfs://host/e.yaml", "run pip install 'apache-beam[hadoop]'"),
+        ("https://host/e.yaml", "cannot be looked up: no filesystem begins with https://; name a local path"),
+    ],
+)
+def test_filesystems_that_are_not_installed(path: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files.beam(), "_pipeline_options", None)  # as before the first pipeline
+    with pytest.raises(InputError) as caught:
+        files.exists(path)
+    assert problem in str(caught.value)
+
+
+def test_no_empty_file_is_written_to_try_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = list[bytes]()
+    monkeypatch.setattr(files, "write", lambda _, content: written.append(content))  # S3 takes no empty files
+    files.make_folder(str(tmp_path / "out"))
+    assert all(written)
+    assert written

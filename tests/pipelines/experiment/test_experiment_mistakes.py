@@ -18,6 +18,7 @@ from rankbeam.transforms.records.errors import InputError
 
 # --- One mistake at a time ---------------------------------------------------------------------------------------
 
+OR_REMOTE = "or one that begins with gs://, s3:// or hdfs://"
 MISTAKES = [
     ("name: helpdesk", "nam: helpdesk", ["1: name: is missing", "1: nam: unknown key; did you mean 'name'?"]),
     ("output:", "zzz: 1\noutput:", [
@@ -26,6 +27,10 @@ MISTAKES = [
     ("  queries:", "  querys: x\n  queries:", ["4: dataset.querys: unknown key; did you mean 'queries'?"]),
     ("name: old", "nome: x\n    name: old", ["9: configurations[1].nome: unknown key; did you mean 'name'?"]),
     ("{path: out}", "{path: out, ranking: true}", ["13: output.ranking: unknown key; did you mean 'rankings'?"]),
+    ("{path: out}", "{path: 'https://host/out', ledger: 'ftp://host/ledger'}", [
+        f"13: output.{key}: no filesystem begins with {scheme}://; name a local path, {OR_REMOTE}"
+        for key, scheme in (("path", "https"), ("ledger", "ftp"))
+    ]),
     ("b: 0.4", "bb: 1, stopwords: none", [
         "8: configurations[0].retriever.bb: unknown key; did you mean 'b'?",
         "8: configurations[0].retriever.stopwords: unknown key; did you mean 'stop_words'?",

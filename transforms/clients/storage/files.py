@@ -34,7 +34,12 @@ AS_STORED = "uncompressed"
 def beam() -> Any:
     """Beam's filesystems, imported late: the import takes most of a second, while files of this machine are read."""
     from apache_beam.io.filesystems import FileSystems
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.value_provider import RuntimeValueProvider
 
+    if FileSystems._pipeline_options is None and RuntimeValueProvider.runtime_options is None:
+        # S3 and HDFS refuse to work without options; these are the command line's, as Cloud Storage takes them itself.
+        FileSystems.set_options(PipelineOptions())
     return FileSystems
 
 
@@ -210,7 +215,7 @@ def make_folder(path: str) -> None:
                     raise
     probe = join(path, ".rankbeam-can-write")
     try:
-        write(probe, b"")
+        write(probe, b"\n")  # Beam cannot write an empty file to S3
     except InputError as error:
         raise InputError(f"the folder {error.problem}", path=path) from error
     with refusing(probe, "cannot be deleted"):

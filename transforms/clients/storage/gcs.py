@@ -10,6 +10,7 @@ from functools import cache
 from http import HTTPStatus
 from typing import BinaryIO
 
+from rankbeam.transforms.clients.storage import other_filesystems
 from rankbeam.transforms.clients.storage.remedies import SIGN_IN, remedy
 from rankbeam.transforms.records.errors import InputError
 
@@ -30,7 +31,7 @@ def prepare(path: str) -> None:
 def errors(path: str) -> tuple[type[Exception], ...]:
     """The errors of a path's filesystem, with those common to all filesystems."""
     if not path.startswith(SCHEME):
-        return ()
+        return other_filesystems.errors(path)
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
     from google.cloud.storage.exceptions import DataCorruption, InvalidResponse  # of uploads and downloads in pieces
@@ -48,7 +49,7 @@ def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
 def explained(error: BaseException, path: str) -> str:
     """An error of a path's filesystem, and what to do about it, in one line."""
     if not path.startswith(SCHEME):
-        return (isinstance(error, OSError) and error.strerror) or str(error)
+        return other_filesystems.explained(error, path)
     bucket = path.removeprefix(SCHEME).partition("/")[0]
     advice = {
         401: SIGN_IN,

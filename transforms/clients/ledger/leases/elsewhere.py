@@ -115,7 +115,7 @@ class ElsewherePlace:
         if self.read(name) is not None:
             return False
         claim = files.join(self._folder, f"{name}.claim-{uuid.uuid4().hex}")
-        files.write(claim, b"")
+        files.write(claim, b"\n")  # Beam cannot write an empty file to S3
         try:
             self._sleep(_SETTLE_S)
             if self.read(name) is not None or self._claims(name)[:1] != [claim]:
