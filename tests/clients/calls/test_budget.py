@@ -112,12 +112,13 @@ class Wordy(Echo):
         return replace(await super().call(payload, timeout_s, attempt), tokens=Tokens(output=10))
 
 
-def spent(service: Wordy, budget: float, questions: int, folder: Path) -> list[FailureKind | None]:
-    """The failures of some concurrent calls, if a token costs one."""
-    quota = Quota(requests_per_minute=60_000, prices=Prices(0.0, 0.0, 1_000_000.0))
+def spent(service: Wordy, budget: float, questions: int, folder: Path, lanes: int = 1) -> list[FailureKind | None]:
+    """The failures of some concurrent calls of each lane, if a token costs one."""
+    quota = Quota(requests_per_minute=60_000, lanes=lanes, prices=Prices(0.0, 0.0, 1_000_000.0))
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}, quota), budget=budget), Ledger(str(folder)), clock)
-        fan_out.begin(Lane(("pool",), 0), feed([task(f"q{number}") for number in range(questions)]))
+        for lane in range(lanes):
+            fan_out.begin(Lane(("pool",), lane), feed([task(f"q{lane}.{number}") for number in range(questions)]))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
     return [outcome.failure.kind if isinstance(outcome, FailedTask) else None for outcome in outcomes]
 
@@ -126,6 +127,19 @@ def test_a_call_reserves_the_tokens_that_it_may_take(tmp_path: Path) -> None:
     service = Wordy()
     assert Counter(spent(service, 25.0, 3, tmp_path)) == {None: 2, FailureKind.OVER_BUDGET: 1}
     assert len(service.begun) == 2
+
+
+class Afterwards(Wordy):
+    """A service whose tokens are only known afterwards, such as an application."""
+
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
+        return Tokens()
+
+
+def test_a_call_whose_tokens_are_only_known_afterwards_reserves_what_others_cost(tmp_path: Path) -> None:
+    service = Afterwards()
+    assert Counter(spent(service, 35.0, 10, tmp_path, lanes=3)) == {None: 3, FailureKind.OVER_BUDGET: 27}
+    assert len(service.begun) == 3
 
 
 @pytest.mark.parametrize(("budget", "attempts"), [(29.0, 1), (30.0, 2)])

@@ -105,11 +105,17 @@ class SharedServices:
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
         self._lanes: Tally[str] = Tally()
+        self.dearest: dict[str, float] = {}  # cost of an attempt so far, by service
+        self._first: dict[str, asyncio.Lock] = {}
 
     def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
         if (service, step) not in self._breakers:
             self._breakers[service, step] = Breaker(give_up_after_s)
         return self._breakers[service, step]
+
+    def first_of(self, service: str) -> asyncio.Lock:
+        """Held by the attempt that shows what a service's attempts cost."""
+        return self._first.setdefault(service, asyncio.Lock())
 
     def flush(self) -> None:
         for flush in list(self.flushes):

@@ -7,8 +7,8 @@ waiting ─► connection ─► permit ─► one attempt ─► read ─► le
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -207,7 +207,10 @@ class PoolCalls:
         call, service = open_call.call, open_call.call.service
         most, is_new = self._most_tokens(call, attempts), not attempts.made
         breaker = self._breaker(call)
-        async with self._budget.reserved(self._cost(most), self.admission.refuse_when_stopped) as reservation:
+        async with (
+            self._alone_if_unknown(service, most),
+            self._budget.reserved(self._most_cost(service, most), self.admission.refuse_when_stopped) as reservation,
+        ):
             try:
                 async with self.admission.attempt(breaker, most.total, is_new=is_new) as permit:
                     if is_new:
@@ -261,6 +264,7 @@ class PoolCalls:
         reply = replace(reply, tokens=self._possible(call, reply.tokens))
         self._count(call.service, attempts, reply.tokens)
         reservation.cost = self._cost(reply.tokens)
+        self._shared.dearest[call.service] = max(self._shared.dearest.get(call.service, 0.0), reservation.cost)
         return reply
 
     def _possible(self, call: Call, tokens: Tokens) -> Tokens:
@@ -276,6 +280,21 @@ class PoolCalls:
             return NO_TOKENS
         most = self._services[call.service].most_tokens(call.payload)
         return replace(most, output=2 * most.output) if attempts.is_longer else most
+
+    @asynccontextmanager
+    async def _alone_if_unknown(self, service: str, most: Tokens) -> AsyncIterator[None]:
+        """Let an attempt whose cost is only known afterwards go alone, until one has an answer."""
+        dearest, is_priced = self._shared.dearest, self._quota.prices is not None
+        if most.total == 0 and is_priced and self._budget.is_limited and service not in dearest:
+            async with self._shared.first_of(service):
+                if service not in dearest:
+                    yield
+                    return
+        yield
+
+    def _most_cost(self, service: str, most: Tokens) -> float:
+        """The most that the next attempt may cost; as much as others, if its tokens are only known afterwards."""
+        return self._cost(most) if most.total else max(self._cost(most), self._shared.dearest.get(service, 0.0))
 
     def _cost(self, tokens: Tokens) -> float:
         """The cost of one attempt; 0 without a price."""

@@ -15,7 +15,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 PLAIN = HttpApplication(
     url="http://h/ask", answer="result.text", results="result.sources", id="id", text="snippet", usage={"input": "in"}
@@ -27,7 +27,7 @@ def stored(reply: Any) -> str:
 
 
 def test_answer_contexts_and_tokens() -> None:
-    sources = [{"id": 7, "snippet": "a"}, {"snippet": "b"}, "c", {"id": "d"}]
+    sources = [{"id": 7, "snippet": "a"}, {"id": "", "snippet": "b"}, "c", {"id": "d", "snippet": " "}]
     answer = PLAIN.read(stored({"result": {"text": "yes", "sources": sources}, "in": 9}))
     assert (answer.text, answer.contexts) == ("yes", (("7", "a"), (None, "b"), (None, "c"), ("d", None)))
     assert (answer.consumption.tokens, answer.consumption.seconds) == (Tokens(9), 0.5)
@@ -81,6 +81,7 @@ def test_citations_that_are_no_list_are_refused_and_the_path_is_in_no_key() -> N
             "results[1]: id: id is neither",
         ),
         ({"result": {"text": "a", "sources": [{"name": "x"}]}}, "results[0]: has neither text (snippet) nor id (id)"),
+        ({"result": {"text": "a", "sources": ["x", " "]}}, "results[1]: has neither text (snippet) nor id (id)"),
     ],
 )
 def test_a_wrong_reply_names_the_path(reply: Any, problem: str) -> None:
@@ -136,6 +137,21 @@ def read(stream: str) -> str:
                 await connection.close()
 
     return asyncio.run(run())
+
+
+def test_the_tokens_of_a_call_are_those_that_the_application_reports() -> None:
+    async def run() -> Reply:
+        async with served(saying(b'{"result": {"text": "yes"}, "in": 9}')) as server:
+            application = PLAIN.model_copy(update={"url": f"{server.url}/ask"})
+            connection = await application.connect()
+            try:
+                return await connection.call(requests(application)[0][1], 20.0, 1)
+            finally:
+                await connection.close()
+
+    assert asyncio.run(run()).tokens == Tokens(9)
+    assert PLAIN.tokens_of(stored({"in": -1})) == Tokens()
+    assert PLAIN.tokens_of("no JSON") == Tokens()
 
 
 def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:

@@ -40,7 +40,9 @@ class ApplicationConnection(HttpConnection):
         began = clock()
         reply = await super().call(json.dumps({**json.loads(payload), "attempt": attempt}), timeout_s, attempt)
         seconds = round(clock() - began, 6)
-        return Reply(f'{{"seconds":{seconds},"reply":{reply.answer}}}', reply.tokens)
+        answer = f'{{"seconds":{seconds},"reply":{reply.answer}}}'
+        parameters = self.parameters
+        return Reply(answer, parameters.tokens_of(answer) if isinstance(parameters, HttpApplication) else reply.tokens)
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
         parameters = self.parameters

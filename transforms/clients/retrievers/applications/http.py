@@ -168,6 +168,13 @@ class HttpApplication(Http):
         contexts = self._contexts(reply)
         return ApplicationAnswer(text, contexts, consumption, self._steps(reply), self._citations(reply, contexts))
 
+    def tokens_of(self, answer: str) -> Tokens:
+        """The tokens that an application reports; none where it reports none that can be."""
+        try:
+            return self._tokens(value_of(answer)["reply"])
+        except (ValueError, CallError):
+            return Tokens()  # reading says what is wrong
+
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         if self.end is None or is_done:
             return bool(events)
@@ -237,18 +244,19 @@ class HttpApplication(Http):
             raise CallError(FailureKind.MALFORMED, f"steps: {self.steps}: {error}, found {_shown(listed)}") from error
 
     def _context(self, place: int, value: Any) -> tuple[str | None, str | None]:
-        if isinstance(value, str):
+        if isinstance(value, str) and value.strip():
             return None, value
         text = None if self.text is None else _value_at(self.text, value)
+        text = text if isinstance(text, str) and text.strip() else None  # which is never judged as an empty one
         name = None if self.id is None else _value_at(self.id, value)
         name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         if name is not None and not isinstance(name, str):
             problem = f"results[{place}]: id: {self.id} is neither a text nor a whole number, found {_shown(name)}"
             raise CallError(FailureKind.MALFORMED, problem)
-        if not isinstance(text, str) and not (isinstance(name, str) and name):
+        if text is None and not name:
             problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_shown(value)}"
             raise CallError(FailureKind.MALFORMED, problem)
-        return name if isinstance(name, str) and name else None, text if isinstance(text, str) else None
+        return name or None, text
 
 
 def _value_at(path: str, value: Any) -> Any:
