@@ -33,6 +33,9 @@ FORMAT = 1
 """The version of the folder's format."""
 
 
+_AGAIN = "copy the folder again, or make the benchmark again, which pays for no call twice"
+
+
 @dataclass(frozen=True)
 class GoldensFolder:
     """The folder of a benchmark."""
@@ -42,7 +45,10 @@ class GoldensFolder:
     def items(self) -> list[Golden]:
         if not files.exists(self.below(MANIFEST)):
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
-        return self._read(ITEMS, Golden)
+        items, manifest = self._read(ITEMS, Golden), self.below(MANIFEST)
+        if len(items) < formats.parsed_object(manifest, 1, _text(manifest)).get("items", 0):
+            raise InputError(f"has fewer questions than {MANIFEST} counts; {_AGAIN}", path=self.below(ITEMS))
+        return items
 
     def rejected(self) -> list[WrittenItem]:
         return self._read(REJECTED, WrittenItem)
@@ -54,11 +60,17 @@ class GoldensFolder:
 
     def about(self) -> dict[str, Any]:
         path = self.below(ABOUT)
-        return formats.parsed_object(path, 1, files.read_all(path).decode())
+        return formats.parsed_object(path, 1, _text(path))
 
     def documents(self) -> dict[str, dict[str, Any]]:
-        lines = files.read_all(self.below("corpus.jsonl")).decode().split("\n")
-        return {row["_id"]: row for row in map(json.loads, filter(None, lines))}
+        path, documents = self.below("corpus.jsonl"), dict[str, dict[str, Any]]()
+        for number, line in enumerate(_text(path).split("\n"), 1):
+            if line:
+                row = formats.parsed_object(path, number, line)
+                if "_id" not in row:
+                    raise InputError(f"is damaged; {_AGAIN}", path=path, line=number)
+                documents[row["_id"]] = row
+        return documents
 
     def save(self, items: Sequence[Golden], rejected: Sequence[WrittenItem], about: Mapping[str, Any]) -> None:
         plain = [replace(item, made=_without_tokens(item.made)) for item in items]
@@ -120,13 +132,21 @@ class GoldensFolder:
 
     def _read(self, name: str, record: type[Record]) -> list[Record]:
         adapter, path, records = TypeAdapter(record), self.below(name), list[Record]()
-        for number, line in enumerate(files.read_all(path).decode().split("\n"), 1):
+        for number, line in enumerate(_text(path).split("\n"), 1):
             try:
                 records += [adapter.validate_json(line)] if line else []
             except ValidationError as error:
-                problem = "is damaged; copy the folder again, or make the benchmark again, which pays for no call twice"
-                raise InputError(problem, path=path, line=number) from error
+                raise InputError(f"is damaged; {_AGAIN}", path=path, line=number) from error
         return records
+
+
+def _text(path: str) -> str:
+    content = files.read_all(path)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"is not UTF-8; {_AGAIN}", path=path, line=line) from error
 
 
 def _without_tokens(item: WrittenItem) -> WrittenItem:
