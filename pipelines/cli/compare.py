@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide, with_standard_input
+from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
@@ -19,7 +19,7 @@ _BASELINE_RUN_ID_HELP = (
     "Id of the baseline's run, in DIR2 or else in DIR; by default the experiment's latest other run."
 )
 _OTHER_DATASET_HELP = "Compare the queries that both runs have, even if the datasets differ."
-_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_SHARE = FloatRange(0, 1, min_open=True, max_open=True)
 _P_HELP = "Weight of the next rank: with 0.9, the first ten ranks have 86% of the weight."
 
 
@@ -30,7 +30,7 @@ _P_HELP = "Weight of the next rank: with 0.9, the first ten ranks have 86% of th
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
 @click.option("--slice", "slices", multiple=True, metavar="NAME", default=["all"], help=_SLICE_HELP)
 @click.option("--all-pairs", is_flag=True, help=_ALL_PAIRS_HELP)
-@click.option("--confidence", type=click.FloatRange(0.5, 1.0, max_open=True), metavar="SHARE", help=_CONFIDENCE_HELP)
+@click.option("--confidence", type=FloatRange(0.5, 1.0, max_open=True), metavar="SHARE", help=_CONFIDENCE_HELP)
 @click.option("--replicates", type=click.IntRange(0, 100_000), metavar="N", help="Bootstrap replicates; 0 for none.")
 @click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Random seed of bootstrap and tests.")
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
@@ -75,7 +75,7 @@ def compare(
 @click.option(
     "-p",
     "weight",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
     help=_P_HELP,

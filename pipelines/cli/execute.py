@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankbeam.pipelines.cli.engine import on_engine
-from rankbeam.pipelines.cli.group import Shown, allow_disjoint, main, own_options, shown_as, wide, with_standard_input
+from rankbeam.pipelines.cli.group import (
+    FloatRange,
+    Shown,
+    allow_disjoint,
+    main,
+    own_options,
+    shown_as,
+    wide,
+    with_standard_input,
+)
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.local.messages import FAILED, messages, warn
 
@@ -21,10 +30,10 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 
-_GRADE = click.FloatRange(min=0, min_open=True)
+_GRADE = FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
 _REPLICATES = click.IntRange(0, 100_000)
-_CONFIDENCE = click.FloatRange(0.5, 1.0, max_open=True)
+_CONFIDENCE = FloatRange(0.5, 1.0, max_open=True)
 _DUPLICATES = click.Choice(["refuse", "collapse"])
 _PASTED = ("markdown", "latex")
 _FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
@@ -51,7 +60,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--wait/--no-wait", "wait", default=None, help=_WAIT_HELP)
 @click.option("--dry-run", is_flag=True, help=_DRY_RUN_HELP)
 @click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)
-@click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
+@click.option("--wait-for-lease", type=FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @allow_disjoint
 @shown_as(_FORMATS)
 @wide

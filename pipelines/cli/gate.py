@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import click
 
-from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide
+from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, say, warn
 
 _EXPERIMENT_HELP = "File with the gates: an experiment, or a file of gates alone. By default the run's own gates."
@@ -95,8 +95,8 @@ def gate(
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--baseline-run-id", metavar="ID", help=_MONITOR_BASELINE_HELP)
-@click.option("--tolerance", type=click.FloatRange(min=0), metavar="T", help=_TOLERANCE_HELP)
-@click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True, max_open=True), metavar="A", help=_ALPHA_HELP)
+@click.option("--tolerance", type=FloatRange(min=0), metavar="T", help=_TOLERANCE_HELP)
+@click.option("--alpha", type=FloatRange(0, 0.5, min_open=True, max_open=True), metavar="A", help=_ALPHA_HELP)
 @of_run
 @shown_as()
 @wide

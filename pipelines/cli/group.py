@@ -1,6 +1,7 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -59,6 +60,16 @@ _LONGEST_SENTENCE = 1_000
 _PLACES = ("FILE", "DIR", "DIR2", "EXPERIMENT")
 _FILE_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".html", ".md", ".tex", ".parquet", ".duckdb")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class FloatRange(click.FloatRange):
+    """A range of numbers without NaN, which click's accepts, as every comparison with it is false."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
 
 
 def guide(command: str | None) -> str:

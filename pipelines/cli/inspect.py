@@ -4,12 +4,12 @@ import json
 
 import click
 
-from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
+from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FloatRange(min=0, min_open=True)
 _POWER = 0.8
-_SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
+_SHARE = FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 
 @main.command()
@@ -129,7 +129,7 @@ def plan(
 @main.command()
 @click.argument("place")
 @click.option("--clear", is_flag=True, help="Delete the answers; the next run makes, and pays for, the calls again.")
-@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
+@click.option("--older-than", type=FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
 @click.option("--compact", is_flag=True, help="Merge small files into a few; keeps all answers, even during a run.")
 @shown_as()
 def ledger(place: str, clear: bool, older_than: float | None, compact: bool, form: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rankbeam.pipelines.cli.execute import run_here_and_show
-from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide, with_standard_input
+from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
@@ -22,7 +22,7 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 @click.option("--criteria", metavar="FILE", help=_CRITERIA_HELP)
 @click.option("--service", metavar="SERVICE", help=_SERVICE_HELP)
 @click.option("--embeddings", metavar="SERVICE", help="The embedding model, for similarity metrics.")
-@click.option("--requests-per-minute", "rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
+@click.option("--requests-per-minute", "rate", type=FloatRange(min=0, min_open=True), metavar="N",
               help="The quota of each service.")  # fmt: skip
 @_column
 @shown_as()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import agreed, main, shown_as, wide
+from rankbeam.pipelines.cli.group import FloatRange, agreed, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="With --prune: number of latest runs of each experiment to keep; by default 1.",
 )
-@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --prune: only older runs.")
+@click.option("--older-than", type=FloatRange(min=0), metavar="DAYS", help="With --prune: only older runs.")
 @click.option(
     "--indexes",
     is_flag=True,

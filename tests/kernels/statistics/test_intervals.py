@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.statistics.intervals import (
 )
 from rankbeam.transforms.kernels.statistics.moments import Moments
 
-DEGREES = (1, 2, 3, 4, 5, 9, 10, 29, 30, 49, 224, 999, 10_000, 100_000)
+DEGREES = (1, 2, 3, 4, 5, 9, 10, 29, 30, 49, 224, 999, 10_000, 100_000, 10**6, 10**9, 10**13, 10**18)
 
 
 @pytest.mark.parametrize("degrees", DEGREES)

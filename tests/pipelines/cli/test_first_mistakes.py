@@ -140,6 +140,12 @@ def test_a_judge_needs_a_model(options: list[str], message: str) -> None:
     assert (refused.exit_code, message in refused.stderr.replace("\n", " ")) == (2, True), refused.stderr
 
 
+@pytest.mark.parametrize("arguments", [["monitor", "out", "--tolerance", "nan"], ["plan", "e.yaml", "--detect", "nan"]])
+def test_an_option_that_is_not_a_number_is_refused(arguments: list[str]) -> None:
+    refused = rankbeam(*arguments)
+    assert (refused.exit_code, "nan is not a number" in refused.stderr) == (2, True), refused.stderr
+
+
 def test_a_file_of_gates_is_no_experiment() -> None:
     write(Path("gates.yaml"), "gates: [{metric: RR, at_least: 0.5}]\n")
     refused = rankbeam("evaluate", "gates.yaml")

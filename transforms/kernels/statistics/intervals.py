@@ -5,6 +5,7 @@ import math
 from statistics import NormalDist
 
 _STEPS_ENOUGH = 200
+_NEARLY_NORMAL = 10**6  # degrees of freedom from which the logarithm of the beta function has too few digits
 
 
 @functools.lru_cache(maxsize=1024)
@@ -29,6 +30,8 @@ def student_t_quantile(probability: float, degrees: float) -> float:
     if probability == 0.5:
         return 0.0
     tail = min(probability, 1.0 - probability)
+    if degrees >= _NEARLY_NORMAL:
+        return math.copysign(_near_normal(-NormalDist().inv_cdf(tail), degrees), probability - 0.5)
     log_factor = 0.5 * math.log(degrees) + _log_beta(degrees / 2.0, 0.5)
     low, high = 0.0, math.inf
     t = -NormalDist().inv_cdf(tail)  # below the quantile, as the tails of Student's t are heavier
@@ -43,6 +46,12 @@ def student_t_quantile(probability: float, degrees: float) -> float:
             break
         t = following
     return math.copysign(t, probability - 0.5)
+
+
+def _near_normal(z: float, degrees: float) -> float:
+    """The first terms of Fisher's expansion (Abramowitz and Stegun 26.7.5) of the quantile whose normal one is z."""
+    first, second = (z**3 + z) / 4.0, (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0
+    return z + first / degrees + second / degrees**2
 
 
 def student_interval(mean: float, standard_error: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
