@@ -86,6 +86,7 @@ def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
     yield from evaluation.warnings()
     yield from _single(estimates, evaluation)
     yield from _unplaced(estimates, evaluation)
+    yield from _unranked(estimates, evaluation)
     yield from _few_labels(estimates, evaluation)
     without_judged = _without_judged(estimates, evaluation)
     for position in sorted((estimates.with_results - estimates.with_judged) & set(estimates.examples)):
@@ -106,6 +107,14 @@ def _unplaced(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
             name = evaluation.configurations[evaluation.owner(source)].name
             what = f"{part:,} of {whole:,} results have no known place in their document"
             yield f"{name}: {what}, so they are relevant to no evidence; their text counts as retrieved"
+
+
+def _unranked(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+    for source, answers in sorted(estimates.unranked.items()):
+        if evaluation.retrieval and evaluation.sources[source].pool is not None:  # replays have warnings of their own
+            name = evaluation.configurations[evaluation.owner(source)].name
+            what = f"{answers:,} answers have no contexts, or contexts without an id"
+            yield f"{name}: {what}, so metrics of rankings are missing there; give every context an id"
 
 
 def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:

@@ -181,6 +181,7 @@ def score(
         unjudged=sum(answer.retrieved.unjudged for answer in answers),
         failures=sum(map(len, failures.values())),
         unplaced=dict(_unplaced(answers)) if evaluation.spans else {},
+        unranked=dict(_unranked(answers, unjudged)),
         audited=None if filled_pool is None else filled_pool.audited,
     )
 
@@ -211,6 +212,12 @@ def _unplaced(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:
         if answer.source.fusion is None:
             without = without_place(answer.retrieved.doc_id)
             yield number, (int(without.sum()), len(without))
+
+
+def _unranked(answers: Sequence[Answers], unjudged: BoolArray) -> Iterator[tuple[int, int]]:
+    for number, answer in enumerate(answers):
+        if lacking := int((answer.unranked & ~unjudged).sum()):
+            yield number, lacking
 
 
 def _score_one(

@@ -357,10 +357,12 @@ def test_what_a_function_raises_fails_its_query(experiment: dict[str, Any]) -> N
     def system(query: str) -> Any:
         if query == DATA["q1"][0]:
             raise KeyError("no index")
-        return {"answer": None} if query == DATA["q2"][0] else answered(query)
+        return {"answer": None} if query == DATA["q2"][0] else {"answer": "Owners.", "contexts": ["Owners pay."]}
 
     result = evaluate_here(experiment, output="failing", system=system, max_failure_rate=1.0)
     failed = {row["query_id"] for row in result.per_query().to_pylist() if row["status"] == "failed"}
     assert failed == {"q1", "q2"}
+    unranked = "system: 1 answers have no contexts, or contexts without an id, so metrics of rankings are missing there"
+    assert f"{unranked}; give every context an id" in result.warnings
     with pytest.raises(TypeError, match="neither a function nor an object"):
         evaluate_here(experiment, output="none", system=3)

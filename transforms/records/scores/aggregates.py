@@ -4,6 +4,7 @@ The state of all slices at once may be hundreds of megabytes: 40 configurations 
 slices are split before anything is shuffled, and each is merged on its own.
 """
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -156,6 +157,7 @@ class RunAggregate:
     with_judged: frozenset[int] = frozenset()
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    unranked: Mapping[int, int] = field(default_factory=dict)
     clusters: Mapping[str, ClusterMoments] = field(default_factory=dict)  # from whole clusters, so not from `of`
     labelled: Mapping[LabelledKey, LabelledMoments] = field(default_factory=dict)
 
@@ -211,6 +213,7 @@ class RunAggregate:
                 if configuration.examples is not None
             },
             partition.unplaced,
+            partition.unranked,
             labelled=dict(_labelled(partition, evaluation)),
         )
 
@@ -242,6 +245,7 @@ class RunAggregate:
             self.with_judged | other.with_judged,
             _first_of_both(self.examples, other.examples),
             _sums(self.unplaced, other.unplaced),
+            dict(Tally(self.unranked) + Tally(other.unranked)),
             _merge_all(self.clusters, other.clusters),
             _merge_all(self.labelled, other.labelled),
         )

@@ -47,6 +47,7 @@ class RunEstimates:
     resultless: frozenset[int] = frozenset()
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    unranked: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
@@ -70,6 +71,7 @@ class RunEstimates:
             ),
             aggregate.examples,
             aggregate.unplaced,
+            aggregate.unranked,
         )
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
@@ -84,6 +86,7 @@ class RunEstimates:
             self.resultless | other.resultless,
             {**self.examples, **other.examples},
             {**self.unplaced, **other.unplaced},
+            {**self.unranked, **other.unranked},
         )
 
 

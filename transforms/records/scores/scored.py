@@ -96,6 +96,7 @@ class ScoredPartition:
     # By source, how many of its results have no known place in their document, and how many it has; only where evidence
     # spans are the judgements.
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    unranked: Mapping[int, int] = field(default_factory=dict)  # by source, its answers whose ranking is not known
     audited: pa.RecordBatch | None = None
 
     def members(self, name: str, *positions: int) -> BoolArray:
