@@ -17,7 +17,7 @@ import click
 import pytest
 import yaml
 from support.data import REPOSITORY
-from support.documents import PAGES
+from support.documents import PAGES, Document
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.experiment.file.models import OutputModel
@@ -207,9 +207,9 @@ def test_files_are_there() -> None:
     made_here = {"deploy/terraform/terraform.tfvars"}
     named = {word for words in COMMANDS for word in words if re.match(r"(deploy|examples)/", word)} - made_here
     assert [name for name in named if not (REPOSITORY / name).exists()] == []
-    linked = re.findall(r"\]\((?!https?://|#)([^)]+)\)", README)
-    assert len(linked) > 5
-    assert [name for name in linked if not (DEPLOY / name).exists()] == []
+    page = Document(DEPLOY / "README.md")
+    assert len(page.links) > 5
+    assert page.broken_links == []
 
 
 def test_names_of_views_and_fields_are_right() -> None:

@@ -105,6 +105,15 @@ class Document:
         headings = re.findall(r"^#+ (.*)$", self.prose, flags=re.MULTILINE)
         return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
+    @property
+    def broken_links(self) -> list[str]:
+        """Links to a file or a heading that is not there."""
+        return [link for link in self.links if not self._is_there(*link.partition("#")[::2])]
+
+    def _is_there(self, path: str, anchor: str) -> bool:
+        target = self.path.parent / path if path else self.path
+        return target.exists() and (not anchor or anchor in Document(target).anchors)
+
 
 README = Document(REPOSITORY / "README.md")
 PAGES = [README, *(Document(path) for path in sorted(DOCS.glob("*.md")))]
