@@ -184,9 +184,15 @@ def test_events_are_those_of_the_stream_however_it_is_written(content: str, end:
 def test_an_event_that_is_not_whole_is_malformed_and_cut_at_the_end_of_the_stream() -> None:
     with pytest.raises(CallError, match="not JSON") as malformed:
         read('data: {"choices": \n\ndata: [DONE]\n\n')
-    with pytest.raises(CallError, match="ended in the middle, after 1 events") as cut:
+    with pytest.raises(CallError, match="ended in the middle of an event") as cut:
         read('data: {"choices": []}\n\ndata: {"choices"')
     assert (malformed.value.kind, cut.value.kind) == (FailureKind.MALFORMED, FailureKind.UNAVAILABLE)
+
+
+def test_a_stream_without_an_end_of_line_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankbeam.transforms.clients.retrievers.applications.connection.MOST_BYTES", 1 << 20)
+    with pytest.raises(CallError, match="the stream has more than 1 MB"):
+        read("data: " + "x" * (1 << 20))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
+_DONE = object()  # the end of a stream that says so
 
 
 async def connect(parameters: HttpApplication) -> "ApplicationConnection":
@@ -49,46 +50,53 @@ class ApplicationConnection(HttpConnection):
         if not isinstance(parameters, HttpApplication) or not parameters.stream:
             return await super()._body(client, request)
         clock = asyncio.get_running_loop().time
-        began, first, size, data, is_done = clock(), None, 0, "", False
+        began, first, is_done = clock(), None, False
         events: list[Any] = []
         response = await client.send(request, stream=True)
         try:
             if not response.is_success:
                 raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
-            async for line in _lines(response):
-                size += len(line)
-                if size > MOST_BYTES:
-                    raise CallError(FailureKind.INVALID, f"the stream has more than {MOST_BYTES >> 20} MB")
-                name, _, value = line.partition(":")
-                is_done = is_done or (name == "data" and value.strip() == "[DONE]")
-                if is_done or (line and name != "data"):
-                    continue
-                data = f"{data}\n{value}" if data else value
-                for event in self._event(data, is_whole=not line) if data else ():
-                    data = ""
+            async for event in self._events(response):
+                is_done = event is _DONE
+                if not is_done:
                     events.append(event)
                     first = clock() if first is None and parameters.has_text(event) else first
         finally:
             await response.aclose()
-        if data or not parameters.has_ended(events, is_done):
+        if not parameters.has_ended(events, is_done):
             raise CallError(FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {len(events):,} events")
         seconds = None if first is None else round(first - began, 6)
         return json.dumps({"first_token_s": seconds, "events": events}).encode()
 
-    def _event(self, data: str, *, is_whole: bool) -> tuple[()] | tuple[Any]:
-        """An event of a stream, or nothing while its JSON goes on in further lines, which end with an empty one.
+    async def _events(self, response: httpx.Response) -> AsyncIterator[Any]:
+        """The events of a stream before "[DONE]", and `_DONE` if it is there.
 
-        Servers that fail after the first events send their error as one, and then the end.
+        An event has lines of data up to an empty line; without empty lines, each line is an event.
         """
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            if not is_whole:
-                return ()
-            raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
-        if isinstance(event, dict) and event.get("error"):
-            raise CallError(FailureKind.UNAVAILABLE, f"the stream holds an error: {self._shown(data.strip())}")
-        return (event,)
+        data: list[str] = []
+        is_done = False
+        async for line in _lines(response):  # to its end, so that the connection can be used again
+            name, _, value = line.partition(":")
+            is_done = is_done or (name == "data" and value.strip() == "[DONE]")
+            if is_done or (line and name != "data"):
+                continue
+            data += [value] if line else []
+            if len(data) == 1 or (data and not line):
+                try:
+                    event = json.loads("\n".join(data))
+                except (ValueError, RecursionError) as error:
+                    if line:
+                        continue
+                    raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
+                if isinstance(event, dict) and event.get("error"):  # of a server that failed after the first events
+                    problem = f"the stream holds an error: {self._shown(data[0].strip())}"
+                    raise CallError(FailureKind.UNAVAILABLE, problem)
+                data.clear()
+                yield event
+        if data:
+            raise CallError(FailureKind.UNAVAILABLE, "the stream ended in the middle of an event")
+        if is_done:
+            yield _DONE
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}
@@ -107,7 +115,11 @@ async def _lines(response: httpx.Response) -> AsyncIterator[str]:
     """The lines of server-sent events, which end with CR, LF or both; httpx's also end within JSON, at U+2028."""
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
     begun: list[str] = []
+    size = 0
     async for block in response.aiter_bytes():
+        size += len(block)
+        if size > MOST_BYTES:
+            raise CallError(FailureKind.INVALID, f"the stream has more than {MOST_BYTES >> 20} MB")
         first, *others = decoder.decode(block).split("\n")
         begun.append(first)
         for line in others:
