@@ -164,17 +164,24 @@ def _path_of(rows: Any, inputs: Inputs) -> str:
 def _line(number: int, row: Any) -> bytes:
     if not isinstance(row, Mapping):
         raise InputError(f"rows: row {number} is {type(row).__name__}; use {_SHAPE}")
-    key: Any = None
     try:
-        for key, value in row.items():  # noqa: B007  for the message
-            _json(value)
         return _json(dict(row)) + b"\n"
     except UnicodeEncodeError as error:
         half = "half a character (a lone surrogate such as \\ud83d)"
-        raise InputError(f"rows: row {number}: the value of {key!r} holds {half}; remove it") from error
+        raise InputError(f"rows: row {number}: the value of {_refused(row)!r} holds {half}; remove it") from error
     except (TypeError, ValueError) as error:
-        problem = f"rows: row {number} cannot be written as JSON: {key!r}: {error}; change it, or leave it out"
-        raise InputError(problem) from error
+        problem = f"cannot be written as JSON: {_refused(row)!r}: {error}; change it, or leave it out"
+        raise InputError(f"rows: row {number} {problem}") from error
+
+
+def _refused(row: Mapping[Any, Any]) -> Any:
+    """The first key whose entry JSON cannot hold."""
+    for key, value in row.items():
+        try:
+            _json({key: value})
+        except (TypeError, ValueError):
+            return key
+    return None
 
 
 def _json(value: Any) -> bytes:
