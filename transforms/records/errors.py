@@ -274,7 +274,7 @@ def _nearest(word: str, by_lower: Mapping[str, str]) -> str | None:
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A text of at most so many characters; a longer one is cut, and ends in "…".
+    """The first characters of a text, with "…" at the end if it is longer.
 
     >>> shortened("abc"), shortened("abcdef", most=4)
     ('abc', 'abc…')
