@@ -7,7 +7,7 @@ import re
 from dataclasses import asdict
 
 from rankbeam.pipelines.compare.compare import Compared, NamedComparison
-from rankbeam.pipelines.results.notes import doubt
+from rankbeam.pipelines.results.leaderboard import doubt
 from rankbeam.pipelines.show.exports import LATEX_TABLE, latex_label, latex_text
 from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.tabular import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import states_difference
-from rankbeam.pipelines.results.notes import doubt
+from rankbeam.pipelines.results.leaderboard import doubt
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _COMMIT_LETTERS = 8

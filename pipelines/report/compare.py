@@ -9,7 +9,7 @@ from markupsafe import Markup
 from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.study import LEADING, Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
-from rankbeam.pipelines.results.notes import doubt
+from rankbeam.pipelines.results.leaderboard import doubt
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison
 

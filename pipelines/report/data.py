@@ -12,7 +12,7 @@ from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, 
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
-from rankbeam.pipelines.results.notes import offline_words
+from rankbeam.pipelines.results.leaderboard import offline_words
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric

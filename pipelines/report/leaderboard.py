@@ -7,7 +7,7 @@ from markupsafe import Markup
 from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
-from rankbeam.pipelines.results.notes import doubt, without_value
+from rankbeam.pipelines.results.leaderboard import doubt, without_value
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0

@@ -7,7 +7,7 @@ from rankbeam.pipelines.report import compare, leaderboard
 from rankbeam.pipelines.report.page import environment
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
-from rankbeam.pipelines.results.notes import doubt
+from rankbeam.pipelines.results.leaderboard import doubt
 from rankbeam.pipelines.results.run import Results
 
 MOST_ROWS = 50

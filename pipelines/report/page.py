@@ -23,7 +23,7 @@ from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
 from rankbeam.pipelines.results.find import runs_alike
 from rankbeam.pipelines.results.judge_differences import judge_changes
-from rankbeam.pipelines.results.notes import geometric_words, offline_words
+from rankbeam.pipelines.results.leaderboard import geometric_words, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES

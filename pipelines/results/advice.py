@@ -13,7 +13,7 @@ from itertools import product
 from operator import eq, lt
 from typing import NamedTuple
 
-from rankbeam.pipelines.results.notes import distinct, offline_words
+from rankbeam.pipelines.results.leaderboard import distinct, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import split_name

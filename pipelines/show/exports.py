@@ -2,7 +2,7 @@
 
 import re
 
-from rankbeam.pipelines.results.notes import distinct, doubt, without_value
+from rankbeam.pipelines.results.leaderboard import distinct, doubt, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,

@@ -5,7 +5,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rankbeam.pipelines.results.notes import distinct, geometric_words, named, offline_words, without_value
+from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, named, offline_words, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, ConfigurationMetric, significance_level
 from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of

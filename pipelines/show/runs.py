@@ -7,7 +7,7 @@ from typing import Any
 
 from rankbeam.pipelines.results.find import runs_alike
 from rankbeam.pipelines.results.judge_differences import judge_changes
-from rankbeam.pipelines.results.notes import distinct
+from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table

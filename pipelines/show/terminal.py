@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.advice import Advice, advice
-from rankbeam.pipelines.results.notes import distinct, doubt, named
+from rankbeam.pipelines.results.leaderboard import distinct, doubt, named
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,

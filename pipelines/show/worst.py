@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.results.notes import distinct
+from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened

@@ -1,4 +1,4 @@
-"""Notes on rows of a leaderboard and on metrics.
+"""The rows of a leaderboard, and notes on them and on metrics.
 
 Configurations with equal values, such as two values of `top_k` above every cutoff, share one row. Judges and embeddings
 without a language model, and geometric means beside logarithmic ones, have a note.
