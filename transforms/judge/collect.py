@@ -32,7 +32,6 @@ PANEL = "judged"
 _ROWS_AT_ONCE = 1000
 _TEXTS_AT_ONCE, _LETTERS_AT_ONCE = 50_000, 8 << 20  # of all shards: a shard's part is then large enough to be spilled
 _VALUES_AT_ONCE = 1 << 16  # of all buckets: a value takes 200 bytes until then, and 25 in a batch
-_SPILLED_BYTES = 1 << 11
 _TEXT_SHARDS = 64
 _TABLES = ("answers", "claims", "verdicts")
 _FAILURES, _TEXTS, _GRADES = "failures", "texts", "grades"
@@ -130,7 +129,7 @@ class CollectJudgementsFn(beam.DoFn):
         """The values that are held, as one batch a bucket."""
         for bucket, some in self._values.items():
             if some:
-                yield bucket, spilled(_batch(some), _SPILLED_BYTES)
+                yield bucket, spilled(_batch(some))
         self._values, self._held = defaultdict(list), 0
 
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:

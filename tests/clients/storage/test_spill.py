@@ -158,6 +158,20 @@ def test_a_spilled_batch_is_a_place_in_the_pickle() -> None:
         assert in_memory - 500 < spilled_bytes() < in_memory + 500
 
 
+def test_many_small_batches_take_no_memory_and_no_mappings() -> None:
+    """A judged run passes on tens of thousands of them, and a process may have 65,530 mappings."""
+    with spill.spilling():
+        pickled = [pickle.dumps(strings(200)) for _ in range(100)]
+        assert sum(map(len, pickled)) < 100 * 500
+        received = [read(one) for one in pickled]
+        assert "rankbeam-spill-" not in Path("/proc/self/maps").read_text()
+        large = passed_on(strings())
+        assert "rankbeam-spill-" in Path("/proc/self/maps").read_text()
+    for batch in received:
+        assert_same(batch, strings(200))
+    assert_same(large, strings())
+
+
 def test_what_is_passed_on_is_not_spilled_twice() -> None:
     with spill.spilling():
         received = passed_on(strings())

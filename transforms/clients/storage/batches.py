@@ -33,7 +33,7 @@ def register() -> None:
     copyreg.pickle(pa.RecordBatch, _reduce)
 
 
-def _reduce(batch: pa.RecordBatch, least: int | None = None) -> tuple[Callable[[bytes], pa.RecordBatch], tuple[bytes]]:
+def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], tuple[bytes]]:
     known = _places.get(id(batch))
     if known is not None and spill.holds(known):
         return decode_spilled, (known,)
@@ -41,7 +41,7 @@ def _reduce(batch: pa.RecordBatch, least: int | None = None) -> tuple[Callable[[
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     encoded = sink.getvalue()
-    place = spill.write(encoded, least)
+    place = spill.write(encoded)
     return (decode, (encoded.to_pybytes(),)) if place is None else (decode_spilled, (place,))
 
 
@@ -55,9 +55,9 @@ class Spilled:
         return decode_spilled, (self.place,)
 
 
-def spilled(batch: pa.RecordBatch, least: int | None = None) -> pa.RecordBatch | Spilled:
+def spilled(batch: pa.RecordBatch) -> pa.RecordBatch | Spilled:
     """Spill a batch that a stage only passes on; a small one stays what it is, and every one without spilling."""
-    read, (encoded,) = _reduce(batch, least)
+    read, (encoded,) = _reduce(batch)
     return Spilled(encoded) if read is decode_spilled else batch
 
 

@@ -28,7 +28,8 @@ _PREFIX = "rankbeam-spill-"
 _LOCK = "lock"
 _AT = struct.Struct("<QQ")
 _ALIGNMENT = 64
-_WORTH_A_FILE = 1 << 15
+_WORTH_A_FILE = 1 << 11  # Beam holds several copies of a smaller batch, but a place takes as long as copying it
+_WORTH_A_MAPPING = 1 << 15  # of a batch: it is smaller than what a mapping costs, and a process has 65,530 mappings
 _WORTH_A_MAP = 1 << 20
 
 
@@ -58,10 +59,10 @@ def folder() -> str | None:
     return os.environ.get(_FOLDER_VARIABLE)
 
 
-def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
+def write(encoded: "pa.Buffer") -> bytes | None:
     """Spill an encoded batch; returns its place, or None for a small batch or without spilling."""
     name = folder()
-    if name is None or len(encoded) < (_WORTH_A_FILE if least is None else least):
+    if name is None or len(encoded) < _WORTH_A_FILE:
         return None
     try:
         return _append(name, encoded)
@@ -75,12 +76,14 @@ def holds(place: bytes) -> bool:
 
 
 def read(place: bytes) -> "pa.Buffer":
-    """The encoded batch at a place, mapped, not copied."""
+    """The encoded batch at a place; a large one is mapped, not copied."""
     import pyarrow as pa
 
     offset, length = _AT.unpack_from(place)
     page = offset - offset % mmap.ALLOCATIONGRANULARITY
-    with Path(os.fsdecode(place[_AT.size :])).open("rb") as file:
+    with FileIO(os.fsdecode(place[_AT.size :])) as file:
+        if length < _WORTH_A_MAPPING:
+            return pa.py_buffer(os.pread(file.fileno(), length, offset))
         mapped = mmap.mmap(file.fileno(), offset - page + length, offset=page, access=mmap.ACCESS_READ)
     return pa.py_buffer(mapped)[offset - page :]
 
