@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +78,10 @@ def test_every_address_of_the_repository_is_that_of_the_package() -> None:
 def test_policies_are_there_and_name_each_other() -> None:
     assert "Report a vulnerability" in (GITHUB / "SECURITY.md").read_text(encoding="utf-8")
     assert "(SECURITY.md)" in (GITHUB / "CODE_OF_CONDUCT.md").read_text(encoding="utf-8")
+
+
+def test_the_documentation_shows_the_changelog_itself() -> None:
+    assert (REPOSITORY / "docs" / "changelog.md").readlink() == Path("../CHANGELOG.md")
 
 
 def test_the_changelog_has_the_version() -> None:
