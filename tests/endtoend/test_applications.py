@@ -226,6 +226,17 @@ def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_the
     assert (line[0], line[1], line[-3:]) == ("app0", "3", ["270", "24", "0.00918"])
 
 
+def test_a_path_at_which_no_reply_has_tokens_is_named(tmp_path: Path) -> None:
+    paths = {"input": "usage.in", "output": "usage.output_tokens", "cached": "usage.cached"}
+    with serving() as (url, _):
+        done = evaluate(tmp_path, asking(url, usage=paths))
+    assert done.status == 0
+    problem = f"{url}/ask: no reply has output tokens at usage.output_tokens (usage: output), so they count as 0"
+    assert problem in " ".join(done.stderr.split())
+    assert done.stderr.count("no reply has") == 1
+    assert [warning for row in rows(tmp_path, "runs") for warning in row["warnings"] if problem in warning]
+
+
 def test_requests_hold_ids_and_attributes_and_the_grid_changes_them(tmp_path: Path) -> None:
     body = {"question": "{query}", "session": "{query_id}-{attempt}", "language": "{language}"}
     bodies = {"short": {**body, "top_k": 3}, "long": {**body, "top_k": 5}}

@@ -5,8 +5,9 @@ import codecs
 import io
 import json
 import secrets
+from collections import Counter as Tally
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
+_MAY_BE_NONE = "cached"
 _DONE = object()  # the end of a stream that says so
 
 
@@ -33,7 +35,24 @@ async def connect(parameters: HttpApplication) -> "ApplicationConnection":
 
 @dataclass(frozen=True)
 class ApplicationConnection(HttpConnection):
-    """An open client of an application."""
+    """An open client of an application.
+
+    Attributes:
+        tokens: sums over all replies, by name; only of those that the application is said to report.
+    """
+
+    tokens: Tally[str] = field(default_factory=Tally, init=False)
+
+    @property
+    def warnings(self) -> list[str]:
+        """The token counts that no reply has: they would be 0 in silence."""
+        paths = self.parameters.usage if isinstance(self.parameters, HttpApplication) else {}
+        counted = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
+        return [
+            f"{self.parameters.url}: no reply has {name} tokens at {paths[name]} (usage: {name}), {counted}"
+            for name, sum_of_replies in self.tokens.items()
+            if not sum_of_replies and name != _MAY_BE_NONE
+        ]
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; the reply holds the application's own, and the seconds until it was complete."""
@@ -43,7 +62,12 @@ class ApplicationConnection(HttpConnection):
         seconds = round(clock() - began, 6)
         answer = f'{{"seconds":{seconds},"reply":{reply.answer}}}'
         parameters = self.parameters
-        return Reply(answer, parameters.tokens_of(answer) if isinstance(parameters, HttpApplication) else reply.tokens)
+        if not isinstance(parameters, HttpApplication):
+            return Reply(answer, reply.tokens)
+        tokens = parameters.tokens_of(answer)
+        for name in parameters.usage:
+            self.tokens[name] += getattr(tokens, name)
+        return Reply(answer, tokens)
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
         parameters = self.parameters
