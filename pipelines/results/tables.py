@@ -20,6 +20,7 @@ from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 
 _CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")
 """Tables that are small, and read several times."""
+_NEVER_EMPTY = ("runs", "configurations", "configuration_metrics")
 _ORDERED_BY = {
     "configurations": ("position",),
     "configuration_metrics": ("config_id", "slice", "metric"),
@@ -63,13 +64,17 @@ class InFolder:
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table, its rows as they were written; a table that an older run lacks is empty, and a column null."""
-        parts = [_read(path, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
+        parts = [_read(path, name, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
         rows = _complete(pa.concat_tables(parts), name, columns)
+        if not rows.num_rows and name in _NEVER_EMPTY:
+            problem = f"the table {name} has no rows, which rankbeam did not write; evaluate again"
+            raise InputError(problem, path=run_folder(self.output, name, self.run_id))
         return rows.select(columns) if columns else rows
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
         for path in self._paths(name):
             with parquet.open_file(path) as file:
+                _check(file.schema_arrow, name, path)
                 for batch in file.iter_batches(most, columns=columns):
                     yield from _complete(pa.Table.from_batches([batch]), name, columns).to_batches()
 
@@ -100,9 +105,40 @@ def _complete(rows: pa.Table, name: str, columns: Sequence[str] | None) -> pa.Ta
     return rows
 
 
-def _read(path: str, columns: Sequence[str] | None) -> pa.Table:
+def _read(path: str, name: str, columns: Sequence[str] | None) -> pa.Table:
     with parquet.open_file(path) as file:
+        _check(file.schema_arrow, name, path)
         return file.read(columns)
+
+
+def _check(schema: pa.Schema, name: str, path: str) -> None:
+    """Refuse columns of another type, of a table that another program wrote or changed."""
+    for column in tables.TABLES[name]:
+        if column.name in schema.names and not _is_like(schema.field(column.name).type, column.type):
+            types = f"the column {column.name} is {schema.field(column.name).type}, not {column.type}"
+            raise InputError(f"{types}: rankbeam did not write this table; evaluate again", path=path)
+
+
+def _is_like(stored: pa.DataType, expected: pa.DataType) -> bool:
+    """Return whether values can be read as a type; structs of earlier versions have fewer fields."""
+    if pa.types.is_null(stored):
+        return True
+    if pa.types.is_struct(stored) and pa.types.is_struct(expected):
+        shared = set(stored.names) & set(expected.names)
+        return all(_is_like(stored.field(name).type, expected.field(name).type) for name in shared)
+    if pa.types.is_list(stored) and pa.types.is_list(expected):
+        return _is_like(stored.value_type, expected.value_type)
+    return _kind(stored) == _kind(expected)
+
+
+def _kind(dtype: pa.DataType) -> object:
+    if pa.types.is_dictionary(dtype):
+        return _kind(dtype.value_type)
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype):
+        return "number"
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
+        return "text"
+    return "time" if pa.types.is_timestamp(dtype) else dtype.id
 
 
 @dataclass(frozen=True)

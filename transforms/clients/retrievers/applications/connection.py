@@ -38,7 +38,7 @@ class ApplicationConnection(HttpConnection):
     """An open client of an application.
 
     Attributes:
-        tokens: sums over all replies, by name; only of those that the application is said to report.
+        tokens: total of the tokens of all replies, by the names in `usage`.
     """
 
     tokens: Tally[str] = field(default_factory=Tally, init=False)
