@@ -5,12 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.audit import audit_in, changed_pairs, fills_holes
 from rankbeam.pipelines.results.decisions import judge_decisions
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.slices import ALL
 
 Row = dict[str, Any]
+_KEYS = ("config_id", "status", "model", "prompt_hash")
+_SUMMED = ("input_tokens", "output_tokens", "cost")
 _STATUSES = ("ok", "refused", "blocked", "truncated", "failed", "no_context")
 
 
@@ -31,9 +36,7 @@ class JudgeSection:
 
 def judge(study: Study) -> JudgeSection | None:
     """Section on the run's judge and answers; None if the run has neither."""
-    answers = study.results.rows(
-        "answers", ("config_id", "status", "model", "prompt_hash", "input_tokens", "output_tokens", "cost")
-    )
+    answers = counted_answers(study.results)
     steps = study.results.rows("judge_quality") or _steps(study)
     if not answers and not steps:
         return None
@@ -41,7 +44,7 @@ def judge(study: Study) -> JudgeSection | None:
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
     agreement = study.results.rows("agreement")
-    answered = _by_configuration(study, answers, statuses)
+    answered = by_configuration(study, answers, statuses)
     return JudgeSection(
         statuses, answered, steps, offline, agreement, _labelled(study), _decisions(study), *_holes(study)
     )
@@ -71,19 +74,44 @@ def _holes(study: Study) -> tuple[list[Row], str]:
     return [vars(pair) for pair in changed_pairs(study.results)], "" if audit is None else audit.as_text()
 
 
-def _by_configuration(study: Study, answers: Sequence[Row], statuses: Sequence[str]) -> list[Row]:
+def counted_answers(results: Results) -> list[Row]:
+    """The answers of each configuration, status, model and prompt: their number, tokens and costs.
+
+    A run may have millions of answers, so only the sums of a batch are kept.
+    """
+    batches = results.rows_in_batches("answers", (*_KEYS, *_SUMMED))
+    sums = [_sums(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows]
+    if not sums:
+        return []
+    together = pa.concat_tables(sums).group_by(list(_KEYS), use_threads=False)
+    columns = [name for name in sums[0].column_names if name not in _KEYS]
+    rows: list[Row] = (
+        together.aggregate([(name, "sum") for name in columns]).rename_columns([*_KEYS, *columns]).to_pylist()
+    )
+    return rows
+
+
+def _sums(answers: pa.Table) -> pa.Table:
+    known = [(name, "sum") for name in _SUMMED]
+    summed = answers.group_by(list(_KEYS), use_threads=False).aggregate([*known, ("cost", "count"), ([], "count_all")])
+    return summed.rename_columns([*_KEYS, *_SUMMED, "with_cost", "answers"])
+
+
+def by_configuration(study: Study, counted: Sequence[Row], statuses: Sequence[str]) -> list[Row]:
     grouped: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in answers:
+    for row in counted:
         grouped[row["config_id"]].append(row)
     return [
         {
             "name": name,
             "model": rows[0]["model"],
             "prompt_hash": rows[0]["prompt_hash"],
-            "counts": [sum(row["status"] == status for row in rows) for status in statuses],
+            "counts": [sum(row["answers"] for row in rows if row["status"] == status) for status in statuses],
             "input_tokens": sum(row["input_tokens"] or 0 for row in rows),
             "output_tokens": sum(row["output_tokens"] or 0 for row in rows),
-            "cost": None if any(row["cost"] is None for row in rows) else sum(row["cost"] for row in rows),
+            "cost": None
+            if any(row["with_cost"] < row["answers"] for row in rows)
+            else sum(row["cost"] for row in rows),
         }
         for config_id, name in zip(study.ids, study.names, strict=True)
         if (rows := grouped[config_id])
