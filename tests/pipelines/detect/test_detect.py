@@ -134,7 +134,9 @@ def test_a_bounded_metric_without_a_known_spread_has_an_assumed_one(tmp_path: Pa
     ("options", "problem"),
     [
         (("--detect", "2"), "--detect: no difference of nDCG@10 can be 2: it is at most 1"),
-        (("--detect", "0"), "0.0 is not in the range x>0"),
+        (("--detect", "0"), "0.0 is not in the range 1e-09<=x"),
+        (("--detect", "1e-300"), "1e-300 is not in the range 1e-09<=x"),
+        (("--detect", "0.1", "--sd", "1e300"), "1e+300 is not in the range 1e-09<=x"),
         (("--power", "0.9"), "--power and --sd are for --detect"),
         (("--detect", "0.1", "--power", "1"), "1.0 is not in the range 0<x<1"),
     ],
