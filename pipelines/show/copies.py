@@ -15,6 +15,7 @@ from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 STATUS = "rankbeam_status"
 """The column that says which metrics of a row have no value, and why."""
+_COLUMNS = ("config_id", "query_id", "status", "metrics")
 _NOT_EVALUATED = "not evaluated"
 EVENT = "gen_ai.evaluation.result"
 _TRACE, _SPAN = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
@@ -74,9 +75,8 @@ def _name(path: str) -> str:
 
 
 def _values(results: Results, target: set[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for row in results.table("query_metrics").to_pylist():
-        if row["config_id"] in target:
-            yield row["config_id"], row["query_id"], _row(row["metrics"], row["status"])
+    for row in results.stream("query_metrics", _COLUMNS, target, "config_id"):
+        yield row["config_id"], row["query_id"], _row(row["metrics"], row["status"])
 
 
 def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def write_events(results: Results, source: CaseSource, new: str, configuration: 
     if files.exists(new):
         raise InputError("exists already, and is never overwritten; choose another path", path=new)
     by_config = dict(config_ids(results, source.path, configuration))
-    rows = results.table("query_metrics").to_pylist()
+    rows = results.stream("query_metrics", _COLUMNS, set(by_config.values()), "config_id")
     scored = {(row["config_id"], row["query_id"]): row for row in rows}
     names = {row["config_id"]: row["name"] for row in results.configurations}
     exports, missed = [], 0
