@@ -19,10 +19,10 @@ ROWS, COLUMNS, TIMES = 6_000, 8, 15
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    names = ["id", "text", *(f"more{number}" for number in range(COLUMNS))]
+    names = ["id", "text", "text_hash", *(f"more{number}" for number in range(COLUMNS))]
     rows = pa.table({name: [f"{name} {row}" for row in range(ROWS)] for name in names})
-    (tmp_path / "queries" / "run").mkdir(parents=True)
-    pq.write_table(rows, tmp_path / "queries" / "run" / "part.parquet", row_group_size=ROWS // 3)
+    (tmp_path / "texts" / "run").mkdir(parents=True)
+    pq.write_table(rows, tmp_path / "texts" / "run" / "part.parquet", row_group_size=ROWS // 3)
     return tmp_path
 
 
@@ -42,15 +42,15 @@ def droppers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def whole_table(folder: Path) -> None:
-    assert InFolder(str(folder), "run").table("queries", ["id", "text"]).num_rows == ROWS
+    assert InFolder(str(folder), "run").table("texts", ["text_hash", "text"]).num_rows == ROWS
 
 
 def first_batch(folder: Path) -> None:
-    assert next(InFolder(str(folder), "run").batches("queries", ["id", "text"], 10)).num_rows == 10
+    assert next(InFolder(str(folder), "run").batches("texts", ["text_hash", "text"], 10)).num_rows == 10
 
 
 def first_query(folder: Path) -> None:
-    assert next(texts.read_entries(str(folder / "queries" / "run" / "part.parquet"), "queries")).id == "id 0"
+    assert next(texts.read_entries(str(folder / "texts" / "run" / "part.parquet"), "queries")).id == "id 0"
 
 
 @pytest.mark.parametrize("read", [whole_table, first_batch, first_query])
