@@ -38,8 +38,8 @@ FITTED = (
 )
 MEANS, PAIRS = 1_000, 1_000
 """Slices, metrics and configurations, or pairs of them, that one unit of a term has."""
-POWERS = {"CPU s": 1.0, "anonymous MB": 0.1}
-"""CPU time is proportional to size. Memory hardly grows; the power was chosen by runs up to 25000x10."""
+POWERS = {"CPU s": 1.0, "anonymous MB": 0.3}
+"""CPU time is proportional to size. Memory hardly grows; the power was chosen by runs up to 100000x10."""
 _QUOTA = 60_000_000
 
 _HEADER = """\
