@@ -79,7 +79,7 @@ def counted_answers(results: Results) -> list[Row]:
 
     A run may have millions of answers, so only the sums of a batch are kept.
     """
-    batches = results.rows_in_batches("answers", (*_KEYS, *_SUMMED))
+    batches = results.batches("answers", (*_KEYS, *_SUMMED))
     sums = [_sums(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows]
     if not sums:
         return []

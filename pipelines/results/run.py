@@ -4,11 +4,9 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -273,27 +271,8 @@ class Results:
 
     def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The rows of a table; none of a run that is of an earlier version and has no such table."""
-        with self._unless_lacking():
-            rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
-            return rows
-        return []
-
-    def rows_in_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same of a table that may have millions of rows, as batches."""
-        batches = self.batches(name, columns)
-        first: pa.RecordBatch | None = None
-        with self._unless_lacking():
-            first = next(batches, None)
-        yield from () if first is None else chain([first], batches)
-
-    @contextmanager
-    def _unless_lacking(self) -> Iterator[None]:
-        """End the block where BigQuery lacks the table of an earlier version; a folder shows this itself."""
-        try:
-            yield
-        except InputError:
-            if not isinstance(self.stored, InBigQuery):
-                raise
+        rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
+        return rows
 
     def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
         """Columns of a table that may have millions of rows."""

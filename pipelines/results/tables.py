@@ -20,7 +20,6 @@ from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 
 _CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")
 """Tables that are small, and read several times."""
-_NEVER_EMPTY = ("runs", "configurations", "configuration_metrics")
 _ORDERED_BY = {
     "configurations": ("position",),
     "configuration_metrics": ("config_id", "slice", "metric"),
@@ -66,7 +65,7 @@ class InFolder:
         """One table, its rows as they were written; a table that an older run lacks is empty, and a column null."""
         parts = [_read(path, name, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
         rows = _complete(pa.concat_tables(parts), name, columns)
-        if not rows.num_rows and name in _NEVER_EMPTY:
+        if not rows.num_rows and name in tables.NEVER_EMPTY:
             problem = f"the table {name} has no rows, which rankbeam did not write; evaluate again"
             raise InputError(problem, path=run_folder(self.output, name, self.run_id))
         return rows.select(columns) if columns else rows

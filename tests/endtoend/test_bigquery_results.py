@@ -234,6 +234,13 @@ def test_a_dataset_of_an_older_release_lacks_columns(runs: Path, tables: Tables)
     assert answered("report", place, "--run-id", "pr", "--output", runs.parent / "old.html").status == 0
 
 
+def test_a_dataset_of_an_older_release_lacks_tables(runs: Path, tables: Tables) -> None:
+    for name in ("answers", "verdicts", "agreement", "usage", "monitor"):
+        tables.client.delete_table(f"{tables.dataset}.{name}", not_found_ok=True)
+    target = runs.parent / "older.html"
+    assert answered("report", f"bigquery://{tables.dataset}", "--run-id", "pr", "--output", target).status == 0
+
+
 def test_a_run_that_is_replaced_meanwhile(tables: Tables) -> None:
     place = f"bigquery://{tables.dataset}"
     run = find_run(place, "main")

@@ -312,6 +312,9 @@ LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
 ADDED = frozenset({"gates", "usage", "corpora", "monitor", *ANSWER_TABLES})
 """Tables that runs of earlier versions do not have."""
 
+NEVER_EMPTY = frozenset({"runs", "configurations", "query_metrics", "configuration_metrics"})
+"""Tables of which every run has rows."""
+
 
 def own_columns(schema: pa.Schema) -> pa.Schema:
     """The columns of a table besides the common ones.

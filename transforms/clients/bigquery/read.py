@@ -63,6 +63,17 @@ def describe(source: TableSource) -> Description:
         return Description(tuple(field.name for field in table.schema), size, modified)
 
 
+def exists(source: TableSource) -> bool:
+    with refusals(source):
+        try:
+            _table(source, IMPATIENT)
+        except BigQueryError as error:
+            if error.trouble is not Trouble.MISSING:
+                raise
+            return False
+        return True
+
+
 def volume(source: TableSource) -> tuple[int, bool]:
     """The most bytes that reading a source takes, by a dry run, and whether a query (also of a view) is charged."""
     with refusals(source):

@@ -22,7 +22,6 @@ from rankbeam.transforms.records.errors import InputError
 
 # A function of constants is constant, so that only the partition of that day is read.
 _OF_RUN = " WHERE run_id = @run_id AND started_at = TIMESTAMP_MICROS(@started_us)"
-_NEVER_EMPTY = ("runs", "configurations", "query_metrics", "configuration_metrics")
 _REPEATED = (Trouble.CONCURRENT, Trouble.PASSING)
 
 
@@ -50,12 +49,15 @@ def finished_runs(dataset: DatasetName) -> list[StoredRun]:
 
 
 def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a run; none of a table that its dataset, of an earlier release, does not have."""
+    if name in tables.ADDED and not _exists(run.dataset, name):
+        return
     started_us = pa.scalar(run.started_at, tables.TABLES[name].field("started_at").type).value
     count = 0
     for batch in _rows(run.dataset, name, columns, _OF_RUN, {"run_id": run.run_id, "started_us": started_us}):
         count += batch.num_rows
         yield batch
-    if not count and name in _NEVER_EMPTY:
+    if not count and name in tables.NEVER_EMPTY:
         problem = f"{name} has no rows of run {run.run_id!r} any more; if another execution replaced it, try again"
         raise InputError(problem, path=place_of(run.dataset))
 
@@ -81,6 +83,11 @@ def _rows(
                 for field in schema
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _exists(dataset: DatasetName, name: str) -> bool:
+    with _refusals(dataset, name):
+        return read.exists(TableSource(table=str(dataset.table(name)), project=dataset.project))
 
 
 def _absent(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
