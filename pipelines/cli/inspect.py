@@ -7,7 +7,7 @@ import click
 from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
-_DIFFERENCE = FloatRange(min=1e-9, max=1e9)  # a metric may also be a number of tokens
+_AMOUNT = FloatRange(min=1e-9, max=1e9)  # of a metric, which may also be a number of tokens
 _POWER = 0.8
 _SHARE = FloatRange(min=0, max=1, min_open=True, max_open=True)
 
@@ -55,7 +55,7 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
 @click.option(
-    "--detect", type=_DIFFERENCE, metavar="D", help="Also show how many queries are needed to detect a difference of D."
+    "--detect", type=_AMOUNT, metavar="D", help="Also show how many queries are needed to detect a difference of D."
 )
 @click.option(
     "--power",
@@ -64,9 +64,7 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
     show_default=True,
     help="With --detect: probability of detecting the difference.",
 )
-@click.option(
-    "--sd", type=_DIFFERENCE, metavar="SD", help="With --detect: standard deviation of the queries' differences."
-)
+@click.option("--sd", type=_AMOUNT, metavar="SD", help="With --detect: standard deviation of the queries' differences.")
 @allow_disjoint
 @shown_as()
 @wide

@@ -28,9 +28,9 @@ _PREFIX = "rankbeam-spill-"
 _LOCK = "lock"
 _AT = struct.Struct("<QQ")
 _ALIGNMENT = 64
-_WORTH_A_FILE = 1 << 11  # Beam holds several copies of a smaller batch, but a place takes as long as copying it
-_WORTH_A_MAPPING = 1 << 15  # of a batch: it is smaller than what a mapping costs, and a process has 65,530 mappings
-_WORTH_A_MAP = 1 << 20
+_WORTH_A_FILE = 1 << 11
+_WORTH_A_MAPPING = 1 << 15  # of batches; a process may have 65,530 mappings, and passes on many small batches
+_MOST_IN_MEMORY = 1 << 20  # of the bytes that `mapped` takes
 
 
 @shared
@@ -95,13 +95,13 @@ def mapped(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
         OSError: there is no space for temporary files.
     """
     try:
-        with tempfile.SpooledTemporaryFile(_WORTH_A_MAP, dir=folder()) as file:
+        with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY, dir=folder()) as file:
             for offset, piece in pieces:
-                if offset + len(piece) > _WORTH_A_MAP:
+                if offset + len(piece) > _MOST_IN_MEMORY:
                     file.rollover()
                 file.seek(offset)
                 file.write(piece)
-            if file.seek(0, os.SEEK_END) <= _WORTH_A_MAP:
+            if file.seek(0, os.SEEK_END) <= _MOST_IN_MEMORY:
                 file.seek(0)
                 return file.read()
             file.flush()

@@ -23,7 +23,6 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
-_MAY_BE_NONE = "cached"
 _DONE = object()  # the end of a stream that says so
 
 
@@ -47,11 +46,11 @@ class ApplicationConnection(HttpConnection):
     def warnings(self) -> list[str]:
         """The token counts that no reply has: they would be 0 in silence."""
         paths = self.parameters.usage if isinstance(self.parameters, HttpApplication) else {}
-        counted = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
+        advice = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
         return [
-            f"{self.parameters.url}: no reply has {name} tokens at {paths[name]} (usage: {name}), {counted}"
-            for name, sum_of_replies in self.tokens.items()
-            if not sum_of_replies and name != _MAY_BE_NONE
+            f"{self.parameters.url}: no reply has {name} tokens at {paths[name]} (usage: {name}), {advice}"
+            for name, total in self.tokens.items()
+            if total == 0 and name != "cached"  # a service may have cached nothing
         ]
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
