@@ -9,21 +9,21 @@ from support import batches, standin_answers
 from support.killing import Step, killed_at
 from support.standins import serve
 
-from rankbeam.transforms.clients.ledger.waiting import BatchFolder
+from rankbeam.transforms.clients.ledger import waiting
+from rankbeam.transforms.clients.models import openai_connection
+from rankbeam.transforms.clients.models.batches import make, openai_jobs
 
 QUERIES = int(os.environ.get("RANKBEAM_BATCH_QUERIES", "5000"))  # four judgements of each
-_BATCHES, _LEDGER = "rankbeam.transforms.clients.models.batches", "rankbeam.transforms.clients.ledger"
-_REQUEST = "rankbeam.transforms.clients.models.openai_connection:OpenAiConnection.object"
 KILLS = {
-    "calls written": Step(f"{_LEDGER}.waiting:BatchRound.write_pending"),
-    "job made, not noted": Step(_REQUEST, 3),
-    "answers half read": Step(f"{_BATCHES}.openai_jobs:object_in", QUERIES // 2, "before"),
-    "answers stored, not counted": Step(f"{_BATCHES}.make:_Sums.add", moment="before"),
-    "answers counted, job open": Step(f"{_BATCHES}.make:BatchJobs._record"),
-    "job closed, part kept": Step(f"{_LEDGER}.batches:BatchFolder.delete_part", moment="before"),
-    "second job made, not noted": Step(_REQUEST, 3),
-    "its answers half read": Step(f"{_BATCHES}.openai_jobs:object_in", QUERIES // 2, "before"),
-    "its answers stored": Step(f"{_BATCHES}.make:_Sums.add", moment="before"),
+    "calls written": Step(waiting, "BatchRound.write_pending"),
+    "job made, not noted": Step(openai_connection, "OpenAiConnection.object", 3),
+    "answers half read": Step(openai_jobs, "object_in", QUERIES // 2, "before"),
+    "answers stored, not counted": Step(make, "_Sums.add", moment="before"),
+    "answers counted, job open": Step(make, "BatchJobs._record"),
+    "job closed, part kept": Step(waiting, "BatchFolder.delete_part", moment="before"),
+    "second job made, not noted": Step(openai_connection, "OpenAiConnection.object", 3),
+    "its answers half read": Step(openai_jobs, "object_in", QUERIES // 2, "before"),
+    "its answers stored": Step(make, "_Sums.add", moment="before"),
 }
 """Steps at which one process after the other is killed."""
 
@@ -56,5 +56,5 @@ def test_judgements_cost_half_and_no_kill_pays_for_one_twice(tmp_path: Path, mon
     full, half = (sum(row["cost"] for row in run.table("judge_quality").to_pylist()) for run in (online, results))
     cached = sum(row["cached_tokens"] for row in online.table("usage").to_pylist())
     assert half == pytest.approx(full / 2), cached
-    records = BatchFolder(str(folder / "out/ledger")).records()
+    records = waiting.BatchFolder(str(folder / "out/ledger")).records()
     assert sum(record.answered for record in records) == judgements

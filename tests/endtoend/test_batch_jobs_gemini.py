@@ -13,7 +13,7 @@ from support.killing import Step, killed_at
 from support.standins import serve
 from support.standins.vertex_batches import BUCKET
 
-from rankbeam.transforms.clients.ledger.waiting import BatchFolder
+from rankbeam.transforms.clients.ledger import waiting
 from rankbeam.transforms.records.errors import InputError
 
 MIN = {"min_calls": 5}
@@ -77,7 +77,7 @@ def test_whatever_goes_wrong_no_value_is_wrong_and_nothing_is_paid_twice(
         results = batches.evaluated(batches.experiment(tmp_path, server, KINDS[kind], kind), "r", monkeypatch)
         stats = server.stats()
     assert batches.rows(results) == online[kind]
-    records = BatchFolder(str(tmp_path / "out/ledger")).records()
+    records = waiting.BatchFolder(str(tmp_path / "out/ledger")).records()
     assert sum(record.answered for record in records) == answered
     assert stats.extra["jobs"] == 2
     of_calls = [number for name, number in stats.queries.items() if not name.startswith(("GET /", "POST /"))]
@@ -139,7 +139,7 @@ def test_jobs_are_listed_cancelled_and_collected_by_the_command(
 ) -> None:
     with batches.served(kind, tmp_path, monkeypatch, batch={"polls": 99}) as server:
         path = batches.experiment(tmp_path, server, KINDS[kind], kind)
-        step = Step("rankbeam.transforms.clients.ledger.waiting:BatchFolder.save", 2)
+        step = Step(waiting, "BatchFolder.save", 2)
         assert killed_at(step, ["evaluate", path], tmp_path).returncode == -signal.SIGKILL
         out = str(tmp_path / "out")
         (job,) = json.loads(rankbeam("batch", "list", out, "--format", "json").stdout)["jobs"]

@@ -11,37 +11,37 @@ from support import batches
 from support.killing import Step, killed_at
 from support.standins import serve
 
-from rankbeam.transforms.clients.ledger.waiting import BatchFolder
+from rankbeam.transforms.clients.ledger import waiting
+from rankbeam.transforms.clients.models import openai_connection
+from rankbeam.transforms.clients.models.batches import gemini_jobs, make, openai_jobs
 
 QUERIES, CLAIMS, SUPPORTS = 12, 12, 36
 STANDINS = {"openai": "openai_batches", "gemini": "gemini_batches"}
-_CLIENTS = "rankbeam.transforms.clients"
-_MAKE, _LEDGER = f"{_CLIENTS}.models.batches.make", f"{_CLIENTS}.ledger"
 
 # list of jobs, upload, creation, state: the requests of a job, in order
 _REQUESTS = {
-    "openai": f"{_CLIENTS}.models.openai_connection:OpenAiConnection.object",
-    "gemini": f"{_CLIENTS}.models.batches.gemini_jobs:GeminiJobs._sent",
+    "openai": (openai_connection, "OpenAiConnection.object"),
+    "gemini": (gemini_jobs, "GeminiJobs._sent"),
 }
-_ROWS = {kind: f"{_CLIENTS}.models.batches.{kind}_jobs:object_in" for kind in STANDINS}
+_JOBS = {"openai": openai_jobs, "gemini": gemini_jobs}
 
 STEPS = {
-    "waiting": Step(f"{_LEDGER}.waiting:BatchRound.write_pending"),
-    "decided": Step(f"{_LEDGER}.waiting:BatchRound.decide", moment="before"),
-    "part": Step(f"{_LEDGER}.batches:BatchFolder.save_part"),
-    "record": Step(f"{_LEDGER}.batches:BatchFolder.save"),
-    "stored": Step(f"{_MAKE}:_Sums.add", moment="before"),
-    "counted": Step(f"{_MAKE}:BatchJobs._record"),
-    "closed": Step(f"{_LEDGER}.batches:BatchFolder.delete_part", moment="before"),
+    "waiting": Step(waiting, "BatchRound.write_pending"),
+    "decided": Step(waiting, "BatchRound.decide", moment="before"),
+    "part": Step(waiting, "BatchFolder.save_part"),
+    "record": Step(waiting, "BatchFolder.save"),
+    "stored": Step(make, "_Sums.add", moment="before"),
+    "counted": Step(make, "BatchJobs._record"),
+    "closed": Step(waiting, "BatchFolder.delete_part", moment="before"),
 }
 
 
 def steps_of(kind: str) -> dict[str, Step]:
     """Steps at a service."""
-    every = [Step(_REQUESTS[kind], number) for number in range(1, 5)]
+    every = [Step(*_REQUESTS[kind], number) for number in range(1, 5)]
     named = dict(zip(("listed", "uploaded", "created", "polled"), every, strict=True))
-    second = Step(_REQUESTS[kind], 8 if kind == "gemini" else 7)
-    return {**named, "downloading": Step(_ROWS[kind], 5, "before"), "second": second, **STEPS}
+    second = Step(*_REQUESTS[kind], 8 if kind == "gemini" else 7)
+    return {**named, "downloading": Step(_JOBS[kind], "object_in", 5, "before"), "second": second, **STEPS}
 
 
 CASES = [(kind, step) for kind in STANDINS for step in steps_of(kind)]
@@ -87,6 +87,6 @@ def test_after_a_kill_the_next_run_pays_for_nothing_twice(
     online_calls = [number for name, number in stats.queries.items() if not name.startswith(("GET /", "POST /"))]
     assert len(online_calls) == QUERIES
     assert set(online_calls) == {1} or step == "waiting"  # lanes had answers that were not in the ledger yet
-    records = BatchFolder(str(tmp_path / "out/ledger")).records()
+    records = waiting.BatchFolder(str(tmp_path / "out/ledger")).records()
     assert [record.state for record in records] == ["collected", "collected"]
     assert {file.name.partition("-")[0] for file in folder.iterdir()} == {"job"}

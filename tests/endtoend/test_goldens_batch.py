@@ -13,10 +13,9 @@ from support.killing import Step, killed_at
 from support.standin_models import KEY, service
 from support.standins import Standin, serve
 
-from rankbeam.transforms.clients.ledger.waiting import BatchFolder
+from rankbeam.transforms.clients.ledger import waiting
 
 PRICES = {"price_per_million": {"input": 100.0, "output": 400.0}}
-PARTS = "rankbeam.transforms.clients.ledger.waiting:BatchFolder"
 
 
 def written(folder: Path, server: Standin, batch: dict[str, Any] | None, **more: Any) -> str:
@@ -86,7 +85,7 @@ def test_killed_when_a_job_is_made_the_next_run_collects_it(
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai_batches", port=online[1]) as server:
         path = written(tmp_path, server, {"min_calls": 2})
-        step = Step(f"{PARTS}.save", 2)  # with the id of the first job
+        step = Step(waiting, "BatchFolder.save", 2)  # with the id of the first job
         killed = killed_at(step, ["goldens", path], tmp_path)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         listed = json.loads(rankbeam("batch", "list", str(tmp_path / "out/ledger"), "--format", "json").stdout)
@@ -95,4 +94,4 @@ def test_killed_when_a_job_is_made_the_next_run_collects_it(
         assert outcome.status == 0, outcome.stderr
         assert set(server.stats().extra["answered"].values()) == {1}
     assert stable(tmp_path / "out") == online[0]
-    assert {record.state for record in BatchFolder(str(tmp_path / "out/ledger")).records()} == {"collected"}
+    assert {record.state for record in waiting.BatchFolder(str(tmp_path / "out/ledger")).records()} == {"collected"}

@@ -11,24 +11,39 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any
 
 
-class Step(NamedTuple):
-    """A step of a process: before or after the call of that number of a function."""
+@dataclass(frozen=True)
+class Step:
+    """A step of a process: before or after the call of that number of a function of a module.
 
+    >>> Step(itertools, "count.absent")
+    Traceback (most recent call last):
+    AttributeError: type object 'itertools.count' has no attribute 'absent'
+    """
+
+    module: ModuleType
     function: str
     number: int = 1
     moment: str = "after"
+
+    def __post_init__(self) -> None:
+        """Find the function while tests are collected, for a name that moved would fail in campaigns only."""
+        attrgetter(self.function)(self.module)
 
 
 def killed_at(
     step: Step, arguments: Sequence[str], folder: Path, timeout_s: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
     """Run the command, which kills itself at a step."""
-    command = [sys.executable, "-m", "support.killing", step.function, str(step.number), step.moment, *arguments]
+    function = f"{step.module.__name__}:{step.function}"
+    command = [sys.executable, "-m", "support.killing", function, str(step.number), step.moment, *arguments]
     path = {"PYTHONPATH": str(Path(__file__).parents[1])}
     return subprocess.run(
         command, cwd=folder, env={**os.environ, **path}, capture_output=True, text=True, timeout=timeout_s, check=False
@@ -36,11 +51,8 @@ def killed_at(
 
 
 def _patch(step: Step) -> None:
-    module, _, name = step.function.partition(":")
-    owner: Any = importlib.import_module(module)
-    *outer, inner = name.split(".")
-    for part in outer:
-        owner = getattr(owner, part)
+    outer, _, inner = step.function.rpartition(".")
+    owner: Any = attrgetter(outer)(step.module) if outer else step.module
     setattr(owner, inner, _killing(getattr(owner, inner), step))
 
 
@@ -71,5 +83,6 @@ def _killing(function: Callable[..., Any], step: Step) -> Callable[..., Any]:
 if __name__ == "__main__":
     from rankbeam.pipelines.cli import main
 
-    _patch(Step(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    name, _, function = sys.argv[1].partition(":")
+    _patch(Step(importlib.import_module(name), function, int(sys.argv[2]), sys.argv[3]))
     main(sys.argv[4:])
