@@ -1,11 +1,11 @@
 """Twenty thousand judgements through batch jobs, with processes killed: equal tables, half the price, nothing twice."""
 
-import os
 import signal
 from pathlib import Path
 
 import pytest
 from support import batches, standin_answers
+from support.campaigns import sized
 from support.killing import Step, killed_at
 from support.standins import serve
 
@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.ledger import waiting
 from rankbeam.transforms.clients.models import openai_connection
 from rankbeam.transforms.clients.models.batches import make, openai_jobs
 
-QUERIES = int(os.environ.get("RANKBEAM_BATCH_QUERIES", "5000"))  # four judgements of each
+QUERIES = sized(5_000, 500)  # four judgements of each
 KILLS = {
     "calls written": Step(waiting, "BatchRound.write_pending"),
     "job made, not noted": Step(openai_connection, "OpenAiConnection.object", 3),
