@@ -80,7 +80,7 @@ def tests_of(module: Path, repository: Path) -> list[str]:
 
     These are the files in the folder that mirrors its own that are named after it, import it, or import its package,
     which may pass on what is in it. Where they are few, all of that folder are (on the floors of clients and pipelines,
-    whose modules work through others); where it has none, those of any folder that import the module.
+    whose modules work through others), and those of any folder that import the module.
     """
     parts = module.with_suffix("").parts
     package, name = ".".join(("rankbeam", *parts[:-1])), parts[-1]
@@ -100,9 +100,9 @@ def tests_of(module: Path, repository: Path) -> list[str]:
     is_passed_on = f".{name} import" in (repository / module).with_name("__init__.py").read_text(encoding="utf-8")
     passed_on = [path for path in beside if is_passed_on and of_package.search(unit[path])]
     first = [path for path in importing if path.parent == folder]
-    own = named + first + passed_on
+    own = list(dict.fromkeys(named + first + passed_on))
     is_enough = len(own) >= ENOUGH or (named and parts[1] in ("kernels", "records"))
-    files = dict.fromkeys(own if is_enough else own + beside or importing)
+    files = dict.fromkeys(own if is_enough else own + beside + importing)
     return [f"rankbeam/{module}", *(str(path.relative_to(repository)) for path in files)]
 
 

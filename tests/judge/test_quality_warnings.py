@@ -73,11 +73,15 @@ def test_models_and_templates_that_resemble_the_judge_are_named_where_it_fills_h
 
 
 def run(detectable: float, within_sd: float | None, samples: int = 1) -> Any:
-    """A run of one comparison over 50 queries; its judge asks about claims."""
-    row = SimpleNamespace(metric="Faithfulness", slice="all", queries=50, detectable=detectable)
+    """A run whose gated comparison is over 50 queries; others detect all. Its judge asks about claims."""
+    others = [("AP", "all", 1e-9), ("Faithfulness", "kind=a", 1e-9), ("Faithfulness", "all", None)]
+    rows = [
+        SimpleNamespace(metric=metric, slice=name, queries=50, detectable=least)
+        for metric, name, least in (*others, ("Faithfulness", "all", detectable))
+    ]
     quality = [{"step": "support", "within_sd": within_sd}, {"step": "grade", "within_sd": 0.9}]
     return SimpleNamespace(
-        comparisons=[row], judge_quality=quality, slices=["all"], judge_settings={"samples": samples}
+        comparisons=rows, judge_quality=quality, slices=["all", "kind=a"], judge_settings={"samples": samples}
     )
 
 

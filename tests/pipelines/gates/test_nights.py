@@ -1,0 +1,86 @@
+"""A gate on the change since a baseline run: the end of the interval that it reads, or the reason why there is none."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from rankbeam.pipelines.gates.checks import Check, _monitored
+from rankbeam.pipelines.gates.gates import MONITOR, Gate
+from rankbeam.pipelines.monitor.changes import Change, Monitored
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.tables import InMemory
+from rankbeam.transforms.records.errors import InputError
+
+AT_LEAST, AT_MOST = Gate("RR", MONITOR, -0.03, True), Gate("RR", MONITOR, 0.03, False)
+CHANGE = Change(
+    configuration="c",
+    config_id="id",
+    metric="RR",
+    mode="fresh",
+    baseline_run="first",
+    baseline_mean=0.5,
+    change=-0.02,
+    low=-0.05,
+    high=0.02,
+    lowest_high=0.01,
+    highest_low=-0.04,
+    nights=3,
+    since=datetime(2026, 1, 5),
+    queries=1_040,
+    skipped=2,
+    quarter=1,
+)
+UNKNOWN = {"change": None, "low": None, "high": None, "lowest_high": None, "highest_low": None}
+NO_NIGHT = {**UNKNOWN, "nights": 0, "since": None}
+
+
+def checked(gate: Gate, *changes: Change) -> Check:
+    run = Results("", "run", InMemory({}))
+    return _monitored(gate, "c", "all", Monitored(run, run, changes, ()))
+
+
+@pytest.mark.parametrize(
+    ("gate", "change", "measured", "is_met"),
+    [
+        (AT_LEAST, {}, 0.01, True),  # the upper end proves no loss
+        (AT_LEAST, {"lowest_high": -0.031}, -0.031, False),
+        (AT_MOST, {}, -0.04, True),
+        (AT_MOST, {"highest_low": 0.031}, 0.031, False),
+    ],
+)
+def test_the_end_that_proves_a_change_is_held_against_the_limit(
+    gate: Gate, change: dict[str, Any], measured: float, is_met: bool
+) -> None:
+    other = replace(CHANGE, metric="AP", lowest_high=-9.0, highest_low=9.0)
+    result = checked(gate, other, replace(CHANGE, **change))
+    assert (result.measured, result.is_met, result.is_new) == (measured, is_met, False)
+    assert result.reason == "3 nights since 2026-01-05"
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_new", "reason"),
+    [
+        ((), True, "no night after the baseline run yet"),
+        ((replace(CHANGE, **NO_NIGHT, skipped=0),), True, "no night after the baseline run yet"),
+        ((replace(CHANGE, **NO_NIGHT),), True, "none of 2 nights counts"),
+        ((replace(CHANGE, metric="AP"),), False, "the baseline run has no such configuration or metric"),
+        ((replace(CHANGE, configuration="d"),), False, "the baseline run has no such configuration or metric"),
+        ((replace(CHANGE, **NO_NIGHT, queries=0),), False, "no query has a value to compare with the baseline run"),
+        ((replace(CHANGE, **UNKNOWN),), False, "too few queries for an interval: 1,040"),
+    ],
+)
+@pytest.mark.parametrize("gate", [AT_LEAST, AT_MOST])
+def test_without_an_interval_the_gate_is_new_or_missed_and_says_why(
+    gate: Gate, changes: tuple[Change, ...], is_new: bool, reason: str
+) -> None:
+    result = checked(gate, *changes)
+    assert (result.measured, result.is_new, result.is_met, result.reason) == (None, is_new, is_new, reason)
+
+
+def test_a_run_that_is_not_finished_is_new_and_one_without_a_baseline_is_missed() -> None:
+    unfinished = _monitored(AT_LEAST, "c", "all", None)
+    assert (unfinished.is_met, unfinished.reason) == (True, "checked once the run is finished")
+    refused = _monitored(AT_LEAST, "c", "all", InputError("the baseline run is gone", path="out"))
+    assert (refused.is_met, refused.is_new, refused.reason) == (False, False, "the baseline run is gone")
