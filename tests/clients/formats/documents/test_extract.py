@@ -59,6 +59,17 @@ def test_documents_have_their_relative_path_as_id_and_others_are_named(folder: P
     assert " blank.md" in Path(extracted.corpus).with_name("unread.jsonl").read_text(encoding="utf-8")
 
 
+def test_names_of_files_that_are_not_utf_8_are_shown_with_escapes(folder: Path) -> None:
+    for name in (b"caf\xe9.txt", b"caf\xe9.png"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(b"drinks")
+
+    extracted = extract(FolderSource(str(folder)))
+
+    assert {"_id": "caf\\xe9.txt", "title": "caf\\xe9", "text": "drinks"} in rows(extracted)
+    unread = Path(extracted.corpus).with_name("unread.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {"path": "caf\\xe9.png", "reason": "suffix .png is not read"} in map(json.loads, unread)
+
+
 def test_links_that_lead_to_no_file_are_named_and_many_reasons_are_counted(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (folder / "linked").symlink_to(tmp_path / "elsewhere")

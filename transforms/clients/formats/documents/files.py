@@ -157,7 +157,8 @@ def _local(folder: str) -> Iterator[File]:
             path = Path(place, name)
             stat = path.stat() if path.is_file() else None
             state = (-1, 0.0) if stat is None else (stat.st_size, stat.st_mtime)
-            yield File(str(path), path.relative_to(folder).as_posix(), *state)
+            relative = os.fsencode(path.relative_to(folder).as_posix())
+            yield File(str(path), relative.decode("utf-8", "backslashreplace"), *state)
 
 
 def _raised(error: OSError) -> None:
