@@ -8,7 +8,7 @@ import subprocess
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,8 +74,8 @@ def test_all_small_parts_become_one_when_asked_to(folder: str, monkeypatch: pyte
 
 
 def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
-    large, small = (StoredFile(f"{size}", size << 20) for size in (9, 3))
-    assert merging.due([large] * 100 + [small] * 31) == []
+    large, limit, small = (StoredFile(f"{size}", size << 20) for size in (9, 8, 3))
+    assert merging.due([large] * 100 + [limit] + [small] * 31) == []
     assert merging.due([large] * 100 + [small] * 32) == [small] * 5
     assert merging.fitting([StoredFile("7", 7 << 20)] * 5) == [StoredFile("7", 7 << 20)] * 2
 
@@ -91,14 +91,18 @@ def test_a_part_as_large_as_the_last_tier_is_left_alone(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(("age_s", "is_left"), [(86_340.0, True), (86_400.5, False)])
-def test_what_a_killed_writer_left_behind_is_deleted_after_a_day(tmp_path: Path, age_s: float, is_left: bool) -> None:
+@pytest.mark.parametrize("merge", [compact, merging.tidy])
+def test_what_a_killed_writer_left_behind_is_deleted_after_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merge: Callable[[str], object], age_s: float, is_left: bool
+) -> None:
+    monkeypatch.setattr(merging, "MANY", 1)
     written(str(tmp_path), entry(0))
     part = Path(store.parts_in(str(tmp_path))[0].path)
     unfinished = part.with_name(f"{store.UNFINISHED}{part.name}")
     unfinished.write_bytes(b"PAR1")
     at = time.time() - age_s
     os.utime(unfinished, (at, at))
-    compact(str(tmp_path))
+    merge(str(tmp_path))
     assert unfinished.exists() == is_left
     assert keys_found(str(tmp_path), 1) == keys(1)
 
