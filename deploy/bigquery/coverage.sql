@@ -2,8 +2,9 @@
 -- without any result; `failed` were not scored; `undefined` have a value that does not exist; `missing` are left out by
 -- the configuration's dialect; `not_asked` came after a race had dropped the configuration, at `dropped_at` queries. Metrics that share a status are a `panel`: the counts are those of the one with the
 -- highest `failure_rate`, of rankings where no judged metric has a higher one. The columns
--- `failed_…` count the calls that failed, by kind: its own or, of a fusion, those of its parts. They are null for a
--- configuration that is cut from another (`cut_from`), where its calls are counted.
+-- `failed_…` count the failed calls and judged values, by kind: its own and, of a fusion or a reranked configuration,
+-- those for the rankings that it is made of. A configuration that is cut from another (`cut_from`), where its calls are
+-- counted, has only judged values; without any that failed, they are null.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, c.name AS configuration, c.retriever, c.dialect, c.position,
   c.config_id, o.name AS cut_from, m.panel, m.queries, m.empty, m.failed, m.undefined, m.missing, m.not_asked,

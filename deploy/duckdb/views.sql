@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 a389e9df98ebf83a617021c903f3d22c9fc6c89c965956a0f9f1dfee6e3feb2a
+-- sha256 7e4a8199ebad6ec5058b6182fc184127c26261283ecad75927fd47fdc7b28846
 
 CREATE VIEW run_history AS
 SELECT
@@ -512,21 +512,32 @@ SELECT
   f.kind,
   f.attempts,
   f.message,
+  f.metric,
   c.config_id,
   o.config_id AS caller_id,
   c.derived_from
 FROM run_history AS r
 JOIN configurations AS c
   ON c.run_id = r.run_id AND c.started_at = r.started_at
-CROSS JOIN UNNEST(CASE
-  WHEN COALESCE(ARRAY_LENGTH(c.parts), 0) > 0
-  THEN c.parts
-  ELSE [COALESCE(c.derived_from, c.config_id)]
-END) AS _t0(asked)
-JOIN configurations AS o
-  ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
 JOIN failures AS f
-  ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id;
+  ON f.run_id = r.run_id AND f.started_at = r.started_at
+JOIN configurations AS o
+  ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = f.config_id
+WHERE
+  f.config_id = c.config_id
+  OR f.stage <> 'judge'
+  AND (
+    f.config_id = c.derived_from
+    OR CASE
+      WHEN c.parts IS NULL OR ARRAY_LENGTH(c.parts) = 0
+      THEN FALSE
+      WHEN ARRAY_CONTAINS(c.parts, f.config_id)
+      THEN TRUE
+      WHEN f.config_id IS NULL OR ARRAY_LENGTH(c.parts) <> LIST_COUNT(c.parts)
+      THEN NULL
+      ELSE FALSE
+    END
+  );
 
 CREATE VIEW verdicts_of_configuration AS
 SELECT
@@ -891,7 +902,7 @@ SELECT
   caller_id
 FROM unanswered
 WHERE
-  derived_from IS NULL
+  derived_from IS NULL OR caller_id = config_id
 GROUP BY
   run_id,
   experiment,

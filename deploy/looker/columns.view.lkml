@@ -611,21 +611,23 @@ view: coverage_columns {
         f.kind,
         f.attempts,
         f.message,
+        f.metric,
         c.config_id,
         o.config_id AS caller_id,
         c.derived_from
       FROM run_history AS r
       JOIN configurations AS c
         ON c.run_id = r.run_id AND c.started_at = r.started_at
-      CROSS JOIN UNNEST(IF(
-        COALESCE(ARRAY_LENGTH(c.parts), 0) > 0,
-        c.parts,
-        [COALESCE(c.derived_from, c.config_id)]
-      )) AS asked
-      JOIN configurations AS o
-        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
       JOIN failures AS f
-        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id
+        ON f.run_id = r.run_id AND f.started_at = r.started_at
+      JOIN configurations AS o
+        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = f.config_id
+      WHERE
+        f.config_id = c.config_id
+        OR f.stage <> 'judge'
+        AND (
+          f.config_id = c.derived_from OR f.config_id IN UNNEST(c.parts)
+        )
       ),
       failure_kinds AS (
       SELECT
@@ -645,7 +647,7 @@ view: coverage_columns {
         caller_id
       FROM unanswered
       WHERE
-        derived_from IS NULL
+        derived_from IS NULL OR caller_id = config_id
       GROUP BY
         run_id,
         experiment,
@@ -1238,21 +1240,23 @@ view: failure_kinds_columns {
         f.kind,
         f.attempts,
         f.message,
+        f.metric,
         c.config_id,
         o.config_id AS caller_id,
         c.derived_from
       FROM run_history AS r
       JOIN configurations AS c
         ON c.run_id = r.run_id AND c.started_at = r.started_at
-      CROSS JOIN UNNEST(IF(
-        COALESCE(ARRAY_LENGTH(c.parts), 0) > 0,
-        c.parts,
-        [COALESCE(c.derived_from, c.config_id)]
-      )) AS asked
-      JOIN configurations AS o
-        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
       JOIN failures AS f
-        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id
+        ON f.run_id = r.run_id AND f.started_at = r.started_at
+      JOIN configurations AS o
+        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = f.config_id
+      WHERE
+        f.config_id = c.config_id
+        OR f.stage <> 'judge'
+        AND (
+          f.config_id = c.derived_from OR f.config_id IN UNNEST(c.parts)
+        )
       )
       SELECT
         run_id,
@@ -1271,7 +1275,7 @@ view: failure_kinds_columns {
         caller_id
       FROM unanswered
       WHERE
-        derived_from IS NULL
+        derived_from IS NULL OR caller_id = config_id
       GROUP BY
         run_id,
         experiment,
@@ -3733,21 +3737,23 @@ view: unanswered_columns {
         f.kind,
         f.attempts,
         f.message,
+        f.metric,
         c.config_id,
         o.config_id AS caller_id,
         c.derived_from
       FROM run_history AS r
       JOIN configurations AS c
         ON c.run_id = r.run_id AND c.started_at = r.started_at
-      CROSS JOIN UNNEST(IF(
-        COALESCE(ARRAY_LENGTH(c.parts), 0) > 0,
-        c.parts,
-        [COALESCE(c.derived_from, c.config_id)]
-      )) AS asked
-      JOIN configurations AS o
-        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
       JOIN failures AS f
-        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id
+        ON f.run_id = r.run_id AND f.started_at = r.started_at
+      JOIN configurations AS o
+        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = f.config_id
+      WHERE
+        f.config_id = c.config_id
+        OR f.stage <> 'judge'
+        AND (
+          f.config_id = c.derived_from OR f.config_id IN UNNEST(c.parts)
+        )
     ;;
   }
 
@@ -3809,6 +3815,11 @@ view: unanswered_columns {
   dimension: message {
     type: string
     sql: ${TABLE}.message ;;
+  }
+
+  dimension: metric {
+    type: string
+    sql: ${TABLE}.metric ;;
   }
 
   dimension: config_id {

@@ -9,6 +9,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import half_width
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.judge.work import STAGE as JUDGE
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import ALL, first_rank, grouping_of, ranked_by, value_of
@@ -101,11 +102,12 @@ def failures(study: Study) -> Failures:
     names = dict(zip(study.ids, study.names, strict=True))
     table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
     table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
-    by_kind = Counter(zip(table["config_id"].to_pylist(), table["kind"].to_pylist(), strict=True))
+    columns = (table[name].to_pylist() for name in ("config_id", "stage", "kind"))
+    by_kind = Counter(zip(*columns, strict=True))
     messages = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
     kinds = [kind for kind, _ in Counter(table["kind"].to_pylist()).most_common()]
     first = table.sort_by([("config_id", "ascending"), ("query_id", "ascending")]).slice(0, MOST_FAILURES).to_pylist()
-    counts = [(row["name"], _of_callers(row, kinds, by_kind)) for row in study.results.configurations]
+    counts = [(row["name"], _counts(row, kinds, by_kind)) for row in study.results.configurations]
     return Failures(
         kinds=kinds,
         counts=[(name, numbers) for name, numbers in counts if any(numbers)],
@@ -117,10 +119,13 @@ def failures(study: Study) -> Failures:
     )
 
 
-def _of_callers(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str]]) -> list[int]:
-    """The number of failed calls of each kind: a configuration's own, or those of a fusion's parts."""
-    callers = [] if configuration["derived_from"] else configuration.get("parts") or [configuration["config_id"]]
-    return [sum(by_kind[caller, kind] for caller in callers) for kind in kinds]
+def _counts(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str, str]]) -> list[int]:
+    """The number of failures of each kind: a configuration's own, and calls for what it is fused of or reranks."""
+    own, parts = configuration["config_id"], [] if configuration["derived_from"] else configuration.get("parts") or []
+    callers = Counter[str]()
+    for (caller, stage, kind), number in by_kind.items():
+        callers[kind] += number * (caller == own or (caller in parts and stage != JUDGE))
+    return [callers[kind] for kind in kinds]
 
 
 _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")

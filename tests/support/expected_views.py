@@ -249,10 +249,12 @@ class Expected(ExpectedAnswers, ExpectedCosts):
 
     def unanswered(self) -> Iterator[Row]:
         for (run_id, config_id), row in self.configurations.items():
-            sources = row["parts"] or [row["derived_from"] or config_id]
+            others = {row["derived_from"], *row["parts"]}
             for failure in self.shown("failures"):
-                if failure["run_id"] == run_id and failure["config_id"] in sources:
-                    columns = {name: failure[name] for name in ("query_id", "stage", "kind", "attempts", "message")}
+                callers = {config_id} if failure["stage"] == "judge" else {config_id} | others
+                if failure["run_id"] == run_id and failure["config_id"] in callers:
+                    names = ("query_id", "stage", "kind", "attempts", "message", "metric")
+                    columns = {name: failure[name] for name in names}
                     caller = self.configurations[run_id, failure["config_id"]]
                     yield self.run(run_id) | columns | {
                         "configuration": row["name"], "caller": caller["name"], "config_id": config_id,
@@ -287,10 +289,10 @@ class Expected(ExpectedAnswers, ExpectedCosts):
     def failure_kinds(self) -> Iterator[Row]:
         grouped: dict[tuple[str, ...], list[Row]] = defaultdict(list)
         for row in self.unanswered():
-            if row["derived_from"] is None:
+            if row["derived_from"] is None or row["caller_id"] == row["config_id"]:
                 grouped[row["run_id"], row["config_id"], row["caller_id"], row["stage"], row["kind"]].append(row)
         for rows in grouped.values():
-            yield drop(rows[0], "query_id", "message", "derived_from") | {
+            yield drop(rows[0], "query_id", "message", "metric", "derived_from") | {
                 "failures": len(rows), "queries": len({row["query_id"] for row in rows}),
                 "attempts": sum(row["attempts"] for row in rows), "example": min(row["message"] for row in rows),
             }  # fmt: skip

@@ -78,8 +78,8 @@ CONFIGURATIONS = pa.schema(
 """One row a configuration; `parameters` is JSON, `position` its place in the experiment.
 
 `derived_from` is the config_id of the configuration whose rankings it is cut from, and `parts` are those of the
-configurations that were asked for what it is fused of. `dialect` is the tool by whose rules it is scored. An output of
-an older release has neither `dialect` nor `parts`. `dropped_at` is the number of queries that the configuration was
+configurations asked for what it fuses or reranks. `dialect` is the tool by whose rules it is scored. An output of an
+older release has neither `dialect` nor `parts`. `dropped_at` is the number of queries that the configuration was
 asked until a race dropped it; null where it was asked all of them.
 """
 

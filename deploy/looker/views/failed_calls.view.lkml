@@ -6,13 +6,14 @@ view: failed_calls {
     type: string
     primary_key: yes
     hidden: yes
-    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.query_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
+    sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.query_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind, '|', COALESCE(${TABLE}.metric, '')) ;;
   }
 
   dimension: run_id { hidden: yes }
   dimension: config_id { hidden: yes }
   dimension: query_id { hidden: yes }
-  dimension: caller { description: "The configuration that made the call: the one that this is cut from, or a part of this fusion" }
+  dimension: caller { description: "The configuration that made the call: the one that this is cut from, or that this fuses or reranks" }
+  dimension: metric { description: "The judged metric that has no value" }
   dimension: attempts { hidden: no }
   dimension: experiment { hidden: yes }
   dimension: is_latest { hidden: yes }

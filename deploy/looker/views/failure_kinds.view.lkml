@@ -8,7 +8,7 @@ view: failure_kinds {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
   }
 
-  dimension: caller { description: "The configuration that made the calls: another one for the parts of a fusion" }
+  dimension: caller { description: "The configuration that made the calls: another one for what is fused or reranked" }
   dimension: example { description: "One of the messages" }
 
   measure: failure_count {
@@ -26,7 +26,7 @@ view: failure_kinds {
 
   measure: inherited_count {
     type: sum
-    description: "Calls of parts that a fusion lacks; a call counts once for each fusion"
+    description: "Calls for what is fused or reranked; a call counts once for each configuration that is made of it"
     sql: CASE WHEN ${config_id} != ${caller_id} THEN ${failures} END ;;
   }
 

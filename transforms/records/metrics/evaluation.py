@@ -206,10 +206,10 @@ class Evaluation:
         return max(distances, key=lambda i: distances[i] or 0.0, default=self.owner(source))
 
     def parts(self, position: int) -> tuple[int, ...]:
-        """Positions of the configurations that a fusion combines; empty for any other configuration."""
-        fusion = self.sources[self.configurations[position].source].fusion
-        owners = () if fusion is None else (self.owner(part.source) for part in fusion.parts)
-        return tuple(dict.fromkeys(owner for owner in owners if owner != position))
+        """Positions of the configurations whose rankings are fused or reranked into those of this one."""
+        source = self.configurations[position].source
+        primaries = (self.primary(origin) for origin in sorted(self.origins(source) - {source}))
+        return tuple(primary for primary in primaries if primary is not None)
 
     def origins(self, source: int) -> frozenset[int]:
         """All sources that the rankings of a source are made from, that source among them."""
