@@ -1,10 +1,10 @@
--- Which experiment's runs of the last day cost more than @most_cost together, at the prices in the experiment?
+-- Which experiment's runs that ended in the last day cost more than @most_cost together, at the prices in the experiment?
 SELECT
   CONCAT(
     'the runs of ', experiment, ' in the last day cost ', CAST(ROUND(SUM(cost), 2) AS STRING), ', and the limit is ',
     CAST(@most_cost AS STRING)
   ) AS message
 FROM usage
-WHERE started_at > TIMESTAMP_SUB(@run_time, INTERVAL 1 DAY)
+WHERE run_id IN (SELECT run_id FROM runs WHERE finished_at > TIMESTAMP_SUB(@run_time, INTERVAL 1 DAY))
 GROUP BY experiment
 HAVING SUM(cost) > @most_cost

@@ -180,7 +180,7 @@ variable "most_failed_calls" {
 }
 
 variable "alert_schedule" {
-  description = "When the queries behind alerts about results run, as BigQuery writes schedules, in UTC. They look back one day."
+  description = "When the queries behind alerts about results run, as BigQuery writes schedules, in UTC. They look at runs that ended within a day before."
   type        = string
   default     = "every day 06:00"
 }

@@ -69,6 +69,18 @@ def test_an_alert_is_raised_once(small_tables: duckdb.DuckDBPyConnection) -> Non
     assert [messages(small_tables, name, tomorrow) for name in ALERTS if name != "fresh_run"] == [[], [], []]
 
 
+def test_a_run_that_ends_after_the_queries_of_its_day_is_seen_a_day_later(
+    small_tables: duckdb.DuckDBPyConnection,
+) -> None:
+    night(small_tables, 1, GOOD, "nightly")
+    night(small_tables, 2, BAD, "nightly", hours=4)  # until seven o'clock, and the queries run at six
+    fired = [
+        [name for name in ("cost", "monitor", "regressions") if messages(small_tables, name, MORNING + timedelta(days))]
+        for days in (1, 2)
+    ]
+    assert fired == [["cost", "monitor", "regressions"], []]
+
+
 def test_the_limit_itself_is_no_reason(small_tables: duckdb.DuckDBPyConnection) -> None:
     night(small_tables, 2, GOOD, "nightly")
     assert messages(small_tables, "cost", MORNING, most_cost="3.0") == []

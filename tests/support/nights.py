@@ -31,11 +31,14 @@ def messages(connection: duckdb.DuckDBPyConnection, name: str, now: datetime, **
     return sorted(row["message"] for row in query_rows(connection, query))
 
 
-def night(connection: duckdb.DuckDBPyConnection, day: int, values: Sequence[float | None], name: str) -> None:
-    """A run at three o'clock, with a value or a failure for each query."""
+def night(
+    connection: duckdb.DuckDBPyConnection, day: int, values: Sequence[float | None], name: str, hours: int = 1
+) -> None:
+    """A run at three o'clock, of some hours, with a value or a failure for each query."""
     own = common(f"{name}-{day}", day, name)
     own["started_at"] += timedelta(hours=3)
-    insert(connection, "runs", [own | {"dataset_fingerprint": "d", "calls": 1, "warnings": []}])
+    ended = {"finished_at": own["started_at"] + timedelta(hours=hours)}
+    insert(connection, "runs", [own | ended | {"dataset_fingerprint": "d", "calls": 1, "warnings": []}])
     insert(connection, "configurations", [own | {"config_id": "c", "name": "bm25", "dialect": "rankbeam", "parts": []}])
     scores = [value for value in values if value is not None]
     mean = sum(scores) / len(scores) if scores else None

@@ -57,11 +57,13 @@ JOIN monitor AS m
 JOIN configurations AS c
   ON c.run_id = m.run_id AND c.started_at = m.started_at AND c.config_id = m.config_id
 )
--- Which metric of a run of the last day is beyond the tolerance around its baseline, as `rankbeam monitor` found?
+-- Which metric of a run that ended in the last day is beyond the tolerance around its baseline, as `rankbeam monitor`
+-- found?
 SELECT
   CONCAT(
     experiment, ': ', metric, ' of ', configuration, ' ', state, ' since the baseline ', baseline_run, ': a change of ',
     CAST(ROUND(change, 4) AS STRING)
   ) AS message
 FROM monitoring
-WHERE alarm AND is_latest AND started_at > TIMESTAMP_SUB(@run_time, INTERVAL 1 DAY)
+WHERE alarm AND is_latest
+  AND run_id IN (SELECT run_id FROM runs WHERE finished_at > TIMESTAMP_SUB(@run_time, INTERVAL 1 DAY))
