@@ -13,6 +13,8 @@ resource "google_monitoring_notification_channel" "email" {
   depends_on = [google_project_service.used]
 }
 
+# A job that has ended sends no more values. Its incident would stay open for a week, and hide the next job of its name,
+# so policies close it after an hour.
 resource "google_monitoring_alert_policy" "failed_job" {
   display_name          = "rankbeam: a job failed"
   combiner              = "OR"
@@ -33,6 +35,10 @@ resource "google_monitoring_alert_policy" "failed_job" {
         per_series_aligner = "ALIGN_MAX"
       }
     }
+  }
+
+  alert_strategy {
+    auto_close = "3600s"
   }
 
   documentation {
@@ -68,6 +74,10 @@ resource "google_monitoring_alert_policy" "failed_calls" {
     }
   }
 
+  alert_strategy {
+    auto_close = "3600s"
+  }
+
   documentation {
     mime_type = "text/markdown"
     subject   = "rankbeam: calls of $${resource.label.job_name} failed"
@@ -99,6 +109,10 @@ resource "google_monitoring_alert_policy" "missed_limit" {
         group_by_fields      = ["resource.label.job_name"]
       }
     }
+  }
+
+  alert_strategy {
+    auto_close = "3600s"
   }
 
   documentation {

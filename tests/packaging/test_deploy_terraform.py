@@ -195,6 +195,8 @@ def test_alerts_watch_what_there_is() -> None:
     names = {name.partition(".")[2] for name in policies}
     assert names == {"failed_job", "failed_calls", "missed_limit", "failed_launch", "results"}
     assert all(block["notification_channels"] == "${local.channels}" for block in policies.values())
+    closed = {name.partition(".")[2]: block["alert_strategy"][0]["auto_close"] for name, block in policies.items()}
+    assert all(int(seconds.strip('"s')) <= 86400 for seconds in closed.values()), "an open incident hides the next one"
 
 
 # Tables and views
