@@ -1,10 +1,11 @@
 -- What did each configuration call to retrieve and to answer, and what did that cost? A call that several configurations
 -- share counts for each of them; the cost is null if a price is unknown. Runs of earlier versions have no calls here.
+-- `queries` are those that it was called for, with a value or without.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, c.position, c.name AS configuration,
   COALESCE(u.calls, 0) AS calls, COALESCE(u.shared_calls, 0) AS shared_calls,
   COALESCE(u.input_tokens, 0) AS input_tokens, COALESCE(u.output_tokens, 0) AS output_tokens,
-  CASE WHEN u.config_id IS NULL THEN 0.0 WHEN u.without_price > 0 THEN NULL ELSE u.cost END AS cost, c.config_id
+  CASE WHEN u.config_id IS NULL THEN 0.0 WHEN u.without_price > 0 THEN NULL ELSE u.cost END AS cost, q.queries, c.config_id
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 LEFT JOIN (
@@ -17,3 +18,11 @@ LEFT JOIN (
   CROSS JOIN UNNEST(s.configurations) AS used
   GROUP BY s.run_id, s.started_at, used.config_id
 ) AS u ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id
+LEFT JOIN (
+  SELECT
+    m.run_id, m.started_at, m.config_id,
+    MAX(m.queries + m.failed + COALESCE(m.undefined, 0) + m.missing) AS queries
+  FROM configuration_metrics AS m
+  WHERE m.slice = 'all'
+  GROUP BY m.run_id, m.started_at, m.config_id
+) AS q ON q.run_id = c.run_id AND q.started_at = c.started_at AND q.config_id = c.config_id

@@ -2,7 +2,7 @@
 -- one of both more so. Configurations without a mean or with an unknown price are left out, and runs without calls.
 SELECT
   l.run_id, l.experiment, l.started_at, l.is_latest, l.metric, l.dialect, l.configuration,
-  SAFE_DIVIDE(k.cost * 1000, l.queries) AS cost_of_1000_queries, k.calls, l.mean, l.ci_low, l.ci_high,
+  SAFE_DIVIDE(k.cost * 1000, k.queries) AS cost_of_1000_queries, k.calls, l.mean, l.ci_low, l.ci_high,
   l.mean = MAX(l.mean) OVER cheaper AND k.cost = MIN(k.cost) OVER alike AS is_front,
   l.queries, l.position, l.config_id
 FROM leaderboard AS l

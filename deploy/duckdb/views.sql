@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 7e4a8199ebad6ec5058b6182fc184127c26261283ecad75927fd47fdc7b28846
+-- sha256 6c16e322cc578ba8ce3612be26209f6eab201fbb97da87c39a33a52773193891
 
 CREATE VIEW run_history AS
 SELECT
@@ -87,6 +87,7 @@ SELECT
     THEN NULL
     ELSE u.cost
   END AS cost,
+  q.queries,
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
@@ -109,7 +110,22 @@ LEFT JOIN (
     s.started_at,
     used.config_id
 ) AS u
-  ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id;
+  ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id
+LEFT JOIN (
+  SELECT
+    m.run_id,
+    m.started_at,
+    m.config_id,
+    MAX(m.queries + m.failed + COALESCE(m.undefined, 0) + m.missing) AS queries
+  FROM configuration_metrics AS m
+  WHERE
+    m.slice = 'all'
+  GROUP BY
+    m.run_id,
+    m.started_at,
+    m.config_id
+) AS q
+  ON q.run_id = c.run_id AND q.started_at = c.started_at AND q.config_id = c.config_id;
 
 CREATE VIEW configuration_history AS
 SELECT
@@ -712,20 +728,14 @@ SELECT
   d.wins,
   d.ties,
   d.losses,
-  CASE
-    WHEN d.queries <> 0
+  CASE WHEN one.queries <> 0 THEN one.calls / one.queries ELSE NULL END - CASE WHEN other.queries <> 0 THEN other.calls / other.queries ELSE NULL END AS further_calls,
+  CASE WHEN one.queries <> 0 THEN (
+    one.cost * 1000
+  ) / one.queries ELSE NULL END - CASE
+    WHEN other.queries <> 0
     THEN (
-      one.calls - other.calls
-    ) / d.queries
-    ELSE NULL
-  END AS further_calls,
-  CASE
-    WHEN d.queries <> 0
-    THEN (
-      (
-        one.cost - other.cost
-      ) * 1000
-    ) / d.queries
+      other.cost * 1000
+    ) / other.queries
     ELSE NULL
   END AS further_cost,
   d.config_id,
@@ -758,9 +768,9 @@ SELECT
   l.metric,
   l.dialect,
   l.configuration,
-  CASE WHEN l.queries <> 0 THEN (
+  CASE WHEN k.queries <> 0 THEN (
     k.cost * 1000
-  ) / l.queries ELSE NULL END AS cost_of_1000_queries,
+  ) / k.queries ELSE NULL END AS cost_of_1000_queries,
   k.calls,
   l.mean,
   l.ci_low,

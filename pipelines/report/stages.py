@@ -1,6 +1,6 @@
 """The gains of stages in a report, the trade of cost for quality, and latency and cost of calls."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,14 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import plots, svg, words
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.usage import StageGain, cost_of, stage_gains, usage_of, usage_rows
+from rankbeam.pipelines.results.usage import (
+    StageGain,
+    cost_of_1000_queries,
+    queries_of,
+    stage_gains,
+    usage_of,
+    usage_rows,
+)
 from rankbeam.transforms.kernels.statistics.selection import pareto_front
 from rankbeam.transforms.records.stages import RETRIEVER
 
@@ -65,7 +72,8 @@ def stages(study: Study, metric: str) -> StageSection | None:
 def _trade_off(study: Study, metric: str) -> TradeOff | None:
     usage = usage_rows(study.results)
     known = [place for place in study.order(metric) if study.mean(place, metric).mean is not None]
-    axis, prices = COST, {place: _cost(study, usage, place) for place in known}
+    queries = queries_of(study.results)
+    axis, prices = COST, {place: _cost(study, usage, queries, place) for place in known}
     if not any(prices.values()):
         axis, prices = LATENCY, {place: _latency(study, usage, place) for place in known}
     priced = [(place, price) for place, price in prices.items() if price is not None][:MOST_POINTS]
@@ -77,11 +85,10 @@ def _trade_off(study: Study, metric: str) -> TradeOff | None:
     return _drawn(study, metric, axis, priced, len(known) - len(priced), hits)
 
 
-def _cost(study: Study, usage: Usage, place: int) -> float | None:
+def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) -> float | None:
     """Cost of 1,000 queries, of the cheapest of the configurations with equal values."""
-    costs = [cost_of(usage, study.ids[member]) for member in study.members[place]]
-    queries = study.mean(place, study.metrics[0]).queries
-    return min((cost * 1000 / max(1, queries) for cost in costs if cost is not None), default=None)
+    costs = (cost_of_1000_queries(usage, queries, study.ids[member]) for member in study.members[place])
+    return min((cost for cost in costs if cost is not None), default=None)
 
 
 def _latency(study: Study, usage: Usage, place: int) -> float | None:

@@ -1,5 +1,6 @@
 """Usage of a run's services, in total and for each configuration, and the gains of stages that it pays for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +71,8 @@ class StageGain:
 def stage_gains(results: Results, metric: str) -> list[StageGain]:
     """The gains of stages in one metric, in the experiment's order; none in runs of older releases."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
-    usage, confidence = usage_rows(results), float(results.run["statistics"].get("confidence", 0.95))
+    usage, queries = usage_rows(results), queries_of(results)
+    confidence = float(results.run["statistics"].get("confidence", 0.95))
     rows = [row for row in results.comparisons if row.stage is not None and row.slice == ALL and row.metric == metric]
     order = list(names)
     rows.sort(key=lambda row: (order.index(row.config_id), order.index(row.baseline)))
@@ -81,9 +83,9 @@ def stage_gains(results: Results, metric: str) -> list[StageGain]:
             names[row.config_id],
             names[row.baseline],
             row.verdict(confidence),
-            (_sum(usage, row.config_id, "calls") - _sum(usage, row.baseline, "calls")) / max(1, row.queries),
+            _calls(usage, queries, row.config_id) - _calls(usage, queries, row.baseline),
             _seconds(usage, row),
-            _further_cost(usage, row),
+            _further_cost(usage, queries, row),
         )
         for row in rows
     ]
@@ -95,8 +97,24 @@ def cost_of(usage: list[dict[str, Any]], config_id: str) -> float | None:
     return None if None in costs else sum(costs)
 
 
-def _sum(usage: list[dict[str, Any]], config_id: str, name: str) -> int:
-    return sum(row[name] for row in usage_of(usage, config_id))
+def cost_of_1000_queries(usage: list[Row], queries: Mapping[str, int], config_id: str) -> float | None:
+    """Cost of a configuration for 1,000 queries; None if a price is unknown."""
+    cost = cost_of(usage, config_id)
+    return None if cost is None else cost * 1000 / queries[config_id]
+
+
+def queries_of(results: Results) -> dict[str, int]:
+    """The number of queries that each configuration was called for, whether they have a value or not; at least 1."""
+    numbers = {row["config_id"]: 1 for row in results.configurations}
+    for row in results.means.values():
+        if row.slice == ALL:
+            total = row.queries + row.failed + row.undefined + row.missing
+            numbers[row.config_id] = max(numbers[row.config_id], total)
+    return numbers
+
+
+def _calls(usage: list[Row], queries: Mapping[str, int], config_id: str) -> float:
+    return float(sum(row["calls"] for row in usage_of(usage, config_id)) / queries[config_id])
 
 
 def _seconds(usage: list[dict[str, Any]], row: Comparison) -> float | None:
@@ -106,6 +124,6 @@ def _seconds(usage: list[dict[str, Any]], row: Comparison) -> float | None:
     return max((second for second in known if second is not None), default=None)
 
 
-def _further_cost(usage: list[dict[str, Any]], row: Comparison) -> float | None:
-    one, other = cost_of(usage, row.config_id), cost_of(usage, row.baseline)
-    return None if one is None or other is None else (one - other) * 1000 / max(1, row.queries)
+def _further_cost(usage: list[Row], queries: Mapping[str, int], row: Comparison) -> float | None:
+    one, other = (cost_of_1000_queries(usage, queries, name) for name in (row.config_id, row.baseline))
+    return None if one is None or other is None else one - other

@@ -40,7 +40,7 @@ class ExpectedCosts:
             point = (used["cost"], row["mean"])
             columns = (*self.run(row["run_id"]), "metric", "dialect", "configuration", "mean", "ci_low", "ci_high")
             yield {name: row[name] for name in (*columns, "queries", "position", "config_id")} | {
-                "cost_of_1000_queries": ratio(used["cost"] * 1000, row["queries"]), "calls": used["calls"],
+                "cost_of_1000_queries": ratio(used["cost"] * 1000, used["queries"]), "calls": used["calls"],
                 "is_front": not any(
                     cost <= point[0] and mean >= point[1] and (cost, mean) != point for cost, mean in rivals
                 ),
@@ -57,6 +57,12 @@ class ExpectedCosts:
         ]
         names = ("calls", "shared_calls", "input_tokens", "output_tokens")
         costs = [item["cost"] for item in used if item["calls"]]
+        totals = [
+            sum(row[name] or 0 for name in ("queries", "failed", "undefined", "missing"))
+            for row in self.tables["configuration_metrics"]
+            if (row["run_id"], row["config_id"], row["slice"]) == (run_id, config_id, "all")
+        ]
         return {name: sum(item[name] for item in used) for name in names} | {
-            "cost": None if None in costs else float(sum(costs))
+            "queries": max(totals, default=None),
+            "cost": None if None in costs else float(sum(costs)),
         }

@@ -181,11 +181,11 @@ class Expected(ExpectedAnswers, ExpectedCosts):
             if row["stage"] is not None:
                 own = {name: row[name] for name in (*self.run(row["run_id"]), *STAGE_COLUMNS)}
                 one, other = (self.used(row["run_id"], row[key]) for key in ("config_id", "baseline_id"))
-                further = minus(one["cost"], other["cost"])
+                costs = [used["cost"] and ratio(used["cost"] * 1000, used["queries"]) for used in (one, other)]
                 yield own | {
                     "without_stage": row["baseline"], "gain": row["difference"],
-                    "further_calls": ratio(one["calls"] - other["calls"], row["queries"]),
-                    "further_cost": None if further is None else ratio(further * 1000, row["queries"]),
+                    "further_calls": minus(*(ratio(used["calls"], used["queries"]) for used in (one, other))),
+                    "further_cost": minus(*costs),
                 }  # fmt: skip
 
     def per_query(self) -> Iterator[Row]:
