@@ -62,10 +62,12 @@ def test_kendall_and_tau_ap_equal_published_digits() -> None:
     assert raters.tau_ap(human, [0.5, 0.52, 0.51, 0.40, 0.31]) == pytest.approx(0.25)
 
 
-def test_one_category_only_is_undefined_except_for_ac1() -> None:
+@pytest.mark.parametrize("categories", [1, 2])
+def test_one_category_only_is_undefined_except_for_ac1(categories: int) -> None:
     alike = np.zeros((5, 2), np.int64)
-    assert raters.cohen(raters.confusion(alike[:, 0], alike[:, 1], 2)) is None
-    assert (raters.krippendorff(alike, 2), raters.gwet(alike, 2)) == (None, 1.0)
+    counts = raters.confusion(alike[:, 0], alike[:, 1], categories)
+    assert (raters.cohen(counts), raters.gwet_of(counts)) == (None, 1.0)
+    assert (raters.krippendorff(alike, categories), raters.gwet(alike, categories)) == (None, 1.0)
 
 
 def test_items_with_one_rating_give_no_coefficient() -> None:

@@ -153,7 +153,7 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     of = several.sum(axis=1)
     agreement = float(((several * (several @ weights - 1.0)).sum(axis=1) / (of * (of - 1.0))).mean())
     shares = (rated / rated.sum(axis=1)[:, None]).mean(axis=0)
-    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / (categories * (categories - 1))
+    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / max(1, categories * (categories - 1))
     return (agreement - chance) / (1.0 - chance)
 
 
@@ -168,7 +168,7 @@ def gwet_of(counts: Counts, power: int = 0) -> float | None:
         return None
     weights = category_weights(size, power)
     shares = (counts.sum(axis=0) + counts.sum(axis=1)) / (2.0 * total)
-    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / (size * (size - 1))
+    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / max(1, size * (size - 1))
     return (float((weights * counts).sum()) / total - chance) / (1.0 - chance)
 
 
