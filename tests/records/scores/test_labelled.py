@@ -3,13 +3,22 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
+from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate, stratified
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.judged import NOT_LABELLED, NOTHING_TO_LABEL
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
+from rankbeam.transforms.records.slices import ALL
 
 QUARTERS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 QUERIES = st.lists(
@@ -96,3 +105,51 @@ def test_queries_with_nothing_to_label_and_no_judged_value_are_left_out() -> Non
     result = without.estimate(0.0, 1.0)
     assert result is not None
     assert not math.isnan(result.mean)
+
+
+def test_wins_and_losses_count_the_queries_of_the_difference() -> None:
+    """If one configuration has labels and the other nothing to label, their difference is known, too."""
+    evaluation = Evaluation(
+        configurations=tuple(Configuration(name, name, 0, "run_file", "{}", None, None) for name in "ab"),
+        metrics=(parse_judged("ContextRelevance(labels=True)"),),
+        sources=(),
+        baseline=0,
+        statistics=Statistics(replicates=0),
+    )
+    count = 90
+    labels, judged = np.random.default_rng(7).integers(0, 2, (2, 2, count)).astype(float)
+    is_labelled = np.arange(count) < np.array([[50], [45]])
+    is_certain = np.arange(count) % np.array([[5], [3]]) == 0
+    judged[is_certain] = 0.0
+    known = is_labelled & ~is_certain
+    no_ranking = ScoredPanel(np.full(count, Status.MISSING, np.int8), np.empty((count, 0)))
+    configurations = tuple(
+        ScoredConfiguration(
+            place,
+            (
+                no_ranking,
+                ScoredPanel(
+                    np.where(known[place], Status.OK, Status.UNDEFINED).astype(np.int8),
+                    np.where(known[place], labels[place], np.nan)[:, None],
+                    reasons=pa.array(np.where(is_certain[place], NOTHING_TO_LABEL, NOT_LABELLED), pa.string()),
+                    judged=judged[place],
+                ),
+            ),
+        )
+        for place in range(2)
+    )
+    rows = [{"query_id": f"q{number}", "text": "", "attributes": [], "judgements": []} for number in range(count)]
+    queries = pa.RecordBatch.from_pylist(rows, schema=columns.JUDGED_QUERIES)
+    aggregate = RunAggregate.of(ScoredPartition(queries, {ALL: np.ones(count, bool)}, configurations), evaluation)
+    (row,) = RunEstimates.of(aggregate, evaluation).differences[1, 0, ALL]
+
+    differences = []
+    for query in range(count):
+        values = [0.0 if is_certain[place, query] else labels[place, query] for place in range(2)]
+        if (known | is_certain)[:, query].all() and not is_certain[:, query].all():
+            differences.append(values[1] - values[0])
+    assert row.queries == len(differences)
+    assert (row.wins, row.ties, row.losses) == tuple(map(differences.count, (1.0, 0.0, -1.0)))
+    assert row.unpaired == sum(
+        known[:, query].any() and not (known | is_certain)[:, query].all() for query in range(count)
+    )

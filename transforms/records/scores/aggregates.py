@@ -182,8 +182,10 @@ class RunAggregate:
         pairs = {}
         for (one, other), number in product(evaluation.pairs, range(len(layout.panels))):
             (units, known), (others, also) = parts[one][number], parts[other][number]
-            ours, theirs = (partition.configurations[config].panels[number].values for config in (one, other))
-            both, either, differences = known & also, known | also, ours - theirs
+            ours, theirs = (partition.configurations[config].panels[number] for config in (one, other))
+            both, either, differences = known & also, known | also, ours.values - theirs.values
+            if evaluation.panels[number].has_labels:
+                both, differences = _labelled_pair(ours, theirs)
             for name in slices:
                 chosen = partition.members(name, one, other)
                 here, unpaired = both & chosen, int((either & ~both & chosen).sum())
@@ -265,6 +267,13 @@ def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tu
         for name in partition.slices:
             chosen = partition.members(name, one, one if other == NO_OTHER else other)
             yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, certain, chosen, strata)
+
+
+def _labelled_pair(ours: ScoredPanel, theirs: ScoredPanel) -> tuple[BoolArray, FloatArray]:
+    """Queries labelled for either configuration and with a human value for both; and all differences, float64[n, 1]."""
+    (labels, _, _, certain), (others, _, _, also) = map(_human_and_judged, (ours, theirs))
+    differences = labels - others
+    return ~np.isnan(differences) & ~(certain & also), differences[:, None]
 
 
 def _strata(partition: ScoredPartition, evaluation: Evaluation) -> dict[str, BoolArray] | None:
