@@ -14,14 +14,14 @@ RUN = judged_run(3, queries=30, replicates=20)
 MEANS = metrics_table(RUN.estimates(), RUN.evaluation).to_pylist()
 
 
-@pytest.mark.parametrize("column", ["failed", "undefined", "missing", "not_asked"])
-def test_queries_without_a_value_were_called_for_unless_a_race_left_them_out(column: str) -> None:
-    rows = [row | {"queries": 18, column: 12} if row["metric"] == "RR" else row for row in MEANS]
-    if column == "not_asked":  # of all metrics
-        rows = [row | {"queries": 18, column: 12} for row in MEANS]
+@pytest.mark.parametrize(
+    ("column", "expected"), [("failed", 30), ("undefined", 30), ("missing", 30), ("not_asked", 18)]
+)
+def test_queries_without_a_value_were_called_for_unless_a_race_left_them_out(column: str, expected: int) -> None:
+    counts = dict.fromkeys(("failed", "undefined", "missing", "not_asked"), 0) | {"queries": 18, column: 12}
+    rows = [row | counts for row in MEANS]
     known = {"configurations": configurations(RUN.evaluation).to_pylist(), "configuration_metrics": rows}
     results = Results("", "run", InMemory({name: pa.Table.from_pylist(value) for name, value in known.items()}))
-    expected = 18 if column == "not_asked" else 30
     assert queries_of(results) == {row["config_id"]: expected for row in known["configurations"]}
 
 
