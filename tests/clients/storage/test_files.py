@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -160,9 +161,15 @@ def test_what_is_not_there_is_refused_by_its_name(tmp_path: Path, name: str) -> 
     (tmp_path / "empty").mkdir()
     write(tmp_path / "file", b"")
     pattern = str(tmp_path) + "/" + name
-    with pytest.raises(InputError, match=r"no such file|folder without Parquet files") as caught:
+    with pytest.raises(InputError, match=r"no such file|is an empty folder") as caught:
         matching.expand(pattern)
     assert caught.value.path == pattern
+
+
+def test_a_folder_of_other_files_says_how_to_name_them(tmp_path: Path) -> None:
+    write(tmp_path / "part-0", b"")
+    with pytest.raises(InputError, match=re.escape(f"without Parquet files; write {tmp_path}/* for all its files")):
+        matching.expand(str(tmp_path))
 
 
 def test_the_size_is_that_of_all_files_as_stored(tmp_path: Path) -> None:

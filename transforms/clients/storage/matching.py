@@ -19,9 +19,10 @@ def expand(pattern: str) -> list[str]:
         paths = [] if files.is_folder(pattern) else [path for path in files.match(pattern) if not files.is_folder(path)]
         paths = paths or _parquet(folder)
     if not paths and files.is_folder(pattern):
-        raise InputError(
-            f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
-        )
+        every = files.join(pattern, "*")
+        other = f"is a folder without Parquet files; write {every} for all its files"
+        is_empty = not files.match(files.join(escaped(pattern.rstrip("/")), "*"))
+        raise InputError("is an empty folder" if is_empty else other, path=pattern)
     if not paths and pattern == "-":
         raise InputError(files.NOT_STANDARD_INPUT, path=pattern)
     if not paths:
