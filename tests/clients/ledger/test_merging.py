@@ -209,7 +209,7 @@ def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) 
                 process.send_signal(signal.SIGKILL)
     assert last >= 50
     assert keys_found(str(tmp_path), last + 1) == keys(last + 1)
-    for lease in tmp_path.glob("lease-*"):
+    for lease in tmp_path.glob("leases/lease-*"):
         if not lease.read_bytes():  # killed while it wrote its lease, which others pass over after a minute
             lease.unlink()
     compact(str(tmp_path))
