@@ -122,10 +122,11 @@ def failures(study: Study) -> Failures:
 def _counts(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str, str]]) -> list[int]:
     """The number of failures of each kind: a configuration's own, and calls for what it is fused of or reranks."""
     own, parts = configuration["config_id"], [] if configuration["derived_from"] else configuration.get("parts") or []
-    callers = Counter[str]()
+    numbers = Counter[str]()
     for (caller, stage, kind), number in by_kind.items():
-        callers[kind] += number * (caller == own or (caller in parts and stage != JUDGE))
-    return [callers[kind] for kind in kinds]
+        if caller == own or (caller in parts and stage != JUDGE):
+            numbers[kind] += number
+    return [numbers[kind] for kind in kinds]
 
 
 _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")

@@ -91,16 +91,10 @@ def stage_gains(results: Results, metric: str) -> list[StageGain]:
     ]
 
 
-def cost_of(usage: list[dict[str, Any]], config_id: str) -> float | None:
-    """Cost of all calls of a configuration; None if a price is unknown."""
-    costs = [row["cost"] for row in usage_of(usage, config_id) if row["calls"]]
-    return None if None in costs else sum(costs)
-
-
 def cost_of_1000_queries(usage: list[Row], queries: Mapping[str, int], config_id: str) -> float | None:
     """Cost of a configuration for 1,000 queries; None if a price is unknown."""
-    cost = cost_of(usage, config_id)
-    return None if cost is None else cost * 1000 / queries[config_id]
+    costs = [row["cost"] for row in usage_of(usage, config_id) if row["calls"]]
+    return None if None in costs else float(sum(costs) * 1000 / queries[config_id])
 
 
 def queries_of(results: Results) -> dict[str, int]:
