@@ -48,10 +48,6 @@ from rankbeam.transforms.records.scores.scored import (
 )
 from rankbeam.transforms.records.slices import slices_of
 
-_NO_DISTANCES = (
-    "scores decrease along its rankings, so they are not distances: vector_distance_threshold would keep the worst; "
-    "leave it out, and set lower_is_better: false (no call is repeated)"
-)
 Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
 
 batches.register()
@@ -151,8 +147,8 @@ def score(
     order = order_of(queries["query_id"])
     for number, answer in enumerate(answers):
         for cut in cuts_of(evaluation, number):
-            if cut.distance is not None and answer.retrieved.falls():
-                raise InputError(f"{answer.name}: {_NO_DISTANCES}")
+            if (problem := answer.wrong_way(cut.distance)) is not None:
+                raise InputError(f"{answer.name}: {problem}")
             retrieved = answer.nearer_than(cut.distance)
             if cut.top_k is not None:
                 retrieved = retrieved.first(cut.top_k, queries.num_rows)

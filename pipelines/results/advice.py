@@ -46,7 +46,7 @@ RULES = (
     ),
     Rule(
         "narrow",
-        "most of the retrieved contexts are not relevant: set a distance threshold, rerank, or use fewer contexts",
+        "most of the retrieved contexts are not relevant: set a threshold, rerank, or use fewer contexts",
         ("P", "SpanPrecision", "ContextPrecision(claims)"),
         ("R", "SpanRecall", "ContextRecall"),
     ),

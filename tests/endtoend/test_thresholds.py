@@ -1,44 +1,134 @@
-"""Thresholds beside none in one grid: one call serves both, and an answer without scores fails only the thresholds."""
+"""Thresholds of scores, from the experiment to the rankings, against plain Python, with scores that may be absent."""
 
+import json
+import math
+from contextlib import ExitStack
 from pathlib import Path
+from random import Random
+from typing import Any
 
-import pytest
-from support.campaigns import in_campaigns
-from support.cli import rankbeam
-from support.remote import answers, dataset, failure_rows, rag, run_file, write_experiment
-from support.runs import query_values
-from support.standins import serve
+from support import stage_world
+from support.json_server import Respond, responding
+from support.runs import run_experiment
 
-from rankbeam.pipelines.results.run import Results
-
-QUERIES = 30
-NONE, NEAR, NEARER = (f"rag:vector_distance_threshold={value}" for value in (None, 0.3, 0.2))
+RANDOM = Random(5)
+QUERIES = [f"q{number}" for number in range(12)]
+FAILED, UNSCORED = "q3", "q7"
+DEPTHS, DISTANCES, SCORES = [2, 5], [0.3, 0.5, None], [0.5, 0, -0.25, None]
+Hits = list[tuple[str, float]]
 
 
-@pytest.mark.parametrize("thresholds", [[0.2, None, 0.3], *in_campaigns([None, 0.3, 0.2])])
-def test_an_answer_without_scores_fails_only_the_cells_with_a_threshold(
-    thresholds: list[float | None], tmp_path: Path
-) -> None:
-    rankings = answers(QUERIES)
-    rankings["question 7"] = [document | {"score": None} for document in rankings["question 7"]]
-    with serve("rag_engine", answers=rankings) as server:
-        both = [
-            {"name": "rag", "retriever": rag(server), "top_k": 20},
-            {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},
-            {"name": "fused", "retriever": {"type": "fusion", "parts": ["rag", "file"]}, "top_k": 20},
-        ]
-        base = {"dataset": dataset(tmp_path, QUERIES), "configurations": both}
-        base |= {"grid": {"vector_distance_threshold": thresholds}}
-        base |= {"quotas": {"rag_engine": {"requests_per_minute": 60_000}}}
-        outcome = rankbeam("evaluate", write_experiment(tmp_path, base), "--run-id", "r1")
-        assert outcome.status == 0, outcome.stderr
-        assert server.stats().calls == QUERIES
-    results = Results(str(tmp_path / "out"), "r1")
-    values = query_values(results)
-    assert values[NONE] == values["file"] == values["fused"]
-    assert {name for name in values if values[name]["q7"] == {}} == {NEAR, NEARER}
-    assert all(values[name]["q6"] for name in values)
-    names = {row["config_id"]: row["name"] for row in results.configurations}
-    (row,) = failure_rows(tmp_path / "out", "r1")
-    assert (names[row["config_id"]], row["query_id"], row["kind"]) == (NEAR, "q7", "malformed")
-    assert "has no score" in row["message"]
+def rankings(direction: int) -> dict[str, Hits]:
+    """For each query documents with scores, best first; many are equal to a threshold."""
+    choices = [-0.25, 0.0, 0.3, 0.5, 0.5000001, 0.7]
+    scores = {query: [RANDOM.choice(choices) for _ in range(RANDOM.choice([0, 1, 4, 8]))] for query in QUERIES}
+    scores[UNSCORED] = [0.7, 0.6, 0.1]
+    return {
+        query: [(f"d{place}", score) for place, score in enumerate(sorted(some, key=lambda score: direction * score))]
+        for query, some in scores.items()
+    }
+
+
+SIMILAR, DISTANT = rankings(-1), rankings(1)
+RUN = {
+    query: [(name, score - place * 1e-9) for place, (name, score) in enumerate(some)]
+    for query, some in rankings(-1).items()
+}
+
+
+def service(hits: dict[str, Hits]) -> Respond:
+    def respond(query: str) -> tuple[int, bytes]:
+        if query == FAILED:
+            return 400, b""
+        results: list[dict[str, Any]] = [{"id": name, "score": score} for name, score in hits[query]]
+        if query == UNSCORED:
+            del results[1]["score"]
+        return 200, json.dumps({"results": results}).encode()
+
+    return respond
+
+
+def http(url: str, **more: Any) -> dict[str, Any]:
+    return {"type": "http", "url": url, "results": "results", "id": "id", "score": "score", **more}
+
+
+def experiment(similar: str, exact: str, distant: str) -> dict[str, Any]:
+    return {
+        "dataset": {"queries": "queries.jsonl", "qrels": "qrels.tsv"},
+        "configurations": [
+            {"name": "similar", "retriever": http(similar)},
+            {"name": "exact", "retriever": http(exact, derive=False)},
+            {"name": "distant", "retriever": http(distant, lower_is_better=True)},
+            {"name": "run", "retriever": {"type": "run_file", "path": "old.run"}},
+        ],
+        "grid": {"top_k": DEPTHS, "vector_distance_threshold": DISTANCES, "min_score": SCORES},
+        "metrics": ["NumRet"],
+        "max_failure_rate": 0.5,
+        "quotas": {"http": {"requests_per_minute": 60_000, "attempts": 1}},
+        "output": {"path": "out", "rankings": True},
+    }
+
+
+def is_kept(score: float, parameters: dict[str, Any]) -> bool:
+    most, least = parameters.get("vector_distance_threshold", math.inf), parameters.get("min_score", -math.inf)
+    return bool(least <= score < most)
+
+
+def plain(parameters: dict[str, Any]) -> dict[str, list[str]]:
+    """The ranking of every query that has one."""
+    retriever = parameters["retriever"]
+    is_cut = {"vector_distance_threshold", "min_score"} & parameters.keys()
+    hits, failed = (
+        (DISTANT if retriever.get("lower_is_better") else SIMILAR),
+        {FAILED, UNSCORED} if is_cut else {FAILED},
+    )
+    if retriever["type"] == "run_file":
+        hits, failed = RUN, set[str]()
+    kept = {query: [name for name, score in some if is_kept(score, parameters)] for query, some in hits.items()}
+    return {query: names[: parameters["top_k"]] for query, names in kept.items() if query not in failed}
+
+
+def test_every_threshold_is_cut_from_one_answer_as_plain_python_does(tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text("".join(f'{{"_id": "{name}", "text": "{name}"}}\n' for name in QUERIES))
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(f"{q}\td1\t1\n" for q in QUERIES))
+    lines = [f"{query} Q0 {name} 0 {score} r\n" for query in QUERIES for name, score in RUN[query]]
+    (tmp_path / "old.run").write_text("".join(lines))
+    with ExitStack() as stack:
+        servers = [stack.enter_context(responding(service(hits))) for hits in (SIMILAR, SIMILAR, DISTANT)]
+        results = run_experiment(tmp_path, experiment(*(url for url, _ in servers)))
+    # One that does not derive reranks what it retrieves, so every depth is a call, and no threshold is.
+    assert [len(queries) for _, queries in servers] == [12, 12 * len(DEPTHS), 12]
+    ranked: dict[str, dict[str, list[str]]] = {}
+    for row in results.table("rankings").to_pylist():
+        names = [document["doc_id"] for document in row["documents"]]
+        ranked.setdefault(row["config_id"], {})[row["query_id"]] = names
+    assert len(results.configurations) == len(DEPTHS) * (3 * len(SCORES) + len(DISTANCES))
+    for row in results.configurations:
+        states = {query["query_id"]: query["status"] for query in results.query_metrics(row["config_id"])}
+        answered = {query: ranked[row["config_id"]][query] for query in QUERIES if states[query] != "failed"}
+        assert answered == plain(json.loads(row["parameters"])), row["name"]
+
+
+def test_a_threshold_cuts_what_is_fused_and_reranked(tmp_path: Path) -> None:
+    multi = {"service": "writer", "kind": "multi_query", "n": 1}
+    words = {"retriever": {"type": "bm25"}, "top_k": 30}
+    path = stage_world.experiment(
+        tmp_path,
+        services={"writer": {"type": "extractive"}, "ratings": {"type": "lexical"}},
+        configurations=[
+            {"name": "plain", **words},
+            {"name": "fused", **words, "rewrite": multi},
+            {"name": "reranked", **words, "rerank": {"service": "ratings", "depth": 30}},
+        ],
+        grid={"min_score": [0.9, 0.7, None]},
+    )
+    stage_world.evaluated(path)
+    ranked = {name: stage_world.ids(one) for name, one in stage_world.rankings(path).items()}
+    fused = [ranked[f"fused:min_score={least}"] for least in (0.9, 0.7, None)]
+    assert fused[0] != fused[1] != fused[2]
+    for least in (0.9, 0.7, None):
+        for query, hits in stage_world.rankings(path)["plain:min_score=None"].items():
+            near = [name for name, score in hits if least is None or (score or 0.0) >= least]
+            assert ranked[f"plain:min_score={least}"][query] == near
+            assert sorted(ranked[f"reranked:min_score={least}"][query]) == sorted(near)
+            assert {*near} <= {*ranked[f"fused:min_score={least}"][query]}

@@ -205,6 +205,10 @@ PLANS = st.builds(
 )
 
 
+def is_within(distance: float, value: float, part: FusionPart) -> bool:
+    return value < distance if part.lower_is_better else value >= -distance
+
+
 def plain_votes(plan: FusionPlan, part: FusionPart, documents: Sequence[Document]) -> dict[str, float]:
     """The votes of one part for one query's documents, from the formulas."""
     if part.source == 2:  # the run
@@ -212,7 +216,7 @@ def plain_votes(plan: FusionPlan, part: FusionPart, documents: Sequence[Document
             sorted(documents, key=lambda row: row[0].encode(), reverse=True), key=lambda row: -(row[1] or 0.0)
         )
     best: dict[str, float] = {}
-    near = [row for row in documents if part.distance is None or (row[1] or 0.0) < part.distance]
+    near = [row for row in documents if part.distance is None or is_within(part.distance, row[1] or 0.0, part)]
     for doc, value, _ in near[: part.top_k]:
         best.setdefault(doc, (-1 if part.lower_is_better else 1) * (value or 0.0))
     if plan.method == FusionMethod.RRF:
@@ -235,7 +239,9 @@ def plain_votes(plan: FusionPlan, part: FusionPart, documents: Sequence[Document
 def test_fusions_are_what_plain_python_makes_of_them(
     plan: FusionPlan, replies: tuple[Rankings, Rankings, Rankings], top_k: int
 ) -> None:
-    sources, rows = [CALLED, CALLED, RUN, fusion_of(plan)], dict(enumerate(replies))
+    origins = zip([CALLED, CALLED, RUN], plan.parts, strict=True)
+    sources = [replace(source, lower_is_better=part.lower_is_better) for source, part in origins] + [fusion_of(plan)]
+    rows = dict(enumerate(replies))
     cells = [configuration(3), configuration(3, top_k=top_k), configuration(3, dialect=DIALECTS["trec_eval"])]
     partition = scored(sources, rows, configurations=cells)
     actual = documents_of(partition, 0)
@@ -268,10 +274,27 @@ def test_a_distance_cuts_before_top_k_and_keeps_the_order() -> None:
         configuration(0, distance=0.5, dialect=DIALECTS["trec_eval"], derived_from="c"),
         configuration(0, distance=0.1, derived_from="c"),
     ]
-    partition = scored([CALLED], rows, configurations=cells)
+    partition = scored([replace(CALLED, lower_is_better=True)], rows, configurations=cells)
     names = [[doc for doc, _, _ in documents_of(partition, place)["q1"]] for place in range(len(cells))]
-    assert names == [["far", "a", "b", "c", "d"], ["b", "c"], ["b"], ["c", "d", "b"], []]
+    assert names == [["far", "a", "b", "c", "d"], ["b", "c"], ["b"], ["b", "d", "c"], []]
     assert partition.configurations[4].retrieval.status.tolist() == [Status.EMPTY] * 3
+
+
+def test_a_score_that_is_the_minimum_is_kept() -> None:
+    rows = {0: {"q1": [("a", 0.9, None), ("b", 0.5, None), ("c", 0.4999, None), ("d", -0.5, None)]}}
+    cells = [configuration(0), *(configuration(0, distance=-low, derived_from="c") for low in (0.5, 0.95, -0.5, 0.0))]
+    partition = scored([CALLED], rows, configurations=cells)
+    names = ["".join(doc for doc, _, _ in documents_of(partition, place)["q1"]) for place in range(len(cells))]
+    assert names == ["abcd", "ab", "", "abcd", "abc"]
+
+
+def test_a_threshold_that_would_keep_the_worst_is_refused() -> None:
+    distances = replace(CALLED, lower_is_better=True)
+    many = [(f"d{place:02}", place / 100, None) for place in range(30)]
+    with pytest.raises(InputError, match=r"scores increase along its rankings.*set lower_is_better: true"):
+        scored([CALLED], {0: {"q1": many}}, configurations=[configuration(0, distance=-0.1)])
+    with pytest.raises(InputError, match=r"scores decrease along its rankings.*set lower_is_better: false"):
+        scored([distances], {0: {"q1": many[::-1]}}, configurations=[configuration(0, distance=0.1)])
 
 
 def test_a_distance_needs_scores() -> None:
@@ -279,7 +302,7 @@ def test_a_distance_needs_scores() -> None:
     with pytest.raises(
         InputError, match=r"^configuration 'system0': document 'c' of query 'q2' has no score.*0\.5.*remove"
     ):
-        scored([CALLED], rows, configurations=[configuration(0, distance=0.5)])
+        scored([CALLED], rows, configurations=[configuration(0, distance=-0.5)])
     plan = FusionPlan((FusionPart(0, None, distance=0.5), FusionPart(1, None)))
     with pytest.raises(InputError, match=r"^a part of configuration 'system2': document 'c' of query 'q2'"):
         scored([CALLED, CALLED, fusion_of(plan)], rows, configurations=[configuration(2)])

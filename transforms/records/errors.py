@@ -57,7 +57,7 @@ class Failure:
     query_id: str  # id of the call's query
     attempts: int
     message: str
-    # Whether the call has an answer after all, which only configurations with a distance threshold cannot use.
+    # Whether the call has an answer after all, which only configurations with a threshold cannot use.
     only_thresholds: bool = False
 
 

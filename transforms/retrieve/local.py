@@ -214,7 +214,7 @@ def is_cut(source: int, evaluation: Evaluation) -> bool:
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """The reason why a distance threshold cannot be applied to an answer, or None."""
+    """The reason why a threshold cannot be applied to an answer, or None."""
     if is_cut(source, evaluation) and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
-        return "a document of the answer has no score, so it cannot be compared with the distance threshold"
+        return "a document of the answer has no score, so it cannot be compared with the threshold"
     return None

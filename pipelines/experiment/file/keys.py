@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
+MIN_SCORE = "min_score"
 MOST = (1 << 31) - 1
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=MOST)]

@@ -3,7 +3,7 @@
 import itertools
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
 from rankbeam.pipelines.experiment.file.generate import JudgeModel
 from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Swept, Word
@@ -149,6 +149,8 @@ class ConfigurationModel(Section):
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also
             be written inside `retriever:`. It cannot be combined with a similarity threshold.
+        min_score: minimum score of a result, for all other retrievers; results with a lower score are left out. A
+            reranker gets the results that remain.
     """
 
     name: Word
@@ -159,6 +161,7 @@ class ConfigurationModel(Section):
     generate: dict[str, Any] | None = None
     top_k: Count | None = None
     vector_distance_threshold: Positive | None = None
+    min_score: FiniteFloat | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> "ConfigurationModel":
@@ -263,8 +266,8 @@ class ExperimentModel(Section):
         dataset: queries, judgements and documents.
         configurations: the systems under test.
         grid: parameters to sweep, each with a list of values. Every configuration is repeated for each combination. A
-            mapping of labels to values (`corpus: {small: projects/…}`) keeps long values out of names. `top_k` and
-            `vector_distance_threshold` cost no additional calls.
+            mapping of labels to values (`corpus: {small: projects/…}`) keeps long values out of names. `top_k`,
+            `vector_distance_threshold` and `min_score` cost no additional calls.
         services: models that answer, judge or embed. Each has a name, a `type` and that type's parameters.
         corpora: chunked copies of the documents. Each has a name, a `type` and that type's parameters. A retriever with
             `corpus: NAME` searches that corpus; a local one without `corpus` searches whole documents.

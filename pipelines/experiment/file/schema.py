@@ -123,7 +123,7 @@ def _beside(model: type[BaseModel], properties: Mapping[str, Any]) -> Iterator[t
             own = properties.get("properties", {}).get(CORPUS)
             named = {**_TEXT, "description": "The name of an entry of `corpora:`."}
             yield CORPUS, named if own is None else {"anyOf": [own, named]}
-        if model.has_distances:
+        if model.has_distances or "lower_is_better" in model.model_fields:
             yield DISTANCE, {"type": "number", "exclusiveMinimum": 0}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,
@@ -39,7 +39,7 @@ class Cell:
     place: Place
     retriever: Retrieving
     top_k: int | None  # results per query; None for all
-    distance: float | None = None  # only results nearer than this; None for all
+    distance: float | None = None  # only results nearer than this, where a score is a negative distance; None for all
     generator: Generating | None = None
     rewriter: RewritingQueries | None = None
     reranker: Reranking | None = None
@@ -62,7 +62,8 @@ class Cell:
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
             return _canonical({RERANK: self.reranker.decisive(), "of": base.request, **distance})
-        depth = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly or self.lists else {}
+        distance = self.distance if self.lists else self.sent
+        depth = {TOP_K: self.top_k, DISTANCE: distance} if self._asks_exactly or self.lists else {}
         request = {self.retriever.role: self._retriever, **self._corpus, **depth}
         if self.rewriter is None:
             return _canonical(request)
@@ -115,15 +116,20 @@ class Cell:
     @property
     def cut(self) -> float | None:
         """Distance limit to apply to results; None if it is applied before."""
-        return None if self._asks_exactly or self.reranker is not None or self.lists else self.distance
+        is_applied = self._asks_exactly and self.sent is not None
+        return None if is_applied or self.reranker is not None or self.lists else self.distance
+
+    @property
+    def sent(self) -> float | None:
+        """Distance limit that the service is told."""
+        return self.distance if self.retriever.parameters.has_distances and self._has_distances else None
 
     @property
     def lower_is_better(self) -> bool:
         """True if its scores are distances."""
         if self.reranker is not None or self.lists:
             return False
-        parameters = self.retriever.parameters
-        return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
+        return self._has_distances
 
     @property
     def width(self) -> tuple[bool, int, bool, float]:
@@ -142,13 +148,23 @@ class Cell:
 
     @property
     def _decisive(self) -> dict[str, Any]:
-        distance = {} if self.distance is None else {DISTANCE: self.distance}
         generate = {} if self.generator is None else {GENERATE: self.generator.decisive()}
         dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
         rewrite = {} if self.rewriter is None else {REWRITE: self.rewriter.decisive()}
         rerank = {} if self.reranker is None else {RERANK: self.reranker.decisive()}
         own = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
-        return {**own, **distance, **rewrite, **rerank, **generate, **dialect}
+        return {**own, **self._threshold, **rewrite, **rerank, **generate, **dialect}
+
+    @property
+    def _has_distances(self) -> bool:
+        parameters = self.retriever.parameters
+        return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
+
+    @property
+    def _threshold(self) -> dict[str, float]:
+        if self.distance is None:
+            return {}
+        return {DISTANCE: self.distance} if self._has_distances else {MIN_SCORE: 0.0 - self.distance}
 
     @property
     def _corpus(self) -> dict[str, Any]:
@@ -275,7 +291,7 @@ def _covers(primary: Cell, cell: Cell) -> bool:
 def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
     """One request for a group of cells, as deep as the deepest of them."""
     all_there_is = any(cell.top_k is None for cell in group)
-    depth = functools.reduce(SearchDepth.joined, (SearchDepth(cell.top_k or 0, cell.distance) for cell in group))
+    depth = functools.reduce(SearchDepth.joined, (SearchDepth(cell.top_k or 0, cell.sent) for cell in group))
     return Source(
         path=None,
         top_k=None if all_there_is else depth.results,

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.yaml_lines import Located, Place, problem_of
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, SIMILARITY, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, SIMILARITY, TOP_K
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
 from rankbeam.pipelines.experiment.grid.cells import Cell
@@ -70,7 +70,7 @@ class Combination:
         """The configuration; None after reporting a wrong component.
 
         Args:
-            limits: `top_k` and distance threshold where the grid has no value for them.
+            limits: `top_k` and thresholds where the grid has no value for them.
         """
         settings = self.settings
         for component in settings.all:
@@ -89,7 +89,7 @@ class Combination:
             place=settings.place,
             retriever=retriever,
             top_k=depth if limits[TOP_K] is None else limits[TOP_K],
-            distance=None if limits[DISTANCE] is None else float(limits[DISTANCE]),
+            distance=_threshold(limits),
             generator=generator,
             rewriter=rewriter,
             reranker=reranker,
@@ -206,6 +206,13 @@ class Combination:
         return ("grid", swept[-1]) if swept else (*component.place, inside)
 
 
+def _threshold(limits: Mapping[str, Any]) -> float | None:
+    """The highest distance; a score counts as a distance below 0."""
+    if limits[MIN_SCORE] is not None:
+        return 0.0 - float(limits[MIN_SCORE])
+    return None if limits[DISTANCE] is None else float(limits[DISTANCE])
+
+
 def beyond_most(
     located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
 ) -> Iterator[InputError]:
@@ -222,6 +229,9 @@ def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> It
         yield from _wrong_history(located, cell)
     if cell.reranker is not None:
         yield from _wrong_depth(located, cell, chosen, cell.reranker)
+    swept = next((name for name in chosen if name.rpartition(".")[2] == "lower_is_better"), None)
+    if cell.distance is not None and swept is not None:
+        yield located.error(("grid", swept), f"cannot be swept beside {DISTANCE} or {MIN_SCORE}")
     if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
@@ -232,7 +242,7 @@ def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> It
         yield located.error(at, f"is missing; a {kind} retriever needs the number of results to request")
     else:
         yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
-    if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
+    if cell.sent is not None and getattr(parameters, SIMILARITY, None) is not None:
         at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
         yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
 from rankbeam.pipelines.experiment.grid.combinations import Combination, GridContext, beyond_most
@@ -56,7 +56,7 @@ def expand(context: GridContext, model: ExperimentModel, problems: list[InputErr
     """Every configuration for each combination of the grid's values, in order, and once for each dialect.
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
-    and `vector_distance_threshold` to those that have distances.
+    `vector_distance_threshold` to those that have distances, and `min_score` to the others.
     """
     located, items, broken = context.located, model.configurations or (), list[InputError]()
     dialects, labels = list(_dialects(located, model, problems)), _labels_of(located.value.get("grid"))
@@ -113,30 +113,33 @@ def _cells(
 
 
 def _stated_limits(located: Located, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
-    """`top_k` and distance threshold of a configuration, or else of its type of retriever."""
+    """`top_k` and thresholds of a configuration, or else of its type of retriever."""
     wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
     problems += wrong
     default = settings.model.default_top_k if settings.rerank is None else None  # a reranker returns all that it scores
     return {
         TOP_K: default if item.top_k is None else item.top_k,
         DISTANCE: None if wrong else item.vector_distance_threshold or settings.inside,
+        MIN_SCORE: None if wrong else item.min_score,
     }
 
 
 def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> Iterator[InputError]:
-    """Validate `top_k` and the distance threshold of a configuration, which may also be inside `retriever:`."""
+    """Validate `top_k` and thresholds of a configuration; that of distances may also be inside `retriever:`."""
     item = settings.item
     if settings.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
-        for name in (TOP_K, DISTANCE):
+        for name in (TOP_K, DISTANCE, MIN_SCORE):
             if getattr(item, name) is not None:
                 yield located.error((*settings.place, name), "answers have no ranking to cut; leave it out")
         return
+    if settings.has_distances and item.min_score is not None:
+        yield located.error((*settings.place, MIN_SCORE), f"its scores are distances; use {DISTANCE} instead")
     beside, inside = item.vector_distance_threshold, settings.inside
     at = (*settings.place, DISTANCE) if inside is None else (*settings.retriever.place, DISTANCE)
     if inside is None and beside is None:
         return
-    if not settings.model.has_distances:
-        yield located.error(at, "this type of retriever has no distances; leave it out")
+    if not settings.has_distances:
+        yield located.error(at, f"the scores of this retriever are not distances; use {MIN_SCORE} instead")
     elif inside is not None and not is_distance(inside):
         yield located.error(at, f"must be a number greater than 0, found {inside!r}")
     elif None not in (inside, beside) and inside != beside:

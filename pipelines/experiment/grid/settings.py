@@ -11,7 +11,7 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Entry
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, MOST, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
 from rankbeam.transforms.clients.parameters import Parameters
@@ -28,7 +28,7 @@ Labels = Mapping[str, Sequence[str]]
 """Text that replaces each value in names, by parameter of the grid."""
 
 CONFIGURATION = ""
-"""Role of the keys of the configuration itself: `top_k` and the distance threshold."""
+"""Role of the keys of the configuration itself: `top_k` and the threshold of scores."""
 
 _REPLAY = "replay"
 """The type under `answers:` of answers that exist already."""
@@ -168,7 +168,12 @@ class ConfigurationSettings:
         """Keys that the configuration may have beside its components."""
         if self.retriever.role == ANSWERS:
             return ()
-        return (TOP_K, DISTANCE) if self.model.has_distances else (TOP_K,)
+        return (TOP_K, DISTANCE if self.has_distances else MIN_SCORE)
+
+    @property
+    def has_distances(self) -> bool:
+        """True if scores are distances."""
+        return bool(self.retriever.values.get("lower_is_better", self.model.has_distances))
 
     @property
     def sweepable(self) -> set[str]:
@@ -303,12 +308,18 @@ def wrong_in_grid(
 
 
 def _wrong_values(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
-    """Validate swept `top_k` or distance thresholds."""
+    """Validate swept `top_k` or thresholds."""
     if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
         yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")
     elif name == DISTANCE and not all(value is None or is_distance(value) for value in values):
         yield located.error(("grid", name), f"must be numbers greater than 0, or null, found {values!r}")
+    elif name == MIN_SCORE and not all(value is None or _is_score(value) for value in values):
+        yield located.error(("grid", name), f"must be numbers or null, found {values!r}")
 
 
 def is_distance(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value < math.inf
+
+
+def _is_score(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)

@@ -1,6 +1,7 @@
 """The contexts that a model is given, against plain Python."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,9 @@ def test_the_smaller_one_of_top_k_and_the_number_of_contexts_counts() -> None:
 
 
 def test_only_what_is_nearer_than_the_threshold_is_a_context() -> None:
-    assert names(contexts(SOURCE, ANSWERS, {0: 5}, distance=0.5)[0][0]) == ["b", "a"]
+    distances = replace(SOURCE, lower_is_better=True)
+    assert names(contexts(distances, ANSWERS, {0: 5}, distance=0.5)[0][0]) == ["b", "a"]
+    assert names(contexts(SOURCE, ANSWERS, {0: 5}, distance=-0.5)[0][0]) == ["b", "c"]
 
 
 def test_a_dialect_changes_no_context() -> None:

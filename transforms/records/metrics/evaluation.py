@@ -197,13 +197,13 @@ class Evaluation:
         return next(i for i in range(len(self.configurations)) if self._uses(i, source)) if primary is None else primary
 
     def with_threshold(self, source: int) -> int:
-        """Position of the configuration that has the widest of the distance thresholds of a source."""
+        """Position of the configuration that has the widest of the thresholds of a source."""
         distances = {
             i: configuration.distance
             for i, configuration in enumerate(self.configurations)
-            if configuration.source == source
+            if configuration.source == source and configuration.distance is not None
         }
-        return max(distances, key=lambda i: distances[i] or 0.0, default=self.owner(source))
+        return max(distances, key=lambda i: distances[i], default=self.owner(source))
 
     def parts(self, position: int) -> tuple[int, ...]:
         """Positions of the configurations whose rankings are fused or reranked into those of this one."""

@@ -16,6 +16,15 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan, Normalisation
 
+_NO_DISTANCES = (
+    "scores decrease along its rankings, so they are not distances: vector_distance_threshold would keep the worst; "
+    "set lower_is_better: false, and use min_score (no call is repeated)"
+)
+_DISTANCES = (
+    "scores increase along its rankings, so they are distances: min_score would keep the worst; "
+    "set lower_is_better: true, and use vector_distance_threshold (no call is repeated)"
+)
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -26,22 +35,31 @@ class Answers:
     query_ids: StringArray  # Arrow strings [n]
     retrieved: Retrieved  # its rows
     failed: BoolArray
-    uncut: BoolArray  # bool[n], the query has no answer to which a distance threshold can be applied
+    uncut: BoolArray  # bool[n], the query has no answer to which a threshold can be applied
     unranked: BoolArray  # bool[n], the query has an answer, and its ranking is not known
 
     def failed_at(self, distance: float | None) -> BoolArray:
-        """A mask of the queries without an answer under a distance threshold, which None leaves out."""
+        """A mask of the queries without an answer under a threshold, which None leaves out."""
         return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
-        """The rows whose distance, their score, is below a threshold; None keeps all."""
+        """The rows within a threshold: distances below it, or scores that are at least its negative; None keeps all."""
         if distance is None:
             return self.retrieved
         retrieved = self.retrieved.only(~self.uncut[self.retrieved.query])
         if (row := retrieved.first_without_score()) is not None:
-            problem = f"so it cannot be compared with the distance threshold {distance:g}"
+            shown = distance if self.source.lower_is_better else 0.0 - distance
+            problem = f"so it cannot be compared with the threshold {shown:g}"
             raise self._no_score(retrieved, row, f"{problem}; remove the threshold, or have the service return scores")
-        return retrieved.nearer_than(distance)
+        score = retrieved.score
+        return retrieved.only(score < distance if self.source.lower_is_better else -score <= distance)
+
+    def wrong_way(self, distance: float | None) -> str | None:
+        """The reason why a threshold would keep the worst results, or None."""
+        is_distance = self.source.lower_is_better
+        if distance is None or self.source.path is not None or not self.retrieved.falls(1 if is_distance else -1):
+            return None
+        return _NO_DISTANCES if is_distance else _DISTANCES
 
     def votes(self, plan: FusionPlan, part: FusionPart) -> tuple[Retrieved, FloatArray]:
         """The best row of every document in this source's ranking, best first, and its vote in a fusion.

@@ -95,18 +95,14 @@ class Retrieved:
         other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
         return self.only(other.to_numpy(zero_copy_only=False))
 
-    def nearer_than(self, distance: float) -> "Retrieved":
-        """The rows whose distance, their score, is below a threshold; rows without a score are left out."""
-        return self.only(self.score < distance)
-
     def first_without_score(self) -> int | None:
         """The first row without a score; None where all rows have one."""
         without = np.isnan(self.score)
         return int(np.argmax(without)) if without.any() else None
 
-    def falls(self) -> bool:
-        """Return whether scores certainly fall with the rank in all rankings; distances rise."""
-        step = np.diff(self.score)[np.diff(self.query) == 0]
+    def falls(self, sign: int) -> bool:
+        """Return whether scores, with a sign, certainly fall with the rank in all rankings."""
+        step = sign * np.diff(self.score)[np.diff(self.query) == 0]
         return bool((step < 0).sum() >= _STEPS_TO_BE_CERTAIN and not (step > 0).any())
 
     def first(self, count: int, queries: int) -> "Retrieved":

@@ -89,6 +89,26 @@ def test_a_grid_of_thresholds_applies_to_those_that_have_distances(folder: Path)
     ]
 
 
+def test_minimum_scores_are_cut_from_one_call_that_is_not_told_of_them(folder: Path) -> None:
+    both = {"a": "retriever: {type: words}, top_k: 10", "b": "retriever: {type: near}, top_k: 10"}
+    loaded = load(folder, experiment(both, "grid: {min_score: [0.5, 0, null]}\n"))
+    widest = "a:min_score=None"
+    expected = {"a:min_score=0.5": widest, "a:min_score=0": widest, widest: None, "b": None}
+    assert derived(loaded.evaluation.configurations) == expected
+    stated = [json.loads(one.parameters).get("min_score") for one in loaded.evaluation.configurations]
+    assert stated == [0.5, 0.0, None, None]
+    low = load(folder, experiment({"a": both["a"]}, "grid: {min_score: [0.5, 0.2]}\n")).evaluation
+    assert derived(low.configurations) == {"a:min_score=0.5": "a:min_score=0.2", "a:min_score=0.2": None}
+    assert [(source.top_k, source.distance) for source in low.sources] == [(10, None)]
+
+
+def test_the_direction_of_scores_cannot_be_swept_beside_a_threshold(folder: Path) -> None:
+    http = "retriever: {type: http, url: 'http://h/s', results: r, id: i, score: s}, min_score: 0.5"
+    text = experiment({"a": http}, "grid: {lower_is_better: [true, false]}\n")
+    problem = "7: grid.lower_is_better: cannot be swept beside vector_distance_threshold or min_score"
+    assert problem in problems(folder, text)
+
+
 def test_what_changes_no_answer_is_no_part_of_a_configuration(folder: Path) -> None:
     both = {"a": "retriever: {type: near}", "b": "retriever: {type: near, endpoint: elsewhere}"}
     assert problems(folder, experiment(both)) == ["5: configurations[1]: 'b' is the same configuration as 'a'"]
@@ -116,11 +136,24 @@ def test_sources_by_how_they_are_had(folder: Path) -> None:
 
 MISTAKES = [
     ("retriever: {type: words}, vector_distance_threshold: 0.5", "", [
-        "4: configurations[0].vector_distance_threshold: this type of retriever has no distances; leave it out",
+        ("4: configurations[0].vector_distance_threshold: the scores of this retriever are not distances; "
+        "use min_score instead"),
     ]),
     ("retriever: {type: words, vector_distance_threshold: 0.5}", "", [
-        ("4: configurations[0].retriever.vector_distance_threshold: this type of retriever has no distances; "
-        "leave it out"),
+        ("4: configurations[0].retriever.vector_distance_threshold: the scores of this retriever are not distances; "
+        "use min_score instead"),
+    ]),
+    ("retriever: {type: near}, min_score: 0.5", "", [
+        "4: configurations[0].min_score: its scores are distances; use vector_distance_threshold instead",
+    ]),
+    ("retriever: {type: words}, min_score: .inf", "", [
+        "4: configurations[0].min_score: must be a finite number, found inf",
+    ]),
+    ("retriever: {type: words}", "grid: {min_score: [0.5, high]}\n", [
+        "7: grid.min_score: must be numbers or null, found [0.5, 'high']",
+    ]),
+    ("answers: {type: replay, path: old.run}, min_score: 1", "", [
+        "4: configurations[0].min_score: answers have no ranking to cut; leave it out",
     ]),
     ("retriever: {type: near}, vector_distance_threshold: 0", "", [
         "4: configurations[0].vector_distance_threshold: must be greater than 0, found 0",
@@ -144,8 +177,8 @@ MISTAKES = [
         "7: grid.vector_distance_threshold: must be numbers greater than 0, or null, found [0.5, -1]",
     ]),
     ("retriever: {type: words}", "grid: {vector_distance_threshold: [0.5]}\n", [
-        ("7: grid.vector_distance_threshold: no configuration has this parameter; valid are: query, quota, top_k, "
-         "version"),
+        ("7: grid.vector_distance_threshold: no configuration has this parameter; valid are: min_score, query, quota, "
+         "top_k, version"),
     ]),
     ("retriever: {type: near}, top_k: 201", "", [
         "4: configurations[0].top_k: a near retriever returns at most 200 results, found 201",
