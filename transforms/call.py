@@ -41,7 +41,7 @@ class FailureLimit:
     def __init__(self, most: float, queries: int) -> None:
         self._most, self._queries = most, queries
         self._failed: Tally[tuple[str, int]] = Tally()
-        self._is_exceeded = False
+        self._is_exceeded = most >= 1.0  # all may fail; a query with several tasks would count as several
 
     def add(self, failed: FailedTask) -> str | None:
         """Count a failure; returns a warning, once, that the limit can no longer be met."""

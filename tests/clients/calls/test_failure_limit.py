@@ -34,3 +34,8 @@ def test_failures_of_several_panels_and_sources_do_not_add_up() -> None:
         "3 of 4 queries have failed for good, more than 50.0% (max_failure_rate): the run continues, and will end with "
         "status 3; the last failure: it is down"
     )
+
+
+def test_a_limit_of_all_queries_is_never_exceeded() -> None:
+    limit = FailureLimit(1.0, 2)
+    assert [limit.add(failed(query)) for query in (0, 0, 1, 1)] == [None] * 4
