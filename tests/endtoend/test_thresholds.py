@@ -84,8 +84,8 @@ def plain(parameters: dict[str, Any]) -> dict[str, list[str]]:
     )
     if retriever["type"] == "run_file":
         hits, failed = RUN, set[str]()
-    kept = {query: [name for name, score in some if is_kept(score, parameters)] for query, some in hits.items()}
-    return {query: names[: parameters["top_k"]] for query, names in kept.items() if query not in failed}
+    within = {query: [name for name, score in some if is_kept(score, parameters)] for query, some in hits.items()}
+    return {query: names[: parameters["top_k"]] for query, names in within.items() if query not in failed}
 
 
 def test_every_threshold_is_cut_from_one_answer_as_plain_python_does(tmp_path: Path) -> None:
