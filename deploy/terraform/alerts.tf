@@ -191,6 +191,13 @@ resource "google_bigquery_data_transfer_config" "alerts" {
   service_account_name = google_service_account.alerts.email
   params               = { query = each.value.query }
 
+  lifecycle {
+    precondition {
+      condition     = length(setsubtract(keys(var.fresh_experiments), keys(local.teams))) == 0
+      error_message = "fresh_experiments names teams that do not exist: ${join(", ", setsubtract(keys(var.fresh_experiments), keys(local.teams)))}. The teams are ${join(", ", keys(local.teams))}."
+    }
+  }
+
   depends_on = [google_bigquery_dataset_iam_member.alerts, google_project_iam_member.alerts, google_bigquery_table.tables]
 }
 

@@ -15,7 +15,7 @@ from support.nights import ALERTS, SETTINGS, at, messages, night, template
 from support.outage import FIRST, query_rows
 from support.pruning import PARTITION_BYTES, scanned
 from support.terraform import RESOURCES
-from support.terraform_values import evaluated, needs_terraform
+from support.terraform_values import evaluated, needs_terraform, refusal
 
 from rankbeam.transforms.clients.warehouse import deploy_files
 
@@ -123,6 +123,23 @@ def test_terraform_wraps_each_query_so_that_it_fails_with_its_reasons(
 @needs_terraform
 def test_settings_without_a_value_watch_nothing(tmp_path: Path) -> None:
     assert evaluated("keys(local.alert_queries)", tmp_path) == ["monitor", "regressions"]
+
+
+@needs_terraform
+@pytest.mark.parametrize(
+    ("teams", "reason"),
+    [
+        ("{search={}}", ""),
+        ("{serch={}}", "fresh_experiments names teams that do not exist: search. The teams are default, serch."),
+    ],
+)
+def test_experiments_of_an_unknown_team_are_refused(tmp_path: Path, teams: str, reason: str) -> None:
+    experiments = '{default=["nightly"],search=["nightly"]}'
+    printed = refusal(
+        "google_bigquery_data_transfer_config.alerts", tmp_path, teams=teams, fresh_experiments=experiments
+    )
+    assert reason in printed
+    assert bool(printed) == bool(reason)
 
 
 ENTRY: dict[str, Any] = {

@@ -4,11 +4,12 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.terraform import FILES, FOLDER
+from support.terraform import FILES, FOLDER, RESOURCES
 
 from rankbeam.transforms.clients.warehouse import views
 
@@ -26,6 +27,24 @@ STAND_INS = {
 
 def evaluated(expression: str, folder: Path, **variables: str) -> Any:
     """Terraform's value of an expression, without any provider: names replace resources."""
+    done = _run("console", f"jsonencode({expression})\n", folder, variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(json.loads(done.stdout))
+
+
+def refusal(resource: str, folder: Path, **variables: str) -> str:
+    """Terraform's message about the precondition of a resource, without any provider; empty if it holds."""
+    (lifecycle,) = RESOURCES[resource]["lifecycle"]
+    (check,) = lifecycle["precondition"]
+    condition, message = check["condition"][2:-1], check["error_message"].replace("each.key", '"small"')
+    rule = f"precondition {{\n    condition     = {condition}\n    error_message = {message}\n  }}"
+    (folder / "terraform").mkdir()
+    (folder / "terraform" / "checked.tf").write_text(f'output "checked" {{\n  value = 1\n  {rule}\n}}\n')
+    done = _run("plan", "", folder, variables)
+    return " ".join(done.stderr.replace("│", " ").split()) if done.returncode else ""
+
+
+def _run(verb: str, entry: str, folder: Path, variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     shutil.copytree(views.FOLDER / "bigquery", folder / "bigquery")
     folder /= "terraform"
     for part in ("schemas", "alerts"):
@@ -40,9 +59,5 @@ def evaluated(expression: str, folder: Path, **variables: str) -> Any:
         (folder / name).write_text(text, encoding="utf-8")
     shutil.copy(FOLDER / "terraform.tfvars.example", folder / "terraform.tfvars")
     arguments = [f"-var={name}={value}" for name, value in variables.items()]
-    command = [str(TERRAFORM), "console", "-no-color", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, input=f"jsonencode({expression})\n", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(json.loads(done.stdout))
+    command = [str(TERRAFORM), verb, "-no-color", *arguments]
+    return subprocess.run(command, cwd=folder, input=entry, capture_output=True, text=True, check=False)
