@@ -104,6 +104,13 @@ resource "google_cloud_run_v2_job" "evaluation" {
     }
   }
 
+  lifecycle {
+    precondition {
+      condition     = var.public_ips && var.subnetwork == null
+      error_message = "Schedules on Cloud Run can use neither public_ips = false nor subnetwork: remove these, or set engine = \"dataflow\" for ${each.key}."
+    }
+  }
+
   depends_on = [google_project_service.used]
 }
 

@@ -13,7 +13,7 @@ from google.cloud import bigquery, dataflow_v1beta3
 from google.protobuf import json_format
 from sqlglot import exp
 from support.terraform import BLOCKS, FILES, FOLDER, LOCALS, MARKS, PROJECT_ROLES, RESOURCES, SCHEMA, TEXT
-from support.terraform_values import TERRAFORM, evaluated, needs_terraform
+from support.terraform_values import TERRAFORM, evaluated, needs_terraform, refusal
 
 from rankbeam.pipelines.cli import main
 from rankbeam.transforms.clients.bigquery import schemas
@@ -177,6 +177,17 @@ def test_a_small_schedule_is_a_job_of_cloud_run(tmp_path: Path) -> None:
     assert parsed.params["output"] == "gs://b/out"
     target = RESOURCES["google_cloud_scheduler_job.cloud_run"]["http_target"][0]
     assert target["uri"] == '"https://run.googleapis.com/v2/${google_cloud_run_v2_job.evaluation[each.key].id}:run"'
+
+
+@needs_terraform
+@pytest.mark.parametrize(
+    ("variables", "is_refused"),
+    [({}, False), ({"subnetwork": "regions/r/subnetworks/s"}, True), ({"public_ips": "false"}, True)],
+)
+def test_a_network_is_not_ignored_on_cloud_run(tmp_path: Path, variables: dict[str, str], is_refused: bool) -> None:
+    printed = refusal("google_cloud_run_v2_job.evaluation", tmp_path, **variables)
+    assert bool(printed) == is_refused
+    assert ('set engine = "dataflow" for small.' in printed) == is_refused
 
 
 def test_the_schedule_is_sent_as_the_api_wants_it() -> None:
