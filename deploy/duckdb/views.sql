@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 6c16e322cc578ba8ce3612be26209f6eab201fbb97da87c39a33a52773193891
+-- sha256 1425568c5f871ce67443dff1231d85225eb3f3695fab1143b93d3e955d8aa703
 
 CREATE VIEW run_history AS
 SELECT
@@ -768,19 +768,28 @@ SELECT
   l.metric,
   l.dialect,
   l.configuration,
-  CASE WHEN k.queries <> 0 THEN (
-    k.cost * 1000
-  ) / k.queries ELSE NULL END AS cost_of_1000_queries,
+  k.cost_of_1000_queries,
   k.calls,
   l.mean,
   l.ci_low,
   l.ci_high,
-  l.mean = MAX(l.mean) OVER cheaper AND k.cost = MIN(k.cost) OVER alike AS is_front,
+  l.mean = MAX(l.mean) OVER cheaper
+  AND k.cost_of_1000_queries = MIN(k.cost_of_1000_queries) OVER alike AS is_front,
   l.queries,
   l.position,
   l.config_id
 FROM leaderboard AS l
-JOIN configuration_costs AS k
+JOIN (
+  SELECT
+    run_id,
+    started_at,
+    config_id,
+    calls,
+    CASE WHEN queries <> 0 THEN (
+      cost * 1000
+    ) / queries ELSE NULL END AS cost_of_1000_queries
+  FROM configuration_costs
+) AS k
   ON k.run_id = l.run_id AND k.started_at = l.started_at AND k.config_id = l.config_id
 JOIN (
   SELECT DISTINCT
@@ -790,8 +799,11 @@ JOIN (
 ) AS called
   ON called.run_id = l.run_id AND called.started_at = l.started_at
 WHERE
-  NOT l.mean IS NULL AND NOT k.cost IS NULL
-WINDOW cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost NULLS FIRST), alike AS (
+  NOT l.mean IS NULL AND NOT k.cost_of_1000_queries IS NULL
+WINDOW cheaper AS (
+  PARTITION BY l.run_id, l.dialect, l.metric
+  ORDER BY k.cost_of_1000_queries NULLS FIRST
+), alike AS (
   PARTITION BY l.run_id, l.dialect, l.metric
   ORDER BY l.mean NULLS FIRST
   RANGE BETWEEN CURRENT ROW AND CURRENT ROW

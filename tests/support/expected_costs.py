@@ -33,18 +33,22 @@ class ExpectedCosts:
                 priced.append((row, used))
         for row, used in priced:
             rivals = [
-                (other["cost"], theirs["mean"])
+                (self._of_1000(other), theirs["mean"])
                 for theirs, other in priced
                 if all(theirs[name] == row[name] for name in ("run_id", "dialect", "metric"))
             ]
-            point = (used["cost"], row["mean"])
+            point = (self._of_1000(used), row["mean"])
             columns = (*self.run(row["run_id"]), "metric", "dialect", "configuration", "mean", "ci_low", "ci_high")
             yield {name: row[name] for name in (*columns, "queries", "position", "config_id")} | {
-                "cost_of_1000_queries": ratio(used["cost"] * 1000, used["queries"]), "calls": used["calls"],
+                "cost_of_1000_queries": self._of_1000(used), "calls": used["calls"],
                 "is_front": not any(
                     cost <= point[0] and mean >= point[1] and (cost, mean) != point for cost, mean in rivals
                 ),
             }  # fmt: skip
+
+    @staticmethod
+    def _of_1000(used: Row) -> float:
+        return float(used["cost"] * 1000 / used["queries"])
 
     def used(self, run_id: str, config_id: str) -> Row:
         """The calls of one configuration, added up over stages, pools and models."""
