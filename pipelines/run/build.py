@@ -154,7 +154,7 @@ def _rows(
 ) -> Iterator[tuple[str, beam.PCollection]]:
     yield "configurations", pipeline | "Configurations" >> beam.Create([row.configurations(evaluation)])
     if failures is not None:
-        yield "failures", failures | "FailureRows" >> beam.Map(row.failure_row, evaluation)
+        yield "failures", failures | "FailureRows" >> beam.Map(row.failure_rows, evaluation)
     yield "query_metrics", scored | "QueryRows" >> beam.FlatMap(row.query_metrics, evaluation)
     yield "configuration_metrics", estimates | "MetricRows" >> beam.Map(metrics_table, evaluation)
     if len(evaluation.configurations) > 1:

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from support import stage_world
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
+from support.remote import http
 from support.stage_world import evaluated, experiment, ids, questions, rankings, texts
 from support.standins import Faults, Standin, serve
 from support.standins.rerankers import relevance
@@ -107,6 +109,27 @@ def test_a_query_whose_call_fails_is_counted_and_has_no_ranking(tmp_path: Path) 
     ranked = rankings(path)
     assert not ranked["one"].get(query)
     assert len(ranked["bm25"]) == len(questions())
+
+
+def test_a_failed_call_of_a_retriever_counts_for_all_that_rerank_its_results(tmp_path: Path) -> None:
+    query, text = next(iter(questions().items()))
+    known = enumerate(texts().items())
+    hits = [{"id": name, "score": 1 / (2 + place), "text": words} for place, (name, words) in known]
+    replies = dict.fromkeys(questions().values(), hits[10:20])
+    failing = {"max_failure_rate": 1.0, "services": {"demo": {"type": "lexical"}}}
+    with serve("http", answers=replies, faults=Faults(only=text, kinds=("invalid",))) as server:
+        configurations = [
+            {"name": name, "retriever": http(server), "rerank": {"service": "demo", "depth": depth}, "top_k": 5}
+            for name, depth in (("deep", 9), ("shallow", 6))
+        ]
+        quotas = {"http": {"requests_per_minute": 60_000}}
+        path = experiment(tmp_path, configurations=configurations, quotas=quotas, **failing)
+        evaluated(path)
+    with duckdb.connect(str(tmp_path / "out" / "results.duckdb"), read_only=True) as connection:
+        shown = connection.execute("SELECT configuration, caller, query_id, stage FROM unanswered ORDER BY 1")
+        assert shown.fetchall() == [(name, name, query, "retrieve") for name in ("deep", "shallow")]
+        kinds = connection.execute("SELECT configuration, failures FROM failure_kinds ORDER BY 1")
+        assert kinds.fetchall() == [("deep", 1), ("shallow", 1)]
 
 
 def test_texts_without_a_score_come_last_and_are_counted(tmp_path: Path) -> None:

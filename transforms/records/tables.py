@@ -220,6 +220,9 @@ FAILURES = pa.schema(
 )
 """One row a failed call, or, where a `metric` is judged, a query that has no value of it because a call failed.
 
+A call that several configurations share, such as that of a retriever whose results two of them rerank, has a row for
+each.
+
 At the stage "import" a row is a document `doc_id` that could not be imported into a `corpus`: it is of no query, and of
 no configuration.
 """

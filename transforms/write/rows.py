@@ -136,18 +136,21 @@ def configurations(evaluation: Evaluation) -> pa.Table:
     )
 
 
-def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation) -> pa.Table:
+def failure_rows(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation) -> pa.Table:
     _, (source, failure) = element
-    owner = evaluation.with_threshold(source) if failure.only_thresholds else evaluation.owner(source)
-    row = {
-        "config_id": evaluation.configurations[owner].config_id,
-        "query_id": failure.query_id,
-        "stage": failure.stage,
-        "kind": str(failure.kind),
-        "attempts": failure.attempts,
-        "message": failure.message,
-    }
-    return pa.Table.from_pylist([row], tables.own_columns(tables.FAILURES))
+    callers = [evaluation.with_threshold(source)] if failure.only_thresholds else evaluation.callers(source)
+    rows = [
+        {
+            "config_id": evaluation.configurations[caller].config_id,
+            "query_id": failure.query_id,
+            "stage": failure.stage,
+            "kind": str(failure.kind),
+            "attempts": failure.attempts,
+            "message": failure.message,
+        }
+        for caller in callers
+    ]
+    return pa.Table.from_pylist(rows, tables.own_columns(tables.FAILURES))
 
 
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:

@@ -196,6 +196,17 @@ class Evaluation:
         primary = self.primary(source)
         return next(i for i in range(len(self.configurations)) if self._uses(i, source)) if primary is None else primary
 
+    def callers(self, source: int) -> tuple[int, ...]:
+        """Positions of the configurations that have the failed calls of a source.
+
+        It is the one that the source is asked for, or else each that is made from it, but not from another of these.
+        """
+        primary = self.primary(source)
+        if primary is not None:
+            return (primary,)
+        users = [i for i in self.users(source) if self.configurations[i].derived_from is None]
+        return tuple(i for i in users if not any(part in users for part in self.parts(i)))
+
     def with_threshold(self, source: int) -> int:
         """Position of the configuration that has the widest of the thresholds of a source."""
         distances = {
