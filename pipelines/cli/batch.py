@@ -61,7 +61,8 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
 def cancel(place: str, jobs: tuple[str, ...]) -> None:
     """Cancel open batch jobs of OUT; without JOB, all of them.
 
-    Answers that a job already has are charged, and the next run or `rankbeam batch collect` uses them.
+    Answers that a job already has are charged, and the next run or `rankbeam batch collect` uses them. A job that the
+    service no longer has is forgotten, and the next run makes its calls again.
 
     \b
     Example:
@@ -72,6 +73,6 @@ def cancel(place: str, jobs: tuple[str, ...]) -> None:
 
         cancelled = LedgerJobs.of(place).cancel(jobs)
         for record in cancelled:
-            click.echo(f"cancelled {record.name}")
+            click.echo(f"{'cancelled' if record.is_open else 'forgot'} {record.name}")
         if not cancelled:
             click.echo("no batch job is open")

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge import steps  # noqa: F401  registers the steps that read answers
-from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,15 @@ class LedgerJobs:
         return jobs.warnings
 
     def cancel(self, names: Sequence[str]) -> list[BatchJobRecord]:
-        """Ask the services to end jobs; returns these. Answers that they have can still be collected."""
-        cancellable = [record for record in self.named(names) if record.job is not None]
-        for record in cancellable:
-            asyncio.run(_cancel(record))
-        return cancellable
+        """Ask the services to end jobs; returns their records. Answers that they have can still be collected.
+
+        A job that is gone at its service is given up.
+        """
+        cancelled = [asyncio.run(_cancelled(record)) for record in self.named(names) if record.job is not None]
+        for record in cancelled:
+            if not record.is_open:
+                BatchFolder(self.ledger).save(record)
+        return cancelled
 
     def as_text(self, screen: Screen = WHOLE) -> str:
         if not self.records:
@@ -78,11 +82,14 @@ def service_of(record: BatchJobRecord) -> BatchedService:
     return BatchedService(record.service, record.kind, parameters, record.service, account, parameters.default_quota)
 
 
-async def _cancel(record: BatchJobRecord) -> None:
+async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
     connection = await service_of(record).connect()
     try:
         await connection.cancel(record.job or "")
+        return record
     except CallError as error:
+        if error.kind is FailureKind.NOT_FOUND:
+            return record.given_up()
         raise InputError(f"batch job {record.name} cannot be cancelled: {error.message}") from None
     finally:
         await connection.close()

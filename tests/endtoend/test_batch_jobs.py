@@ -14,6 +14,7 @@ from support.standins import Standin, serve
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger import Ledger, store
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder
+from rankbeam.transforms.clients.models.batches.jobs import JobRun
 from rankbeam.transforms.clients.models.batches.make import BatchJobs
 from rankbeam.transforms.records.errors import InputError
 
@@ -322,3 +323,28 @@ def test_a_run_without_batch_says_which_jobs_are_open(tmp_path: Path, monkeypatc
         outcome = rankbeam("evaluate", batches.experiment(tmp_path, server, None))
     assert outcome.status == 0
     assert f"1 batch jobs of this ledger with {CLAIMS} calls are open" in " ".join(outcome.stderr.split())
+
+
+def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve("openai_batches") as server:
+        port = int(server.address.rpartition(":")[2])
+        path = batches.experiment(tmp_path, server, MIN)
+
+        async def interrupted(*_: Any) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(JobRun, "ended", interrupted)
+            with pytest.raises(Killed):
+                batches.evaluated(path, "r", monkeypatch)
+    (record,) = jobs_of(tmp_path)
+    with serve("openai_batches", port=port) as server:  # it knows no job
+        with pytest.raises(InputError, match=f"{record.name} .* is gone at the service: .*batch cancel OUT") as gone:
+            batches.evaluated(path, "r2", monkeypatch)
+        assert "take its batch: out" not in str(gone.value)
+        assert jobs_of(tmp_path) == [record]
+        assert rankbeam("batch", "cancel", str(tmp_path / "out")).stdout == f"forgot {record.name}\n"
+        results = batches.evaluated(path, "r3", monkeypatch)
+        assert server.stats().extra["rows"] == CLAIMS + SUPPORTS
+    assert not results.table("failures").num_rows
+    assert {one.state for one in jobs_of(tmp_path)} == {"collected"}

@@ -34,6 +34,8 @@ class OpenAiBatches(BatchConnection, OpenAi):
             self.create(lambda: self._added(body))
         elif parts == ["batches"]:
             self._list(parse_qs(url.query))
+        elif parts[1] not in self.book.jobs:
+            self.say(404, self.error(404, f"No batch found with id '{parts[1]}'."))
         else:
             self._job(self.book.jobs[parts[1]], cancels=parts[2:] == ["cancel"])
 

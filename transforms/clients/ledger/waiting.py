@@ -170,6 +170,10 @@ class BatchJobRecord:
         """True while answers of the job may be collected."""
         return self.state not in (COLLECTED, GIVEN_UP)
 
+    def given_up(self) -> "BatchJobRecord":
+        """The record once nothing waits for the job; the next run makes another job of its calls."""
+        return replace(self, job=None, state=GIVEN_UP, ended=(*self.ended, *filter(None, [self.job])))
+
 
 COLLECTED, GIVEN_UP = "collected", "given up"
 """States of jobs that nothing waits for: their answers are in the ledger, or the service never made them."""

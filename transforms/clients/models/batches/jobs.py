@@ -247,6 +247,8 @@ class JobRun:
         try:
             job = await self.service.job(record.job or "")
         except CallError as error:
+            if error.kind is FailureKind.NOT_FOUND:
+                raise _gone(record, error) from None
             if error.kind in _REFUSALS:
                 raise _refusal(record, error) from None
             return None
@@ -273,3 +275,10 @@ class JobRun:
 def _refusal(record: BatchJobRecord, error: CallError) -> InputError:
     advice = "correct the service, or take its batch: out"
     return InputError(f"{record.service}: the service refuses batch job {record.name}: {error.message}; {advice}")
+
+
+def _gone(record: BatchJobRecord, error: CallError) -> InputError:
+    problem = f"{record.service}: batch job {record.name} ({record.job}) is gone at the service: {error.message}"
+    restore = "if the service or the account has changed, use the former one, and the next run collects the answers"
+    advice = f"otherwise `rankbeam batch cancel OUT {record.name}` forgets it, and the next run makes its calls again"
+    return InputError(f"{problem}; {restore}; {advice}")
