@@ -133,6 +133,27 @@ def test_a_folder_without_a_readable_file_is_refused(folder: Path) -> None:
         extract(FolderSource(str(folder), "latin.txt"))
 
 
+def test_pages_without_text_are_counted_where_others_have_text(folder: Path) -> None:
+    pytest.importorskip("pypdf", reason="the extra `documents` is not installed")
+    (folder / "whole.pdf").write_bytes(pdf(["Cats purr."]))
+    one = extract(FolderSource(str(folder), "whole.pdf"))
+    (folder / "half.pdf").write_bytes(pdf(["Cats purr.", "", "Dogs bark.", ""]))
+    (folder / "most.pdf").write_bytes(pdf(["", "Birds sing.", ""]))
+    (folder / "scan.pdf").write_bytes(pdf(["", ""]))
+
+    extracted = extract(FolderSource(str(folder), "*.pdf"))
+
+    note = extracted.note or ""
+    assert (one.note, extracted.documents) == (None, 3)
+    assert "1 of 4 files are not read: 1 PDF without text (scanned pages need OCR) (scan.pdf); " in note
+    pages = "4 pages of PDF files have no text (scanned pages need OCR): 2 of 4 in half.pdf, 2 of 3 in most.pdf; "
+    listed_in = Path(extracted.corpus).with_name("partly.jsonl")
+    assert note.endswith(f"; {pages}{listed_in} lists them")
+    lines = map(json.loads, listed_in.read_text(encoding="utf-8").splitlines())
+    assert [row["path"] for row in lines] == ["half.pdf", "most.pdf"]
+    assert extract(FolderSource(str(folder), "*.pdf")).note == note  # the text is not extracted again
+
+
 def test_pdf_files_without_their_reader_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_documents, "missing", lambda _module, extra, _what: f"pip install 'rankbeam[{extra}]'")
     (folder / "c.pdf").write_bytes(pdf(["Cats"]))

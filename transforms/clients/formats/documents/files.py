@@ -2,6 +2,7 @@
 
     CACHE/documents/FOLDER/FILES/corpus.jsonl     _id (the path in the folder), title, text, metadata
                                  unread.jsonl     path, reason
+                                 partly.jsonl     path, pages, without_text: PDF files some of whose pages have no text
 
 FOLDER is a hash of the folder's name and pattern, FILES one of its files' names, sizes and times: another state of the
 folder is extracted anew, and the previous one deleted on another day.
@@ -15,9 +16,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
 from rankbeam.transforms.clients.formats.documents.readers import (
@@ -41,7 +43,7 @@ _MOST_BYTES = 1 << 28
 _SUFFIX = "suffix {} is not read"
 _THREADS = 8
 _MOST_NAMED, _MOST_REASONS = 3, 10
-_CORPUS, _UNREAD = "corpus.jsonl", "unread.jsonl"
+_CORPUS, _UNREAD, _PARTLY = "corpus.jsonl", "unread.jsonl", "partly.jsonl"
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,9 @@ READERS: Mapping[str, Callable[[bytes], Content]] = {
 def versions() -> list[str]:
     """Versions of the readers, which decide the text of a file besides its bytes."""
     try:
-        return ["1", importlib.metadata.version("pypdf")]
+        return ["2", importlib.metadata.version("pypdf")]
     except importlib.metadata.PackageNotFoundError:
-        return ["1", ""]
+        return ["2", ""]
 
 
 def listed(source: FolderSource) -> list[File]:
@@ -146,8 +148,7 @@ def read(file: File) -> Content:
         content = reader(handle.read())
     if not content.text.strip():
         raise UnreadableError(NO_TEXT)
-    title = content.title or PurePosixPath(file.name).stem
-    return Content(title, content.text, content.attributes)
+    return replace(content, title=content.title or PurePosixPath(file.name).stem)
 
 
 def _local(folder: str) -> Iterator[File]:
@@ -190,7 +191,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Extracted:
-    """The text of a folder: a corpus, how many files it has, and a note on those that could not be read."""
+    """The text of a folder: a corpus, how many files it has, and a note on files and pages that could not be read."""
 
     corpus: str
     documents: int
@@ -210,11 +211,14 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
         with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
             _write(part, listing)
         forget_earlier(own, folder)
-    unread = [json.loads(line) for line in (folder / _UNREAD).read_bytes().splitlines()]
+    unread, partly = (
+        [json.loads(line) for line in (folder / name).read_bytes().splitlines()] for name in (_UNREAD, _PARTLY)
+    )
     if len(unread) == len(listing):
         raise InputError(_note(listing, unread), path=source.folder)
-    note = _note(listing, unread) + f"; {folder / _UNREAD} lists them" if unread else None
-    return Extracted(str(folder / _CORPUS), len(listing) - len(unread), note)
+    notes = [_note(listing, unread) + f"; {folder / _UNREAD} lists them"] if unread else []
+    notes += [_note_on_pages(partly) + f"; {folder / _PARTLY} lists them"] if partly else []
+    return Extracted(str(folder / _CORPUS), len(listing) - len(unread), "; ".join(notes) or None)
 
 
 def _hash(value: object) -> str:
@@ -225,12 +229,16 @@ def _write(folder: Path, listing: Sequence[File]) -> None:
     with (
         (folder / _CORPUS).open("w", encoding="utf-8") as corpus,
         (folder / _UNREAD).open("w", encoding="utf-8") as unread,
+        (folder / _PARTLY).open("w", encoding="utf-8") as partly,
     ):
         for file, result in _contents(listing):
             if isinstance(result, Content):
                 row: dict[str, object] = {"_id": file.name, "title": result.title, "text": result.text}
                 row |= {"metadata": dict(result.attributes)} if result.attributes else {}
                 corpus.write(json.dumps(row, ensure_ascii=False) + "\n")
+                if result.pages_without_text:
+                    pages = {"pages": result.pages, "without_text": result.pages_without_text}
+                    partly.write(json.dumps({"path": file.name, **pages}, ensure_ascii=False) + "\n")
             else:
                 unread.write(json.dumps({"path": file.name, "reason": str(result)}, ensure_ascii=False) + "\n")
 
@@ -263,3 +271,11 @@ def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
         parts.append(f"{sum(len(names) for _, names in rest):,} for {len(rest):,} other reasons")
     verb = "file is" if len(listing) == 1 else "files are"
     return f"{len(unread):,} of {len(listing):,} {verb} not read: {'; '.join(parts)}"
+
+
+def _note_on_pages(partly: Sequence[dict[str, Any]]) -> str:
+    shown = [f"{row['without_text']:,} of {row['pages']:,} in {row['path']}" for row in partly[:_MOST_NAMED]]
+    more = ", …" if len(partly) > _MOST_NAMED else ""
+    count = sum(row["without_text"] for row in partly)
+    words = "page of a PDF file has" if count == 1 else "pages of PDF files have"
+    return f"{count:,} {words} no text (scanned pages need OCR): {', '.join(shown)}{more}"

@@ -53,6 +53,8 @@ class Content:
     title: str
     text: str
     attributes: Mapping[str, str] = field(default_factory=dict)
+    pages: int = 0  # of a PDF file
+    pages_without_text: int = 0
 
 
 def heading(level: int, text: str) -> tuple[str, str]:
@@ -319,7 +321,8 @@ def read_pdf(content: bytes) -> Content:
         raise UnreadableError("PDF without text (scanned pages need OCR)")
     lengths = [len(page) + len(_BETWEEN_PAGES) for page in pages]
     starts = " ".join(map(str, itertools.accumulate(lengths[:-1], initial=0)))
-    return Content(title, _BETWEEN_PAGES.join(pages), {"pages": str(len(pages)), "page_starts": starts})
+    attributes = {"pages": str(len(pages)), "page_starts": starts}
+    return Content(title, _BETWEEN_PAGES.join(pages), attributes, len(pages), pages.count(""))
 
 
 def _valid(text: str) -> str:
