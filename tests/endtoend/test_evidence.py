@@ -14,6 +14,7 @@ from support.standins import serve
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.evidence import refuse_misquoted
+from rankbeam.transforms.clients.public import FOLDER
 
 HELPDESK = Path(__file__).parents[2] / "examples" / "helpdesk"
 TEXTS = {
@@ -155,6 +156,26 @@ def test_wrong_evidence_is_refused_with_its_line(row: dict[str, Any], problem: s
     assert outcome.status == 2
     assert f"{path}:4: " in outcome.stderr
     assert problem in outcome.stderr
+
+
+def test_evidence_about_an_unknown_document_names_the_folder_of_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "kept"))
+    for name, text in TEXTS.items():
+        write(tmp_path / "docs" / f"{name}.md", text)
+    row = {"query_id": "q1", "doc_id": "gone.md", "start": 0, "end": 4, "quote": "Fees"}
+    write(tmp_path / "evidence.jsonl", json.dumps(row) + "\n")
+    write(tmp_path / "a.run", trec_run([("q1", "fees.md", 1.0)]))
+    content = {
+        "dataset": {"evidence": "evidence.jsonl", "corpus": "docs", "queries": queries(tmp_path), "unit": "span"},
+        "configurations": [{"name": "a", "retriever": {"type": "run_file", "path": "a.run"}, "top_k": 3}],
+        "metrics": ["R@2"],
+    }
+    outcome = rankbeam("evaluate", write_experiment(tmp_path, content))
+    assert outcome.status == 2
+    problem = f"evidence.jsonl:1: document 'gone.md' is not in the corpus {tmp_path / 'docs'}"
+    assert problem in outcome.stderr.replace("\n", " ")
 
 
 def test_two_grades_of_one_evidence_are_refused_with_both_lines(tmp_path: Path) -> None:

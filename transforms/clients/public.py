@@ -22,6 +22,9 @@ from rankbeam.transforms.records.errors import InputError, did_you_mean
 FOLDER = "RANKBEAM_COLLECTIONS"
 """The environment variable that names the folder."""
 
+SOURCE = "source.txt"
+"""The file beside a corpus that names the folder from which it was extracted."""
+
 
 @dataclass(frozen=True)
 class PublicCollection:
@@ -36,6 +39,12 @@ def kept_in(*names: str) -> Path:
     """The folder of a collection; it need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get(FOLDER) or Path(cache, "rankbeam", "collections"), *names)
+
+
+def source_of(path: str) -> str:
+    """The folder from whose files a corpus in this folder was extracted; other paths are unchanged."""
+    own = Path(path).parent / SOURCE
+    return os.fsdecode(own.read_bytes()) if own.is_relative_to(kept_in("documents")) and own.is_file() else path
 
 
 @contextmanager

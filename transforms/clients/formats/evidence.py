@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rankbeam.transforms.clients.bigquery.names import shown
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.records import columns

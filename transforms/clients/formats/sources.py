@@ -3,6 +3,7 @@
 from rankbeam.transforms.clients.bigquery import names
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of, is_cases
+from rankbeam.transforms.clients.public import source_of
 from rankbeam.transforms.clients.storage import matching
 
 
@@ -28,5 +29,5 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
 
 
 def shown(path: str) -> str:
-    """The name of a path in messages; a file's path is unchanged."""
-    return file_of(path) if is_cases(path) else names.shown(path)
+    """The name of a path in messages; a file's path is unchanged, but a folder of documents keeps its own name."""
+    return file_of(path) if is_cases(path) else source_of(names.shown(path))

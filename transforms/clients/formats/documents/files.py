@@ -1,6 +1,7 @@
 """The files of a folder, here or in a bucket, and their text, extracted once into a corpus that all readers read.
 
     CACHE/documents/FOLDER/FILES/corpus.jsonl     _id (the path in the folder), title, text, metadata
+                                 source.txt       the folder's name
                                  unread.jsonl     path, reason
                                  partly.jsonl     path, pages, without_text: PDF files some of whose pages have no text
 
@@ -32,7 +33,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
     read_word,
 )
 from rankbeam.transforms.clients.formats.syntax import ids
-from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
+from rankbeam.transforms.clients.public import SOURCE, filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.records.errors import InputError
@@ -210,6 +211,7 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
         kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
         with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
             _write(part, listing)
+            (part / SOURCE).write_bytes(os.fsencode(place))
         forget_earlier(own, folder)
     unread, partly = (
         [json.loads(line) for line in (folder / name).read_bytes().splitlines()] for name in (_UNREAD, _PARTLY)
