@@ -86,6 +86,13 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
+def folder_of(output: str | os.PathLike[str]) -> str:
+    """The absolute path of a folder for results."""
+    if not (path := _checked(output)).strip():
+        raise InputError("output is empty; name a folder for the results, such as output='out'")
+    return files.absolute(path)
+
+
 def of_python(value: Any) -> Any:
     """A number or an array of NumPy as a number or a list of Python; other values as they are."""
     return value.tolist() if hasattr(value, "tolist") else value

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from rankbeam.pipelines.api.experiments import read, refused
-from rankbeam.pipelines.api.inputs import Inputs, is_path, of_python, table_of
+from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, table_of
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
 from rankbeam.pipelines.experiment.file.criteria import read_criteria
@@ -75,7 +75,7 @@ def judge(
     limits = PlanLimits(max_calls, max_tokens, confirm)
     if max_cost is not None and prices is None:
         raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices per million tokens")
-    inputs = Inputs(files.absolute(os.fspath(output)))
+    inputs = Inputs(folder_of(output))
     services = {
         cases.JUDGE: _service(service),
         **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),

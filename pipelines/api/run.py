@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rankbeam.pipelines.api import experiments
-from rankbeam.pipelines.api.inputs import Inputs, of_python
+from rankbeam.pipelines.api.inputs import Inputs, folder_of, of_python
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.config.yaml_lines import Located, problems_of
 from rankbeam.pipelines.experiment.experiment import Experiment
@@ -110,7 +110,7 @@ def evaluate(
         stack.enter_context(experiments.refused(experiment, overrides))
         is_kept = output is not None or experiments.names_output(experiment, overrides)
         temporary = None if is_kept else _scratch(stack)
-        folder = files.absolute(os.fspath(output)) if output is not None else temporary
+        folder = folder_of(output) if output is not None else temporary
         loaded = experiments.read(experiment, overrides, folder).with_disjoint(allow_disjoint)
         loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
         if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
@@ -157,7 +157,7 @@ def score(
         inputs = Inputs(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PREFIX)))
         stack.enter_context(inputs.named())
         temporary = _scratch(stack) if output is None else None
-        folder = files.absolute(os.fspath(output)) if output is not None else temporary
+        folder = folder_of(output) if output is not None else temporary
         chosen = score_options(str(folder), {"metrics": metrics, **options})
         judged = inputs.qrels(qrels)
         paths, names = inputs.runs(runs)

@@ -190,6 +190,8 @@ class _Folder(_Place):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
+        if not path.strip():
+            leave("--output is empty; name a folder for the results", REFUSED)
         is_file = "://" not in path and Path(path).is_file()
         if is_file or path == "-" or path.lower().endswith(_FILE_ENDINGS):
             what = "standard output" if path == "-" else f"{'' if is_file else 'the name of '}a file"

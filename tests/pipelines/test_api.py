@@ -138,6 +138,8 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         (QRELS, RUNS, {"metrics": [3]}, "metrics[0]: must be a text, found 3"),
         (QRELS, {"": RUNS["first"]}, {}, "runs: a name is empty"),
         (QRELS, RUNS, {"run_id": 3}, "run id 3 is int; use str"),
+        (QRELS, RUNS, {"output": ""}, "output is empty; name a folder for the results, such as output='out'"),
+        (QRELS, RUNS, {"output": b"out"}, "b'out' is not text; give a path as str or Path"),
     ],
 )
 def test_input_of_score_that_cannot_be_used_is_refused(qrels: Any, runs: Any, options: Any, message: str) -> None:

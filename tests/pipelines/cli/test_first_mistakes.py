@@ -40,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--output", "scores.json"], "scores.json: is the name of a file, and --output names a folder"),
         (["qrel.txt"], "/qrel.txt: no such file; did you mean '"),
         (["--output", "a.run"], "a.run: is a file, and --output names a folder"),
+        (["--output", ""], "--output is empty; name a folder for the results"),
         (["--output", "-"], "-: is standard output, and --output names a folder"),
     ],
 )
