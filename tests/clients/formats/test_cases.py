@@ -185,6 +185,12 @@ def test_paths_of_the_user_come_first(tmp_path: Path) -> None:
     assert (case.question, case.answer, case.contexts) == (Q, A, tuple((None, text) for text in C))
 
 
+def test_columns_name_the_id_where_a_row_has_different_ones(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.jsonl", '{"question": "a", "qid": "3", "query_id": "2"}\n')
+    (case,) = queries_in(CaseSource(path, {"id": "qid"}))
+    assert (case.query_id, case.attributes) == ("3", {"query_id": "2"})
+
+
 def test_several_systems_share_a_query_and_its_attributes(tmp_path: Path) -> None:
     rows = [{**SAME["common names"], "config": name, "language": "en", "cost": 3} for name in ("a", "b")]
     cases(tmp_path, rows)
@@ -197,6 +203,8 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.jsonl", '{"name": "a"}', {}, "f.jsonl:1: no key of these rows is known as the question; name it: columns:"),
     ("f.jsonl", '{"inputs": {"a": "x", "b": "y"}, "outputs": {}}', {}, "keys: inputs.a, inputs.b"),
     ("f.jsonl", '{"question": "a"}\n{"question": ""}', {}, "f.jsonl:2: has no question"),
+    ("f.jsonl", '{"question": "a", "qid": 1, "query_id": "1"}\n{"question": "b", "qid": "3", "query_id": "2"}', {},
+     "f.jsonl:2: has different ids, query_id '2' and qid '3'; name the one to use: columns: {id: query_id}"),
     ("f.jsonl", '{"question": "a"}\n[1]', {}, "f.jsonl:2: expected a JSON object, found list"),
     ("f.jsonl", '{"question": {"a": "b"}}', {}, "question: expected a text, found an object; name the text in it"),
     ("f.jsonl", '{"question": "a", "contexts": [{"id": 3}]}', {}, "f.jsonl:1: contexts.0: has no text; its keys: id"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import jmespath.exceptions
 
+from rankbeam.transforms.clients.formats.cases import tools
 from rankbeam.transforms.clients.formats.cases.google import messages_before, messages_in, plain, turns_of
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -132,8 +133,11 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
     reading = _Reading(source, layout, line, *plain(layout.tool.name, row))
     question, history, last = reading.question()
     answer = reading.text("answer")
-    stated = reading.value("id")
-    query_id = json_id(source.path, line, stated) if stated is not None else hashed_id(question, history)
+    stated = dict(reading.values("id"))
+    if (problem := tools.contradiction(stated)) is not None:
+        raise reading.refuse(problem)
+    name = next(iter(stated.values()), None)
+    query_id = hashed_id(question, history) if name is None else json_id(source.path, line, name)
     contexts = reading.contexts()
     reference, relevant = reading.reference(), reading.relevant()
     attributes = reading.attributes()
@@ -173,14 +177,16 @@ class _Reading:
 
     def value(self, name: str) -> Any:
         """The first value at the paths of a part, or None."""
+        return next((value for _, value in self.values(name)), None)
+
+    def values(self, name: str) -> Iterator[tuple[str, Any]]:
         for path in self.layout.paths(name):
             try:
                 value = value_at(self.row, path)
             except jmespath.exceptions.JMESPathError as error:
                 raise self.refuse(f"{name}: {path} does not fit the row: {str(error).splitlines()[0]}") from error
             if not self._is_missing(value):
-                return value
-        return None
+                yield path, value
 
     def _is_missing(self, value: Any) -> bool:
         if isinstance(value, float) and math.isnan(value):
@@ -198,7 +204,7 @@ class _Reading:
         if value is not None and not isinstance(value, str):
             keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
             advice = f"name the text in it: columns: {{{name}: PATH}}{keys}"
-            raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {advice}")
+            raise self.refuse(f"{name}: expected a text, found {tools.kind_of(value)}; {advice}")
         return value if value and value.strip() else None
 
     def _count_further(self, name: str, value: Sequence[str]) -> None:
@@ -251,7 +257,7 @@ class _Reading:
                 )
             listed = self._split(texts)
         if listed is None:
-            raise self.refuse(f"contexts: expected a list, found {_kind(texts)}")
+            raise self.refuse(f"contexts: expected a list, found {tools.kind_of(texts)}")
         result = [self._context(place, entry) for place, entry in enumerate(listed)]
         if ids is None:
             return tuple(result)
@@ -274,7 +280,7 @@ class _Reading:
             marked = _MARKED.fullmatch(value)
             return (None, value) if marked is None else (marked["source"], marked["text"])
         if not isinstance(value, dict):
-            raise self.refuse(f"contexts.{place}: expected a text or an object, found {_kind(value)}")
+            raise self.refuse(f"contexts.{place}: expected a text or an object, found {tools.kind_of(value)}")
         text = next((entry for key in _TEXT_KEYS if isinstance(entry := value_at(value, key), str)), None)
         names = (value_at(value, key) for key in _ID_KEYS)
         name = next((entry for entry in names if isinstance(entry, str | int) and entry != ""), None)
@@ -286,7 +292,7 @@ class _Reading:
         value = self.value(name)
         listed = self._listed(value)
         if value is not None and listed is None:
-            raise self.refuse(f"{name}: expected a list, found {_kind(value)}")
+            raise self.refuse(f"{name}: expected a list, found {tools.kind_of(value)}")
         return None if listed is None else [json_id(self.source.path, self.line, entry) for entry in listed]
 
     def reference(self) -> str | None:
@@ -339,9 +345,3 @@ class _Reading:
         return {
             key: text for key, text in remaining.items() if len(text) <= _LONGEST_ATTRIBUTE and text not in ("", "NaN")
         }
-
-
-def _kind(value: Any) -> str:
-    return {"dict": "an object", "list": "a list", "str": "a text"}.get(
-        type(value).__name__, shortened(repr(value), 60)
-    )

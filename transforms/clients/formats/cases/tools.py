@@ -209,6 +209,26 @@ _FLAT = ("inputs.", "outputs.", "reference.", "reference_outputs.")
 """Prefixes of LangSmith's columns, whose tables hold one for each key of these objects."""
 
 
+def contradiction(ids: Mapping[str, Any]) -> str | None:
+    """The problem of a row whose names in common use for an id differ, by its ids at their paths; else None.
+
+    >>> contradiction({"query_id": "a", "qid": "b"})
+    "has different ids, query_id 'a' and qid 'b'; name the one to use: columns: {id: query_id}"
+    """
+    common = {path: value for path, value in ids.items() if path.rpartition(".")[2] in _IDS}
+    if len({str(value) for value in common.values()}) < 2:
+        return None
+    stated = " and ".join(f"{path} {shortened(repr(value))}" for path, value in common.items())
+    return f"has different ids, {stated}; name the one to use: columns: {{id: {next(iter(common))}}}"
+
+
+def kind_of(value: Any) -> str:
+    """The kind of a JSON value in words."""
+    return {"dict": "an object", "list": "a list", "str": "a text"}.get(
+        type(value).__name__, shortened(repr(value), 60)
+    )
+
+
 def only_text_in(rows: Iterable[Mapping[str, Any]], name: str) -> str | None:
     """The path of the only text in an object of the user's own keys; None where there are several, or none."""
     keys = {key for row in rows if isinstance(row.get(name), dict) for key in row[name]}
