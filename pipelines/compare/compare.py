@@ -1,7 +1,7 @@
 """Compare configurations of finished runs, also across two runs: the pipeline's statistics without a pipeline."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,18 +74,27 @@ class Compared:
     left_out: tuple[str, ...] = ()
     too_small: tuple[str, ...] = ()
     shared: Shared | None = None
+    unjudged: Mapping[str, str] = field(default_factory=dict)  # metrics with labels, by the one that is missing
 
     def warnings(self) -> Iterator[str]:
         if self.shared:
             yield self.shared.sentence
         if self.other is not None:
             yield from judge_differences(self.run, self.other, (side.row.metric for side in self.rows))
+        yield from self.warnings_of_labels()
         if self.left_out:
             yield f"only one of the runs has {', '.join(self.left_out)}; left out"
         if self.too_small:
             least = self.statistics.min_slice
             units = "queries" if self.statistics.cluster is None else "clusters"
             yield f"fewer than {least} {units} (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
+
+    def warnings_of_labels(self) -> Iterator[str]:
+        for name, judged in self.unjudged.items():
+            yield f"{name} is left out: {_UNJUDGED.format(judged)} to the experiment"
+
+
+_UNJUDGED = "there is no metric {}, whose values for all queries the metric with labels needs; add it"
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,8 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     if other is not None:
         _check_dataset(run, other, question)
     metrics, left_out = _metrics(run, other, question)
+    unjudged = {} if question.metrics else _unjudged(run, other, metrics)
+    metrics = [name for name in metrics if name not in unjudged] or metrics
     slices = _slices(run, other, question)
     members, baseline, pairs = _members(run, other, question)
     chosen = tuple(parse_all(metrics))
@@ -139,7 +150,8 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     rows.sort(key=lambda comparison: (metrics.index(comparison.row.metric), slices.index(comparison.row.slice)))
     compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
-    return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared_queries(run, other))
+    shared = shared_queries(run, other)
+    return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared, unjudged)
 
 
 def slices_matching(pattern: str, known: Sequence[str]) -> list[str]:
@@ -185,14 +197,24 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
 
 def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -> str | None:
     """The attribute by which the labelled queries were drawn, for metrics by labels and judge."""
-    names = {}
-    for metric in (plain for panel in panels_of(metrics) for plain in judged_alone(panel)):
-        for side in filter(None, (run, other)):
-            if str(metric) not in side.metrics:
-                problem = f"has no metric {metric}, whose values for all queries the metric with labels needs; add it"
-                raise InputError(f"{problem} to the experiment, or name other metrics with -m", path=side.output)
-            names[side.run_id] = read_labels(side.judge_settings["labels"]).strata
-    return next(filter(None, names.values()), None)
+    if not any(judged_alone(panel) for panel in panels_of(metrics)):
+        return None
+    for metric, judged in _unjudged(run, other, map(str, metrics)).items():
+        problem = f"{metric}: {_UNJUDGED.format(judged)} to the experiment, or compare other metrics"
+        raise InputError(problem, path=run.output)
+    names = [read_labels(side.judge_settings["labels"]).strata for side in (run, other) if side is not None]
+    return next(filter(None, names), None)
+
+
+def _unjudged(run: Results, other: Results | None, metrics: Iterable[str]) -> dict[str, str]:
+    """Metrics with labels whose judge's own values one of the runs lacks, each with the metric of these values."""
+    theirs = run.metrics if other is None else other.metrics
+    return {
+        str(panel.metrics[0]): str(judged)
+        for panel in panels_of(parse_all([*metrics]))
+        for judged in judged_alone(panel)
+        if str(judged) not in run.metrics or str(judged) not in theirs
+    }
 
 
 def _slices(run: Results, other: Results | None, question: ComparisonQuestion) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
+from rankbeam.pipelines.compare.compare import Compared, ComparisonQuestion, compare
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
@@ -71,7 +71,9 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
     if run.execution == baseline.execution or not nights:
         return Monitored(run, baseline, (), ())
     if run.run["dataset_fingerprint"] == baseline.run["dataset_fingerprint"]:
-        return Monitored(run, baseline, tuple(_fixed(run, baseline)), (*_unseen(run), *_judge_changes(run, baseline)))
+        compared = compare(run, baseline, ComparisonQuestion())
+        doubts = (*_unseen(run), *_judge_changes(run, baseline), *compared.warnings_of_labels())
+        return Monitored(run, baseline, tuple(_fixed(compared)), doubts)
     level = alpha or settings.get("alpha", ALPHA)
     counted, repeated = _new_samples(nights, baseline)
     changes = tuple(_fresh(run, baseline, counted, repeated, level))
@@ -91,9 +93,10 @@ def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
     return match
 
 
-def _fixed(run: Results, baseline: Results) -> Iterator[Change]:
+def _fixed(compared: Compared) -> Iterator[Change]:
+    run, baseline = compared.run, compared.other or compared.run
     means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
-    for comparison in compare(run, baseline, ComparisonQuestion(metrics=tuple(_shared(run, baseline)))).rows:
+    for comparison in compared.rows:
         row = comparison.row
         mean = means.get((comparison.configuration, row.metric))
         yield Change(

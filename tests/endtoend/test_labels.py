@@ -170,6 +170,23 @@ def test_decisions_of_the_judge_stand_beside_those_with_labels(out: Path) -> Non
     assert decisions.tau_b is None  # three configurations
 
 
+def test_metrics_with_labels_alone_are_left_out_of_comparisons_of_runs_with_a_reason(out: Path, tmp_path: Path) -> None:
+    text = (out.parent / "second.yaml").read_text("utf-8").replace("@3, ContextRelevance@3, Faithfulness]", "@3, R@5]")
+    path = write(tmp_path / "e.yaml", text.replace("dataset:", f"dataset:\n  qrels: {EXAMPLE.parent}/qrels/test.tsv"))
+    for run_id in ("one", "two"):
+        done = rankbeam("evaluate", path, "--output", str(tmp_path / "o"), "--run-id", run_id)
+        assert done.status == 0, done.stderr
+    reason = f"{FAITHFULNESS} is left out: there is no metric Faithfulness(judge=lexical), whose values"
+    compared = rankbeam("compare", str(tmp_path / "o"), str(tmp_path / "o"), "--baseline-run-id", "one")
+    watched = rankbeam("monitor", str(tmp_path / "o"))
+    for outcome in (compared, watched):
+        assert outcome.status == 0, outcome.stderr
+        assert "R@5" in outcome.stdout
+        assert reason in " ".join(outcome.stderr.split())
+    refused = rankbeam("compare", str(tmp_path / "o"), "-m", "Faithfulness(labels=True)")
+    assert (refused.status, "there is no metric Faithfulness" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
