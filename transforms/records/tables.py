@@ -286,6 +286,9 @@ USAGE = pa.schema(
 )
 """One row a stage, quota pool and model; the model is null where the services of the pool are none.
 
+The stage "judge" has the calls that generate answers, too, because one task answers a query and judges the answers; the
+model and the pool tell them apart where generator and judge differ.
+
 `calls` are attempts, failed ones included, and tokens are what they took; `cached_tokens` are part of `input_tokens`.
 `cost` is in the currency of the experiment's prices, and null where it names none for the pool. `p50_s` and `p95_s`
 are percentiles of the seconds from the start of an attempt to its answer, within 1%: waiting for the quota, attempts
