@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
+from rankbeam.transforms.clients.models.batches.service import BatchService
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge import steps  # noqa: F401  registers the steps that read answers
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, did_you_mean
@@ -48,7 +49,7 @@ class LedgerJobs:
     def cancel(self, names: Sequence[str]) -> list[BatchJobRecord]:
         """Ask the services to end jobs; returns their records. Answers that they have can still be collected.
 
-        A job that is gone at its service is given up.
+        A job that is gone at its service, or that has ended and whose answers are gone, is given up.
         """
         cancelled = [asyncio.run(_cancelled(record)) for record in self.named(names) if record.job is not None]
         for record in cancelled:
@@ -88,8 +89,19 @@ async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
         await connection.cancel(record.job or "")
         return record
     except CallError as error:
-        if error.kind is FailureKind.NOT_FOUND:
+        if error.kind is FailureKind.NOT_FOUND or await _has_no_answers(connection, record.job or ""):
             return record.given_up()
         raise InputError(f"batch job {record.name} cannot be cancelled: {error.message}") from None
     finally:
         await connection.close()
+
+
+async def _has_no_answers(service: BatchService, job: str) -> bool:
+    """Return whether a job has ended, and the service no longer has the file of its answers."""
+    try:
+        if (ended := await service.job(job)).has_ended:
+            async for _ in service.rows(ended, lambda: iter(())):
+                return False
+    except CallError as error:
+        return error.kind is FailureKind.NOT_FOUND
+    return False

@@ -348,3 +348,37 @@ def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, mon
         assert server.stats().extra["rows"] == CLAIMS + SUPPORTS
     assert not results.table("failures").num_rows
     assert {one.state for one in jobs_of(tmp_path)} == {"collected"}
+
+
+def test_answers_that_are_gone_are_named_and_their_job_is_forgotten_by_cancel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve("openai_batches", batch={"deleted": 1}) as server:
+        path = batches.experiment(tmp_path, server, MIN)
+        with pytest.raises(InputError, match="cannot be read: HTTP 404 for the file .*batch cancel OUT"):
+            batches.evaluated(path, "r", monkeypatch)
+        (record,) = jobs_of(tmp_path)
+        assert record.is_open
+        assert rankbeam("batch", "cancel", str(tmp_path / "out")).stdout == f"forgot {record.name}\n"
+        results = batches.evaluated(path, "r2", monkeypatch)
+        assert server.stats().extra["rows"] == 2 * CLAIMS + SUPPORTS
+    assert not results.table("failures").num_rows
+
+
+def test_a_job_that_has_ended_is_not_forgotten_while_its_answers_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve("openai_batches") as server:
+        path = batches.experiment(tmp_path, server, MIN)
+
+        async def interrupted(*_: Any) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(BatchJobs, "_matched", interrupted)
+            with pytest.raises(Killed):
+                batches.evaluated(path, "r", monkeypatch)
+        refused = rankbeam("batch", "cancel", str(tmp_path / "out"))
+        assert (refused.status, "Cannot cancel a batch that has ended" in refused.stderr) == (2, True)
+        batches.evaluated(path, "r2", monkeypatch)
+        assert server.stats().extra["rows"] == CLAIMS + SUPPORTS

@@ -62,8 +62,8 @@ class Cell:
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
             return _canonical({RERANK: self.reranker.decisive(), "of": base.request, **distance})
-        distance = self.distance if self.lists else self.sent
-        depth = {TOP_K: self.top_k, DISTANCE: distance} if self._asks_exactly or self.lists else {}
+        limits = {TOP_K: self.top_k, DISTANCE: self.distance if self.lists else self.sent}
+        depth = limits if self._asks_exactly or self.lists else {}
         request = {self.retriever.role: self._retriever, **self._corpus, **depth}
         if self.rewriter is None:
             return _canonical(request)

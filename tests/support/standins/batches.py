@@ -34,6 +34,7 @@ class JobFaults:
         half_line: whether the last row is cut.
         wrong_shape: rows whose answer breaks its form.
         no_file: whether there is no output file although the job succeeded.
+        deleted: jobs whose output file is deleted.
         create: faults of requests that make a job, one after the other: "quota", "lost" (made, but the connection
             breaks), "unavailable", "".
         name_page: jobs of other software that are listed before those of this one, several pages of them.
@@ -50,6 +51,7 @@ class JobFaults:
     half_line: bool = False
     wrong_shape: int = 0
     no_file: bool = False
+    deleted: int = 0
     create: tuple[str, ...] = ()
     name_page: int = 0
 

@@ -27,6 +27,8 @@ class OpenAiBatches(BatchConnection, OpenAi):
         parts = url.path.split("/")[2:]
         if parts == ["files"]:
             self.say_object({"id": self.book.add_file(_uploaded(request)), "object": "file"})
+        elif parts[0] == "files" and parts[1] not in self.book.files:
+            self.say(404, self.error(404, f"No such File object: {parts[1]}"))
         elif parts[0] == "files":
             self.say(200, self.book.files[parts[1]], "Content-Type: application/octet-stream\r\n")
         elif parts == ["batches"] and request.method == "POST":
@@ -55,6 +57,9 @@ class OpenAiBatches(BatchConnection, OpenAi):
         self.say_object({"data": page, "has_more": start + PAGE < len(shown)})
 
     def _job(self, job: Job, *, cancels: bool) -> None:
+        if cancels and job.has_ended:
+            self.say(409, self.error(409, "Cannot cancel a batch that has ended."))
+            return
         if cancels:
             job.cancelled = True
         else:
@@ -84,6 +89,8 @@ class OpenAiBatches(BatchConnection, OpenAi):
         errors = (
             self.book.add_file(b"".join(json.dumps(row).encode() + b"\n" for row in failures)) if failures else None
         )
+        if len(self.book.jobs) <= self.book.faults.deleted and output is not None:
+            del self.book.files[output]
         return output, errors
 
     def _answered(self, row: dict[str, Any]) -> dict[str, Any]:

@@ -215,7 +215,10 @@ class BatchJobs:
             except CallError as error:
                 if not error.kind.is_transient:
                     problem = f"the answers of batch job {record.name} cannot be read: {error.message}"
-                    raise InputError(f"{record.service}: {problem}; `rankbeam batch cancel` gives it up") from None
+                    advice = (
+                        f"`rankbeam batch cancel OUT {record.name}` forgets it, and the next run makes its calls again"
+                    )
+                    raise InputError(f"{record.service}: {problem}; {advice}") from None
                 _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, error.message)
                 await self._pause(pause_s)
                 pause_s = min(2 * pause_s, 10 * FIRST_POLL_S)

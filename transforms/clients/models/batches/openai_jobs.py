@@ -97,7 +97,9 @@ class OpenAiJobs:
             with own.clients.one() as client:
                 async with client.stream("GET", url) as response:
                     if not response.is_success:
-                        raise CallError(FailureKind.UNAVAILABLE, f"HTTP {response.status_code} for the file {file}")
+                        is_gone = response.status_code in (404, 410)
+                        kind = FailureKind.NOT_FOUND if is_gone else FailureKind.UNAVAILABLE
+                        raise CallError(kind, f"HTTP {response.status_code} for the file {file}")
                     async for piece in response.aiter_bytes():
                         yield piece
         except httpx.HTTPError as error:
