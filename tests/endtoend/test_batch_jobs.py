@@ -355,7 +355,7 @@ def test_answers_that_are_gone_are_named_and_their_job_is_forgotten_by_cancel(
 ) -> None:
     with serve("openai_batches", batch={"deleted": 1}) as server:
         path = batches.experiment(tmp_path, server, MIN)
-        with pytest.raises(InputError, match="cannot be read: HTTP 404 for the file .*batch cancel OUT"):
+        with pytest.raises(InputError, match=r"cannot be read: HTTP 404 for the file .*batch cancel OUT"):
             batches.evaluated(path, "r", monkeypatch)
         (record,) = jobs_of(tmp_path)
         assert record.is_open
