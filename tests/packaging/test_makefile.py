@@ -112,6 +112,12 @@ def test_uv_installs_where_it_is_there_and_pip_where_uv_fails(folder: Path) -> N
 
 def test_both_environments_of_the_tests_are_installed_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "the cache"))
+    programs = folder / "bin"  # that would fetch what every machine needs once
+    programs.mkdir()
+    for name in ("go", "npm", "mvn"):
+        (programs / name).write_text("#!/bin/sh\nexit 1\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     os.utime(folder / EMULATED, (3000, 3000))
     python = folder / "slow python"  # each installation waits until the other has begun
     python.write_text(
