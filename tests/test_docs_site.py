@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, Request, expect
 from support.browsers import launched, needs_chromium, violations
 from support.campaigns import in_campaigns
 from support.site_versions import LATEST, add
@@ -79,26 +79,38 @@ def test_a_version_that_is_neither_latest_nor_a_release_is_refused(tmp_path: Pat
         add(tmp_path, tmp_path / "pages", "../elsewhere")
 
 
+def from_elsewhere(page: Page) -> list[str]:
+    """The addresses of other sites that a page asks for from now on."""
+    addresses: list[str] = []
+
+    def note(request: Request) -> None:
+        if not request.url.startswith(("http://127.0.0.1", "data:")):
+            addresses.append(request.url)
+
+    page.on("request", note)
+    return addresses
+
+
 @needs_chromium
+@pytest.mark.parametrize("scripts", [False, *in_campaigns(True)])
 def test_every_page_fits_a_phone_and_loads_nothing_from_elsewhere(
-    built_site: Path, address: str, browser: Browser
+    built_site: Path, address: str, browser: Browser, *, scripts: bool
 ) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    requests: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    wide = {}
+    """Without scripts a page takes half the time; they are the same on every page."""
+    context = browser.new_context(viewport={"width": 390, "height": 800}, java_script_enabled=scripts)
+    page = context.new_page()
+    elsewhere, wide = from_elsewhere(page), {}
     for path in sorted(built_site.glob("*/index.html")):
         page.goto(f"{address}{path.parent.name}/")
         if (width := page.evaluate("document.documentElement.scrollWidth")) > 390:
             wide[path.parent.name] = width
-    assert wide == {}
-    assert [url for url in requests if not url.startswith(("http://127.0.0.1", "data:"))] == []
-    page.close()
+    assert (wide, elsewhere) == ({}, [])
+    context.close()
 
 
 @needs_chromium
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["", "start", *in_campaigns("experiment", "report", "beside", "tables", "python")])
+@pytest.mark.parametrize("name", ["start", *in_campaigns("", "experiment", "report", "beside", "tables", "python")])
 def test_axe_finds_nothing(address: str, browser: Browser, name: str, scheme: Literal["light", "dark"]) -> None:
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
@@ -110,6 +122,7 @@ def test_axe_finds_nothing(address: str, browser: Browser, name: str, scheme: Li
 @needs_chromium
 def test_versions_can_be_chosen_and_pages_searched(address: str, browser: Browser) -> None:
     page = browser.new_page()
+    elsewhere = from_elsewhere(page)
     page.goto(f"{address}gates/")
     page.locator("#versions").select_option("v0.9.0")
     page.wait_for_url("**/v0.9.0/")
@@ -119,4 +132,5 @@ def test_versions_can_be_chosen_and_pages_searched(address: str, browser: Browse
     page.locator('[data-bs-target="#properdocs_search_modal"]').first.click()
     page.locator("#properdocs-search-query").press_sequentially("bootstrap")
     expect(page.locator("#properdocs-search-results article").first).to_be_visible()
+    assert elsewhere == []
     page.close()

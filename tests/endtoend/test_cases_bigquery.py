@@ -13,6 +13,7 @@ from support.cli import rankbeam
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
 from support.inputs import write
+from support.runs import evaluated
 
 ROWS = [
     {"user_input": "Who pays?", "response": "Owners pay. Guests do, too.", "reference": "Owners pay.",
@@ -29,8 +30,7 @@ def values(folder: Path, file: str, answers: dict[str, Any]) -> list[Any]:
         "configurations": [{"name": "bot", "answers": {"type": "replay", **answers}}], "max_failure_rate": 0.5,
         "metrics": ["Faithfulness", "ClaimRecall"], "statistics": {"replicates": 0}, "output": {"path": "out"},
     }  # fmt: skip
-    done = rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
-    assert done.status == 0, done.stderr
+    evaluated(write(folder / "e.yaml", yaml.safe_dump(experiment)))
     rows = pq.read_table(folder / "out" / "query_metrics").to_pylist()
     return sorted(
         (row["query_id"], row["text"], entry["metric"], repr(entry["value"]), entry["status"])

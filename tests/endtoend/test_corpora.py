@@ -14,6 +14,7 @@ from support import rag_corpora as rag
 from support.cli import Outcome, rankbeam
 from support.data import REPOSITORY
 from support.remote import signalled
+from support.runs import evaluated
 from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
@@ -24,7 +25,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineC
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 
-DOCUMENTS = 25
+DOCUMENTS = 9
 
 
 @pytest.fixture
@@ -51,15 +52,15 @@ def test_a_corpus_is_built_asked_and_used_again_until_it_expires(tmp_path: Path,
     run = find_run(str(tmp_path / "out"))
     (corpus,) = there(server)
 
-    assert "imports: 25 documents, about 190 chunks · 8 s at the quota of embeddings" in before.stdout
+    assert re.search(r"imports: 9 documents, about \d\d chunks · \d s at the quota of embeddings", before.stdout)
     assert (first.status, again.status) == (0, 0)
-    assert re.search(r"corpus  kb: projects/p/\S+, 25 files, expires \d{4}-\d\d-\d\d \d\d:\d\d UTC", first.stdout)
+    assert re.search(r"corpus  kb: projects/p/\S+, 9 files, expires \d{4}-\d\d-\d\d \d\d:\d\d UTC", first.stdout)
     assert [row["mean"] for row in run.table("configuration_metrics").to_pylist() if row["metric"] == "R@10"] == [1.0]
     assert server.stats().calls == calls + 3  # both list the corpora once, and the run lists files
     assert f"exists: {corpus['name']}, nothing to import" in after.stdout
     assert "0 calls to make · 3 of 3 are in the ledger" in after.stdout
     (row,) = run.table("corpora").to_pylist()
-    assert (row["state"], row["files"], row["imported_files"], row["failed_files"]) == ("reused", 25, 0, 0)
+    assert (row["state"], row["files"], row["imported_files"], row["failed_files"]) == ("reused", 9, 0, 0)
     assert json.loads(corpus["description"])["identity"] == row["identity"]
 
 
@@ -85,7 +86,7 @@ def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin
 
 def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
-    assert rankbeam("evaluate", path).status == 0
+    evaluated(path)
     (before,) = there(server)
     assert rankbeam("corpora", "delete", path, before["name"], "--yes").status == 0
     about = json.loads(before["description"])
@@ -107,7 +108,7 @@ def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Stan
     titled = evaluate(tmp_path, server, corpus={"fields": ["title", "text"]})
     without, with_titles = there(server)
     assert (plain.status, titled.status) == (0, 0)
-    warning = "25 documents have titles, which are not imported into corpora: kb; with `fields: [title, text]` they are"
+    warning = "9 documents have titles, which are not imported into corpora: kb; with `fields: [title, text]` they are"
     assert warning in plain.stderr
     assert "have titles" not in titled.stderr
     assert "fields" not in json.loads(without["description"])["specification"]  # as before there were fields
@@ -141,7 +142,7 @@ def test_evidence_counts_from_the_text_where_titles_are_imported(tmp_path: Path,
 @pytest.mark.campaign
 def test_answers_belong_to_the_corpus_and_not_to_its_resource(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
-    assert rankbeam("evaluate", path).status == 0
+    evaluated(path)
     (corpus,) = there(server)
     assert rankbeam("corpora", "delete", path, corpus["name"], "--yes").status == 0  # as somebody else may do
     done = rankbeam("evaluate", path)
@@ -168,7 +169,7 @@ def test_documents_that_cannot_be_imported_are_failures_and_too_many_end_the_run
     assert "corpus kb: 2 documents could not be imported, and max_import_failures is 0" in refused.stderr
     assert "'a broken one': the file is broken; run again to import only those that are missing" in refused.stderr
     assert done.status == 0
-    assert "1 of 27 documents have no text, such as 'an empty one'" in done.stderr
+    assert "1 of 11 documents have no text, such as 'an empty one'" in done.stderr
     assert {(row["stage"], row["kind"], row["corpus"], row["doc_id"], row["config_id"]) for row in failures} == {
         ("import", "unavailable", "kb", "a broken one", None),
         ("import", "invalid", "kb", "an empty one", None),
@@ -213,7 +214,7 @@ def test_equal_ids_are_refused_before_anything_is_made(tmp_path: Path, server: S
     corpus.write_text(corpus.read_text(encoding="utf-8") * 2, encoding="utf-8")
     done = rankbeam("evaluate", rag.experiment(tmp_path, server, files))
     assert done.status == 2
-    assert "corpus.jsonl:26: document 'kb/0 ü%2F.txt' is given twice (also at line 1); ids must differ" in done.stderr
+    assert "corpus.jsonl:10: document 'kb/0 ü%2F.txt' is given twice (also at line 1); ids must differ" in done.stderr
     assert server.stats().calls == 0
 
 
@@ -244,12 +245,12 @@ def test_a_corpus_that_is_gone_at_retrieval_ends_the_run_at_the_first_call(tmp_p
 def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, server: Standin) -> None:
     grid = {"chunk_size": [12, 16]}
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)
-    assert rankbeam("evaluate", path).status == 0
+    evaluated(path)
     listed = json.loads(rankbeam("corpora", "list", path, "--format", "json").stdout)
     first, second = (corpus["resource"] for corpus in listed)
     place = (rag.LOCATION, "--api-endpoint", server.url)
 
-    assert rankbeam("corpora", "list", *place).stdout.count("25 files   expires") == 2
+    assert rankbeam("corpora", "list", *place).stdout.count("9 files   expires") == 2
     shown = rankbeam("corpora", "show", path, first.rpartition("/")[2]).stdout
     assert '"chunk_size": 12' in shown
     assert rankbeam("corpora", "delete", path, first).status == 1  # there is no answer to the question
@@ -264,11 +265,12 @@ def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, s
 
 
 def test_corpora_that_no_run_of_a_folder_searched_are_deleted(tmp_path: Path, server: Standin) -> None:
-    assert evaluate(tmp_path, server).status == 0
-    shutil.copytree(tmp_path / "out", tmp_path / "kept")
-    assert evaluate(tmp_path, server, corpus={"chunk_size": 20}).status == 0
-    used = find_run(str(tmp_path / "kept")).table("corpora").to_pylist()[0]["resource"]
+    grid = {"chunk_size": [16, 20]}
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)
+    evaluated(path)
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
+    used = evaluated(path, output=tmp_path / "kept").table("corpora").to_pylist()[0]["resource"]
+    assert len(there(server)) == 2
 
     done = rankbeam("corpora", "delete", path, "--unused-by", str(tmp_path / "kept"), "--yes")
     assert done.status == 0

@@ -14,6 +14,7 @@ from support import rag_corpora as rag
 from support.cli import Outcome, rankbeam, rankbeam_process
 from support.document_files import pdf
 from support.remote import signalled
+from support.runs import evaluated
 from support.standins import Faults, Standin
 
 from rankbeam.pipelines.results.find import find_run
@@ -103,7 +104,7 @@ def test_a_folder_of_this_machine_gives_the_same_documents_and_is_uploaded_once(
     fill(FILES)
     fill({**FILES, **LEFT_OUT}, tmp_path / "here" / "hand book")
     (tmp_path / "there").mkdir()
-    assert evaluate(tmp_path / "there", server).status == 0
+    evaluated(experiment(tmp_path / "there", server, FOLDER, list(FILES)))
     first = evaluate(tmp_path / "here", server, "hand book")
     rankings, uploads = ranked(tmp_path / "here"), server.stats().extra["uploads"]
     again = evaluate(tmp_path / "here", server, "hand book", corpus={"chunk_size": 20})
@@ -139,13 +140,13 @@ def test_files_that_fail_or_are_empty_are_failures_with_their_paths(tmp_path: Pa
 
 def test_a_changed_file_makes_another_corpus_and_an_unchanged_folder_none(tmp_path: Path, server: Standin) -> None:
     fill(FILES)
-    assert evaluate(tmp_path, server).status == 0
+    evaluated(experiment(tmp_path, server, FOLDER, list(FILES)))
     imports = server.stats().queries["ImportRagFiles"]
     fill({"manual.pdf": FILES["manual.pdf"]})  # the same content, written later
-    assert evaluate(tmp_path, server).status == 0
+    evaluated(experiment(tmp_path, server, FOLDER, list(FILES)))
     assert server.stats().queries["ImportRagFiles"] == imports
     fill({"manual.pdf": FILES["manual.pdf"].replace(b"delta", b"gamma")})  # of equal size
-    assert evaluate(tmp_path, server).status == 0
+    evaluated(experiment(tmp_path, server, FOLDER, list(FILES)))
     assert server.stats().queries["ImportRagFiles"] == imports + 1
     assert len(server.stats().extra["corpora"]) == 2
 

@@ -11,7 +11,7 @@ from support import stage_world
 from support.cli import rankbeam
 from support.goldens import goldens_file
 from support.onnx_models import HEADS, TABLE, WORDS, write_cross_encoder, write_model
-from support.stage_world import evaluated, experiment, ids, rankings
+from support.stage_world import evaluated, experiment, ids, outcome_of, rankings
 from tokenizers import Tokenizer
 
 from rankbeam.transforms.clients.models.onnx import Onnx
@@ -77,7 +77,7 @@ def test_results_are_ordered_by_the_models_scores(tmp_path: Path) -> None:
     ]
     path = written(tmp_path, *configurations)
     assert "no remote calls" in rankbeam("plan", path).stdout
-    outcome = evaluated(path)
+    outcome = outcome_of(path)
     ranked = rankings(path)
     for query, text in QUERIES.items():
         scores = {name: by_hand(text, words) for name, words in DOCUMENTS.items()}
@@ -125,7 +125,7 @@ def test_prefixes_are_read_the_second_of_two_classes_counts_and_pairs_that_are_c
     services = {"long": own | {"query_prefix": "red ", "document_prefix": "sky "}, "short": own | {"max_tokens": 9}}
     configurations = [existing(name, rerank={"service": name}) for name in services]
     path = written(tmp_path, *configurations, services=services)
-    printed = " ".join(evaluated(path).stderr.split())
+    printed = " ".join(outcome_of(path).stderr.split())
     lengths = [len(text.split()) + len(words.split()) for text in QUERIES.values() for words in DOCUMENTS.values()]
     cut = sum(length + 3 > 9 for length in lengths)
     assert 0 < cut < len(lengths)
@@ -149,7 +149,7 @@ def test_several_retrievers_share_the_scores_of_a_query(tmp_path: Path) -> None:
     write_cross_encoder(tmp_path / "pairs")
     rerank = {"service": "pairs", "depth": 13}
     searched = {"name": "bm25", "retriever": {"type": "bm25"}, "rerank": rerank}
-    outcome = evaluated(written(tmp_path, existing("one", rerank=rerank), searched))
+    outcome = outcome_of(written(tmp_path, existing("one", rerank=rerank), searched))
     assert "reranked 36 texts" in " ".join(outcome.stderr.split())
 
 

@@ -22,7 +22,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     stop_all()
 
 
-def test_its_prompts_are_compared_and_its_worst_answers_shown(url: str) -> None:
+def test_its_prompts_are_compared_and_its_worst_answers_shown_and_wrong_options_refused(url: str) -> None:
     assert len((REPOSITORY / "examples" / "app" / "app.py").read_text(encoding="utf-8").splitlines()) < 150
     assert url.endswith("/ask")
     done = rankbeam("evaluate", "examples/app/experiment.yaml", "--output", "out")
@@ -40,11 +40,6 @@ def test_its_prompts_are_compared_and_its_worst_answers_shown(url: str) -> None:
     text = rankbeam("worst", "out", "-m", "Faithfulness", "--configuration", "app:body=brief").stdout
     assert text.startswith("app:body=brief: lowest Faithfulness(judge=lexical)")
     assert len(text.split("\n\n")) == 6
-
-
-@pytest.mark.usefixtures("url")
-def test_wrong_options_of_worst_are_refused() -> None:
-    assert rankbeam("evaluate", "examples/app/experiment.yaml", "--output", "out").status == 0
     for options, problem in {
         ("-m", "Faithfulnes"): "Faithfulness",
         ("-m", "nDCG@10"): "the run has no metric nDCG@10; did you mean 'nDCG@3'?",

@@ -15,6 +15,7 @@ from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
+from support.runs import evaluated
 
 from rankbeam.pipelines.labels.draw import Drawing, draw
 from rankbeam.pipelines.labels.tasks import last_drawing
@@ -42,7 +43,7 @@ def out(text: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was labelled by strata, and run again with the labels."""
     folder = tmp_path_factory.mktemp("strata")
     out = folder / "out"
-    assert rankbeam("evaluate", write(folder / "first.yaml", text), "--output", str(out)).status == 0
+    evaluated(write(folder / "first.yaml", text), "first", out)
     drawn = rankbeam("label", str(out), "--sample", "20", "--metric", "Faithfulness", "--by", "difficulty")
     assert drawn.status == 0, drawn.stderr
     assert "drawn by difficulty" in drawn.stdout
@@ -52,8 +53,7 @@ def out(text: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert rankbeam("label", str(out), "--apply", path).status == 0
     labelled = text.replace("service: overlap}", f"service: overlap, labels: {out / 'labels'}}}")
     labelled = labelled.replace("metrics: [", "metrics: [Faithfulness(labels=True), ")
-    outcome = rankbeam("evaluate", write(folder / "second.yaml", labelled), "--output", str(out))
-    assert outcome.status == 0, outcome.stderr
+    evaluated(write(folder / "second.yaml", labelled), "second", out)
     return out
 
 

@@ -10,6 +10,7 @@ import yaml
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
+from support.runs import evaluated
 from support.standin_answers import model, write_experiment
 from support.standins import Faults, serve
 
@@ -46,12 +47,6 @@ def experiment(folder: Path, name: str, changes: Mapping[str, Any] | None = None
     return write(folder / f"{name}.yaml", yaml.safe_dump({key: value for key, value in text.items() if value}))
 
 
-def evaluated(path: str, status: int = 0) -> Results:
-    outcome = rankbeam("evaluate", path)
-    assert outcome.status == status, outcome.stderr
-    return find_run(str(Path(path).with_suffix("")))
-
-
 def refused(path: str) -> str:
     outcome = rankbeam("evaluate", path)
     assert outcome.status == 2, outcome.stderr
@@ -63,7 +58,9 @@ def refused(path: str) -> str:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A run with gates, one of which is missed."""
     path = experiment(tmp_path_factory.mktemp("holes"), "first", {"gates": GATES}, qrels_holes={"depth": 5})
-    return evaluated(path, status=3)
+    outcome = rankbeam("evaluate", path)
+    assert outcome.status == 3, outcome.stderr
+    return find_run(str(Path(path).with_suffix("")))
 
 
 def filled_name(metric: str) -> str:

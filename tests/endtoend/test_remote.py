@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import runs
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.remote import (
@@ -28,12 +29,8 @@ QUOTAS = {kind: {"requests_per_minute": 60_000} for kind in ("rag_engine", "http
 RETRIEVERS = {"rag_engine": rag, "http": http}
 
 
-def evaluate(path: str, run_id: str = "r1", *, status: int = 0) -> dict[str, Any]:
-    """Run an experiment; its leaderboard as JSON."""
-    outcome = rankbeam("evaluate", path, "--run-id", run_id, "--format", "json")
-    assert outcome.status == status, outcome.stderr
-    content: dict[str, Any] = json.loads(outcome.stdout)
-    return content
+def evaluated(path: str, run_id: str = "r1") -> Results:
+    return runs.evaluated(path, run_id)
 
 
 def experiment(folder: Path, retriever: dict[str, Any], **more: Any) -> str:
@@ -51,8 +48,7 @@ def test_a_remote_retriever_scores_as_its_answers_in_a_run_would(kind: str, tmp_
             {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}, "top_k": 20},
         ]
         path = experiment(tmp_path, {}, configurations=both)
-        evaluate(path)
-        values = query_values(Results(str(tmp_path / "out"), "r1"))
+        values = query_values(evaluated(path))
         assert values["remote"] == values["file"]
         assert len(values["remote"]) == QUERIES
         assert server.stats().calls == QUERIES
@@ -61,7 +57,7 @@ def test_a_remote_retriever_scores_as_its_answers_in_a_run_would(kind: str, tmp_
 @pytest.mark.campaign
 def test_chunks_keep_their_text(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
-        evaluate(experiment(tmp_path, rag(server)))
+        evaluated(experiment(tmp_path, rag(server)))
     rankings = Results(str(tmp_path / "out"), "r1").table("rankings").to_pylist()
     first = next(row for row in rankings if row["query_id"] == "q3")["documents"][0]
     assert (first["text"], first["score"]) == ("said 3 0", pytest.approx(0.1003, abs=1e-6))
@@ -76,16 +72,14 @@ def sweep(
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Values of a sweep over top_k and threshold, in one experiment or in one for each cell."""
     if together:
-        evaluate(experiment(folder, rag(server), grid=grid))
-        return query_values(Results(str(folder / "out"), "r1"))
+        return query_values(evaluated(experiment(folder, rag(server), grid=grid)))
     values = {}
     for top_k in grid["top_k"]:
         for threshold in grid["vector_distance_threshold"]:
             name = f"remote:top_k={top_k},vector_distance_threshold={threshold}"
             cell = {"name": name, "retriever": rag(server), "top_k": top_k, "vector_distance_threshold": threshold}
             below = folder / f"{top_k}-{threshold}"
-            evaluate(experiment(below, {}, configurations=[cell]))
-            values |= query_values(Results(str(below / "out"), "r1"))
+            values |= query_values(evaluated(experiment(below, {}, configurations=[cell])))
     return values
 
 
@@ -103,7 +97,7 @@ def test_a_sweep_over_top_k_and_threshold_makes_one_call_a_query(grid: dict[str,
 @pytest.mark.campaign
 def test_tools_that_order_by_score_put_the_nearest_first(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
-        evaluate(experiment(tmp_path, rag(server), dialects=["rankbeam", "trec_eval"]))
+        evaluated(experiment(tmp_path, rag(server), dialects=["rankbeam", "trec_eval"]))
         assert server.stats().calls == QUERIES
     values = query_values(Results(str(tmp_path / "out"), "r1"))
     assert values["remote:dialect=trec_eval"] == values["remote"]
@@ -120,7 +114,7 @@ def test_a_derived_cell_is_that_of_a_call_of_its_own_for_tools_that_order_by_sco
         swept = experiment(tmp_path / "swept", http(server), dialects=dialects, grid={"top_k": [4, 20]})
         alone = experiment(tmp_path / "alone", http(server), dialects=dialects, grid={"top_k": [4]})
         for path in (swept, alone):
-            evaluate(path)
+            evaluated(path)
     one, other = (query_values(Results(str(tmp_path / name / "out"), "r1")) for name in ("swept", "alone"))
     assert {name: one[name] for name in other} == other
     assert len({str(values) for values in other.values()}) == 2  # the order does matter
@@ -143,17 +137,18 @@ def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> Non
     rankings["question 5"][3] = rankings["question 5"][0]
     with serve("rag_engine", answers=rankings) as server:
         data = dataset(tmp_path, QUERIES) | {"unit": "chunk"}
-        evaluate(experiment(tmp_path, rag(server), dataset=data))  # one of forty is less than max_failure_rate's 5%
+        results = evaluated(experiment(tmp_path, rag(server), dataset=data))
+    assert not results.over_failure_rate(0.05)  # it is one of forty
     (row,) = failure_rows(tmp_path / "out", "r1")
     assert (row["query_id"], row["kind"]) == ("q5", "malformed")
     assert "occurs twice in the answer" in row["message"]
-    assert query_values(Results(str(tmp_path / "out"), "r1"))["remote"]["q5"] == {}
+    assert query_values(results)["remote"]["q5"] == {}
 
 
 @pytest.mark.campaign
 def test_a_reranked_sweep_is_asked_cell_by_cell(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
-        evaluate(experiment(tmp_path, rag(server, rank_service="ranker"), grid={"top_k": [5, 10]}))
+        evaluated(experiment(tmp_path, rag(server, rank_service="ranker"), grid={"top_k": [5, 10]}))
         assert server.stats().calls == 2 * QUERIES
 
 
@@ -163,7 +158,7 @@ def test_only_what_changes_an_answer_costs_calls(tmp_path: Path) -> None:
 
         def calls(**changes: Any) -> int:
             before = server.stats().calls
-            evaluate(experiment(tmp_path, changes.pop("retriever", rag(server)), **changes), "again")
+            evaluated(experiment(tmp_path, changes.pop("retriever", rag(server)), **changes), "again")
             return server.stats().calls - before
 
         smaller = [{"name": "remote", "retriever": rag(server), "top_k": 7, "vector_distance_threshold": 0.3}]
@@ -217,7 +212,7 @@ def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path:
             {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},
         ]
         path = experiment(tmp_path, {}, configurations=two)
-        outcome = evaluate(path, status=3)
+        outcome = rankbeam("evaluate", path, "--run-id", "r1")
         shown = rankbeam("evaluate", path, "--run-id", "r2")
     assert shown.status == 3
     assert next(line for line in shown.stdout.splitlines() if line.startswith("broken")).split()[1] == "failed"
@@ -227,7 +222,7 @@ def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path:
     mean = results.means[broken["config_id"], "all", "P@5"]
     assert (mean.mean, mean.lowest, mean.highest, mean.failed) == (None, 0.0, 1.0, QUERIES)
     assert len(failure_rows(tmp_path / "out", "r1")) == QUERIES
-    assert outcome
+    assert outcome.status == 3
 
 
 def test_a_run_warns_when_nothing_that_was_retrieved_is_judged(tmp_path: Path) -> None:
@@ -239,8 +234,7 @@ def test_a_run_warns_when_nothing_that_was_retrieved_is_judged(tmp_path: Path) -
         outcome = rankbeam("evaluate", experiment(tmp_path, rag(server)), "--run-id", "r1")
         assert "warning: remote: no document that it retrieved is judged" in outcome.stderr
         mended = rag(server, doc_id={"field": "source_uri", "pattern": r"([^/]+)-v2\.txt$"})
-        outcome = rankbeam("evaluate", experiment(tmp_path, mended), "--run-id", "r2")
-        assert "warning" not in outcome.stderr
+        assert evaluated(experiment(tmp_path, mended), "r2").run["warnings"] == []
         assert server.stats().calls == QUERIES
 
 
@@ -253,7 +247,7 @@ def test_a_fusion_adds_no_call(tmp_path: Path) -> None:
             {"name": "file", "retriever": {"type": "run_file", "path": run}},
             {"name": "both", "retriever": {"type": "fusion", "parts": ["remote", "file"]}, "top_k": 20},
         ]
-        evaluate(experiment(tmp_path, {}, configurations=three))
+        evaluated(experiment(tmp_path, {}, configurations=three))
         assert server.stats().calls == QUERIES
     values = query_values(Results(str(tmp_path / "out"), "r1"))
     assert values["both"] == values["file"]  # two equal rankings fuse to themselves
@@ -271,18 +265,18 @@ def test_a_plan_makes_no_call_and_says_what_evaluate_would_make_and_the_ledger_i
         assert (pool["seconds"], pool["cost"]) == (pytest.approx(1.6), pytest.approx(0.1))
         assert "derived from remote:top_k=20" in rankbeam("plan", path).stdout
         assert server.stats().calls == 0
-        evaluate(path)
+        evaluated(path, "first")
         assert server.stats().calls == QUERIES
         (pool,) = json.loads(rankbeam("plan", path, "--format", "json").stdout)["pools"]
         assert (pool["ledger_hits"], pool["seconds"], pool["cost"]) == (QUERIES, 0, 0)
-        evaluate(path, "second")
+        evaluated(path, "second")
         shown = rankbeam("ledger", str(tmp_path / "out"))
         assert shown.status == 0
         assert "40" in shown.stdout
         assert rankbeam("ledger", path, "--clear").status == 0
-        evaluate(path, "third")
+        evaluated(path, "third")
         assert server.stats().calls == 2 * QUERIES
-    runs = [Results(str(tmp_path / "out"), run).run for run in ("r1", "second", "third")]
+    runs = [Results(str(tmp_path / "out"), run).run for run in ("first", "second", "third")]
     assert [(run["calls"], run["ledger_hits"]) for run in runs] == [(QUERIES, 0), (0, QUERIES), (QUERIES, 0)]
 
 
@@ -291,12 +285,12 @@ def test_a_plan_makes_no_call_and_says_what_evaluate_would_make_and_the_ledger_i
 def test_torn_and_foreign_files_in_the_ledger_do_no_harm(kind: str, tmp_path: Path) -> None:
     with serve(kind, answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, RETRIEVERS[kind](server))
-        evaluate(path)
+        evaluated(path)
         for part in (tmp_path / "out" / "ledger").rglob("*.parquet"):
             part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
         (tmp_path / "out" / "ledger" / "calls-foreign.parquet").write_bytes(b"PAR1 not at all")
         (tmp_path / "out" / "ledger" / "notes.txt").write_text("mine")
-        evaluate(path, "again")
+        evaluated(path, "again")
         assert server.stats().calls == 2 * QUERIES
     first, second = (Results(str(tmp_path / "out"), run) for run in ("r1", "again"))
     assert without_run(first.table("query_metrics")) == without_run(second.table("query_metrics"))
@@ -314,7 +308,7 @@ def test_a_run_that_was_ended_goes_on_where_it_was(number: signal.Signals, tmp_p
         ended = signalled(arguments, number, lambda: server.stats().calls >= 200, tmp_path)
         before = server.stats().calls
         assert not (tmp_path / "out" / "runs").exists() or not list((tmp_path / "out" / "runs").rglob("*.parquet"))
-        evaluate(path)
+        evaluated(path)
         repeated = {text: times for text, times in server.stats().queries.items() if times > 1}
     if number is signal.SIGINT:
         assert ended.status == 130
@@ -331,7 +325,7 @@ def test_a_service_that_pushes_back_is_given_time(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(200), latency_s=0.05, quota_per_minute=900, enforce=True) as server:
         base = {"dataset": dataset(tmp_path, 200), "quotas": {"rag_engine": {"requests_per_minute": 1800}}}
         base["configurations"] = [{"name": "remote", "retriever": rag(server), "top_k": 20}]
-        evaluate(write_experiment(tmp_path, base))
+        evaluated(write_experiment(tmp_path, base))
         stats = server.stats()
     assert len(query_values(Results(str(tmp_path / "out"), "r1"))["remote"]) == 200
     assert stats.answered >= 200
@@ -358,7 +352,7 @@ def test_several_lanes_keep_one_quota(tmp_path: Path) -> None:
         quotas = {"rag_engine": {"requests_per_minute": 30 * 60, "lanes": 3}}
         base = {"dataset": dataset(tmp_path, 120), "quotas": quotas}
         base["configurations"] = [{"name": "remote", "retriever": rag(server), "top_k": 20}]
-        evaluate(write_experiment(tmp_path, base))
+        evaluated(write_experiment(tmp_path, base))
         stats = server.stats()
     assert stats.calls == 120
     assert stats.busiest_second <= 45  # lanes that do not share the quota would make 90; a busy server sees some late

@@ -10,7 +10,7 @@ from support import stage_world
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.remote import http
-from support.stage_world import evaluated, experiment, ids, questions, rankings, texts
+from support.stage_world import evaluated, experiment, ids, outcome_of, questions, rankings, texts
 from support.standins import Faults, Standin, serve
 from support.standins.rerankers import relevance
 
@@ -102,7 +102,7 @@ def test_a_query_whose_call_fails_is_counted_and_has_no_ranking(tmp_path: Path) 
     query, text = next(iter(questions().items()))
     with serve("rerankers", faults=Faults(only=text, kinds=("other_id",))) as server:
         path = experiment(tmp_path, configurations=[bm25(), bm25("one", 4, rerank=vertex(server))], quotas=QUOTAS)
-        outcome = evaluated(path, status=3)
+        outcome = outcome_of(path, status=3)
     assert "scores text '999'" in outcome.stderr
     (failure,) = stage_world.results(path).table("failures").to_pylist()
     assert (failure["query_id"], failure["stage"], failure["kind"]) == (query, "rerank", "malformed")
@@ -137,7 +137,7 @@ def test_texts_without_a_score_come_last_and_are_counted(tmp_path: Path) -> None
         path = experiment(
             tmp_path, configurations=[bm25(), bm25("one", 9, rerank=vertex(server, depth=9))], quotas=QUOTAS
         )
-        outcome = evaluated(path)
+        outcome = outcome_of(path)
     assert "one: 8 results of 8 queries got no score for the reranker" in " ".join(outcome.stderr.split())
     ranked = rankings(path)
     for query, hits in ranked["one"].items():
@@ -160,7 +160,7 @@ def test_a_document_without_text_is_not_sent_and_comes_last(tmp_path: Path) -> N
     with serve("rerankers") as server:
         one = {"name": "one", "retriever": retriever, "rerank": vertex(server)}
         path = experiment(tmp_path, dataset=data, configurations=[one], quotas=QUOTAS)
-        outcome = evaluated(path)
+        outcome = outcome_of(path)
     assert "one: 8 results of 8 queries have no text for the reranker" in " ".join(outcome.stderr.split())
     assert all(hits[-1] == ("d3", None) for hits in rankings(path)["one"].values())
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support import stage_world
 from support.cli import rankbeam
-from support.stage_world import Rankings, evaluated, experiment, ids, questions, rankings
+from support.stage_world import Rankings, evaluated, experiment, ids, outcome_of, questions, rankings
 from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.models.rewriting import offline
@@ -155,7 +155,7 @@ def test_an_empty_or_refused_text_is_replaced_by_the_query_and_counted(tmp_path:
         }
         rewritten = [bm25(fault, rewrite=hyde(service=fault)) for fault in faults]
         path = experiment(tmp_path, services=services, configurations=[bm25(), *rewritten])
-        printed = " ".join(evaluated(path).stderr.split())
+        printed = " ".join(outcome_of(path).stderr.split())
     ranked = rankings(path)
     for fault in faults:
         assert ranked[fault] == ranked["bm25"]
@@ -168,7 +168,7 @@ def test_a_call_that_fails_is_a_failed_query_of_this_configuration_alone(tmp_pat
         services = {"writer": {"type": "openai", "base_url": f"{server.url}/v1", "model": "m-001"}}
         configurations = [bm25(), bm25("hyde", rewrite=hyde())]
         path = experiment(tmp_path, services=services, configurations=configurations)
-        evaluated(path, status=3)
+        outcome_of(path, status=3)
     (failure,) = stage_world.results(path).table("failures").to_pylist()
     assert (failure["query_id"], failure["stage"]) == (query, "rewrite")
     ranked = rankings(path)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from support.cli import rankbeam
 from support.data import REPOSITORY
+from support.runs import evaluated
 from support.standin_answers import model
 from support.standins import Standin, serve
 from support.standins.faults import Faults
@@ -40,8 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Standin) -> tuple[Path
     plan = rankbeam("plan", path, "--format", "json")
     assert plan.status == 0, plan.stderr
     before = server.stats().calls
-    done = rankbeam("evaluate", path, "--run-id", "r1")
-    assert done.status == 0, done.stderr
+    evaluated(path, "r1")
     return folder, json.loads(plan.stdout), server.stats().calls - before
 
 
@@ -209,9 +209,8 @@ def test_a_judge_that_fails_fails_alone_and_the_majority_stands_where_the_others
     with serve("openai", faults=Faults(contents=0.4, content_kinds=("safety",))) as broken:
         stated["services"]["c"] = model(broken, "openai") | {"model": "judge-c"}
         Path(path).write_text(yaml.safe_dump(stated), encoding="utf-8")
-        done = rankbeam("evaluate", path, "--run-id", "r1")
-    assert done.status == 0, done.stderr
-    results, known = Results(str(tmp_path / "out"), "r1"), values(tmp_path)
+        results = evaluated(path, "r1")
+    known = values(tmp_path)
     of_item = votes(tmp_path, "support")
     without = {query_id for (query_id, *_), by_judge in of_item.items() if "c" not in by_judge}
     undecided = {query_id for (query_id, *_), by in of_item.items() if "c" not in by and by["a"] != by["b"]}

@@ -11,7 +11,7 @@ import pytest
 from support import inputs, stage_world
 from support.cli import rankbeam
 from support.runs import query_values
-from support.stage_world import evaluated, experiment
+from support.stage_world import evaluated, experiment, outcome_of
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import stage_gains
@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("stages")
     quotas = {name: {"requests_per_minute": 600_000, "price_per_1000": 2.0} for name in SERVICES}
     path = experiment(folder, services=SERVICES, configurations=CONFIGURATIONS, grid=GRID, quotas=quotas)
-    evaluated(path)
+    outcome_of(path)
     return stage_world.results(path)
 
 
@@ -103,7 +103,7 @@ def test_terminal_and_report_show_them(run: Results) -> None:
 
 def test_a_run_without_stages_has_no_such_pairs(tmp_path: Path) -> None:
     path = experiment(tmp_path, configurations=CONFIGURATIONS[:1], grid={"top_k": [5, 10]})
-    outcome = evaluated(path)
+    outcome = outcome_of(path)
     results = stage_world.results(path)
     assert stage_gains(results, "nDCG@5") == []
     assert "pays" not in outcome.stdout

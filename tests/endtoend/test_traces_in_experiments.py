@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
+from support import runs
 from support.campaigns import in_campaigns
 from support.cli import Outcome, rankbeam
 from support.traces import attributes, message, otlp, span
 
+from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.public import FOLDER
 
@@ -35,14 +37,18 @@ def sources(folder: Path, *numbers: int) -> None:
     (folder / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def evaluated(folder: Path, run_id: str, dataset: Any, answers: Any, **more: Any) -> Outcome:
+def experiment(folder: Path, run_id: str, dataset: Any, answers: Any, **more: Any) -> str:
     text = yaml.safe_dump({
         "name": "t", "dataset": dataset, "services": {"judge": {"type": "lexical"}}, "judge": {"service": "judge"},
         "configurations": [{"name": "production", "answers": answers}], "metrics": METRICS,
         "slices": ["configuration"], "output": {"path": f"out-{run_id}"}, **more,
     })  # fmt: skip
     (folder / "e.yaml").write_text(text, encoding="utf-8")
-    return rankbeam("evaluate", str(folder / "e.yaml"), "--run-id", run_id)
+    return str(folder / "e.yaml")
+
+
+def evaluated(folder: Path, run_id: str, dataset: Any, answers: Any) -> Outcome:
+    return rankbeam("evaluate", experiment(folder, run_id, dataset, answers), "--run-id", run_id)
 
 
 def values(results: Results) -> tuple[list[Any], list[Any]]:
@@ -69,7 +75,7 @@ def values(results: Results) -> tuple[list[Any], list[Any]]:
 def test_an_experiment_over_traces_has_the_tables_of_the_command(tmp_path: Path, dataset: Any, answers: Any) -> None:
     sources(tmp_path, *range(24))
     assert rankbeam("traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "p")).status == 0
-    assert rankbeam("evaluate", str(tmp_path / "p" / "experiment.yaml"), "--run-id", "r").status == 0
+    runs.evaluated(tmp_path / "p" / "experiment.yaml", "r")
     done = evaluated(tmp_path, "own", dataset, answers)
     assert done.status == 0, done.stderr
     expected, own = (
@@ -101,16 +107,16 @@ def test_traces_are_read_once_until_they_change_and_identities_do_not_depend_on_
 ) -> None:
     sources(tmp_path, 0, 1, 2, 5)
     ids = []
-    for run_id, dataset, reads in (
-        ("a", "spans.jsonl", True), ("b", "spans.jsonl", False), ("c", {"path": "spans.jsonl", "sample": 3}, True),
-    ):  # fmt: skip
-        done = evaluated(tmp_path, run_id, {"traces": dataset}, {"type": "traces"})
+    whole, sample = {"traces": "spans.jsonl"}, {"traces": {"path": "spans.jsonl", "sample": 3}}
+    for run_id, dataset, reads in (("a", whole, True), ("b", whole, False), ("c", sample, True)):
+        path = experiment(tmp_path, run_id, dataset, {"type": "traces"})
+        done = rankbeam("validate", path)
         assert done.status == 0, done.stderr
         assert ("fetching the traces" in done.stderr) == reads
-        ids.append(Results(str(tmp_path / f"out-{run_id}"), run_id).configurations[0]["config_id"])
+        ids.append(load_experiment(path).evaluation.configurations[0].config_id)
     sources(tmp_path, 0, 1, 2, 5, 7)
     monkeypatch.setenv(FOLDER, str(tmp_path / "elsewhere"))
-    done = evaluated(tmp_path, "d", {"traces": "spans.jsonl"}, {"type": "traces"})
+    done = evaluated(tmp_path, "d", whole, {"type": "traces"})
     assert "5 of 5 traces" in done.stderr
     ids.append(Results(str(tmp_path / "out-d"), "d").configurations[0]["config_id"])
     assert ids[0] == ids[1] == ids[3] != ids[2]

@@ -8,9 +8,11 @@ import duckdb
 import pytest
 from support.cli import rankbeam
 from support.remote import answers, dataset, http, rag, write_experiment
+from support.runs import evaluated
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 QUERIES = 12
 SLOW_S = 0.03
@@ -22,8 +24,7 @@ QUOTAS = {
 
 def usage(path: str, folder: Path, run_id: str) -> list[dict[str, Any]]:
     """The rows of a run, without the common columns."""
-    outcome = rankbeam("evaluate", path, "--run-id", run_id)
-    assert outcome.status == 0, outcome.stderr
+    evaluated(path, run_id)
     return rows_of(folder, run_id)
 
 
@@ -63,7 +64,7 @@ def test_each_pool_has_a_row_with_its_calls_and_their_cost(tmp_path: Path) -> No
         {**nothing, **hits, "pool": "http", "cost": 0.0},
         {**nothing, **hits, "pool": "rag_engine", "cost": None},
     ]
-    with duckdb.connect(str(tmp_path / "out" / "results.duckdb"), read_only=True) as database:
+    with duckdb.connect(warehouse.build(str(tmp_path / "out")), read_only=True) as database:
         assert database.sql("SELECT sum(calls), sum(ledger_hits) FROM usage").fetchall() == [(24, 24)]
 
 

@@ -28,7 +28,21 @@ def run_experiment(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "experiment.yaml"
     path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **experiment}), encoding="utf-8")
-    loaded = load_experiment(str(path))
+    return evaluated(path, run_id, beam_options=beam_options)
+
+
+def evaluated(
+    path: str | Path, run_id: str = "run", output: str | Path | None = None, beam_options: Sequence[str] = ()
+) -> Results:
+    """Run an experiment file; the command also makes a DuckDB file and a report of the tables, and takes twice as long.
+
+    Args:
+        path: the experiment.
+        run_id: id of the run.
+        output: folder for its tables, whatever the experiment says.
+        beam_options: options of Apache Beam.
+    """
+    loaded = load_experiment(str(path), None if output is None else str(output))
     return run(loaded, new_run(loaded, run_id), pipeline_options(beam_options))
 
 

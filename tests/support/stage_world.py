@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support import inputs
+from support import inputs, runs
 from support.cli import Outcome, rankbeam
 
 from rankbeam.pipelines.results.run import Results
@@ -62,8 +62,13 @@ def experiment(folder: Path, name: str = "experiment", **parts: Any) -> str:
     return str(path)
 
 
-def evaluated(path: str, run_id: str = "r1", status: int = 0) -> Outcome:
-    """Run an experiment."""
+def evaluated(path: str, run_id: str = "r1") -> Results:
+    """Run an experiment, and make nothing of its tables."""
+    return runs.evaluated(path, run_id)
+
+
+def outcome_of(path: str, run_id: str = "r1", status: int = 0) -> Outcome:
+    """Run an experiment as a user does."""
     outcome = rankbeam("evaluate", path, "--run-id", run_id)
     assert outcome.status == status, outcome.stderr
     return outcome

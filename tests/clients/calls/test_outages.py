@@ -17,6 +17,8 @@ from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 
 QUOTA = Quota(requests_per_minute=1500)
+QUERIES = 300
+"""Twelve seconds of the quota."""
 MOST = 60
 OF_A_QUERY = [FailureKind.INVALID, FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.MALFORMED]
 
@@ -54,12 +56,12 @@ def test_a_service_that_is_dead_from_the_start_costs_sixty_attempts(
 ) -> None:
     service = Echo(script)
     quota = Quota(requests_per_minute=1500, concurrent_calls=concurrent_calls)
-    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, quota, clock)
-    assert len(failures(outcomes)) == len(outcomes) == 800
+    outcomes = make([task(f"q{i}") for i in range(QUERIES)], service, tmp_path, quota, clock)
+    assert len(failures(outcomes)) == len(outcomes) == QUERIES
     assert len(service.begun) <= MOST
     assert clock.monotonic() < 800
     not_asked = [failure for failure in failures(outcomes) if failure.attempts == 0]
-    assert len(not_asked) > 800 - MOST
+    assert len(not_asked) > QUERIES - MOST
     assert all(failure.message.startswith("not asked: ") for failure in not_asked)
 
 
@@ -75,39 +77,39 @@ def test_a_service_that_only_refuses_for_good_is_not_waited_for(clock: VirtualCl
 def test_a_service_that_dies_in_the_middle_costs_sixty_attempts_more(
     latency_s: float, clock: VirtualClock, tmp_path: Path
 ) -> None:
-    service = Echo(down(lambda now: now >= 20, latency_s=latency_s))
-    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
-    after = sum(at >= 20 for _, at in service.begun)
+    service = Echo(down(lambda now: now >= 8, latency_s=latency_s))
+    outcomes = make([task(f"q{i}") for i in range(QUERIES)], service, tmp_path, QUOTA, clock)
+    after = sum(at >= 8 for _, at in service.begun)
     assert after <= MOST
-    assert len(outcomes) - len(failures(outcomes)) == sum(at < 20 - latency_s for _, at in service.begun)
+    assert len(outcomes) - len(failures(outcomes)) == sum(at < 8 - latency_s for _, at in service.begun)
     assert clock.monotonic() < 800
 
 
 def test_a_service_that_recovers_answers_everything(
     clock: VirtualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service = Echo(down(lambda now: 20 <= now < 200, latency_s=0.5))
-    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
+    service = Echo(down(lambda now: 8 <= now < 188, latency_s=0.5))
+    outcomes = make([task(f"q{i}") for i in range(QUERIES)], service, tmp_path, QUOTA, clock)
     assert not failures(outcomes)
     reports = ["echo: 20 attempts in a row failed, the last with: it is down", "echo: the service answers again"]
     assert [record.message.startswith(report) for record, report in zip(caplog.records, reports, strict=True)] == [
         True
     ] * 2
-    assert sum(20 <= at < 200 for _, at in service.begun) <= MOST
-    assert clock.monotonic() < 800 / 25 + 180 + 70  # the longest pause before a probe is a minute
+    assert sum(8 <= at < 188 for _, at in service.begun) <= MOST
+    assert clock.monotonic() < QUERIES / 25 + 180 + 70  # the longest pause before a probe is a minute
 
 
 def test_a_quota_of_the_day_that_is_spent_ends_the_run_at_once(clock: VirtualClock, tmp_path: Path) -> None:
     async def script(_: str, __: int) -> str | None:
-        if len(service.begun) > 300:
-            raise CallError(FailureKind.QUOTA, "300 a day", retry_after_s=8 * 3600)
+        if len(service.begun) > 100:
+            raise CallError(FailureKind.QUOTA, "100 a day", retry_after_s=8 * 3600)
         return None
 
     service = Echo(script)
-    outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
-    assert len(service.begun) == 301
+    outcomes = make([task(f"q{i}") for i in range(QUERIES)], service, tmp_path, QUOTA, clock)
+    assert len(service.begun) == 101
     assert {failure.kind for failure in failures(outcomes)} == {FailureKind.QUOTA}
-    assert Tally(failure.attempts for failure in failures(outcomes)) == {0: 499, 1: 1}
+    assert Tally(failure.attempts for failure in failures(outcomes)) == {0: QUERIES - 101, 1: 1}
     assert clock.monotonic() < 15
 
 
@@ -170,10 +172,10 @@ def test_answers_that_are_slower_than_refusals_do_not_count_as_missing(tmp_path:
 
 def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(tmp_path: Path) -> None:
     services = {"up": Echo(), "down": Echo(failing(FailureKind.UNAVAILABLE, times=99))}
-    tasks = [task(f"{name} {i}", service=name) for i in range(300) for name in services]
+    tasks = [task(f"{name} {i}", service=name) for i in range(120) for name in services]
     outcomes, _ = run_all(services, [tasks], tmp_path, QUOTA)
-    assert len(services["up"].begun) == 300
-    assert len(failures(outcomes)) == 300
+    assert len(services["up"].begun) == 120
+    assert len(failures(outcomes)) == 120
     assert len(services["down"].begun) <= MOST
 
 

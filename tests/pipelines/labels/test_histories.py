@@ -12,6 +12,7 @@ from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import tasks
+from support.runs import evaluated
 
 HISTORY = [{"role": "user", "text": "Who pays?"}, {"role": "assistant", "text": "=Owners pay."}]
 SHOWN = "user: Who pays?\nassistant: =Owners pay."
@@ -39,8 +40,7 @@ def out(tmp_path: Path) -> Path:
     ]
     write(tmp_path / "corpus.jsonl", "".join(f"{json.dumps({'_id': name, 'text': text})}\n" for name, text in corpus))
     write(tmp_path / "template.txt", "{history}\n{query}\n{contexts}\n")
-    outcome = rankbeam("evaluate", write(tmp_path / "experiment.yaml", EXPERIMENT))
-    assert outcome.status == 0, outcome.stderr
+    evaluated(write(tmp_path / "experiment.yaml", EXPERIMENT))
     return tmp_path / "out"
 
 

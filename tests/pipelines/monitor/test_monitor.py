@@ -13,7 +13,7 @@ from support import experiments
 from support.finished import finished, install, ranks
 from support.inputs import trec_qrels, trec_run, write
 from support.pages import Page
-from support.runs import rankbeam
+from support.runs import evaluated, rankbeam
 
 from rankbeam.pipelines import report
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
@@ -63,7 +63,7 @@ def test_fresh_queries_add_up_over_the_nights(tmp_path: Path) -> None:
     """Six steady nights, then six with worse ranks: the last sequences see it, and the numbers are the formula's."""
     for number in range(13):
         experiment = night(tmp_path, number, worst=2 if number < 7 else 9)
-        assert rankbeam("evaluate", experiment, "--run-id", f"n{number:02}").exit_code == 0
+        evaluated(experiment, f"n{number:02}")
         if number == 6:
             status, document, _ = monitored(tmp_path)
             assert (status, document["changes"][0]["state"]) == (0, "no change")
@@ -93,7 +93,7 @@ def test_nights_that_are_no_evidence_are_counted(tmp_path: Path) -> None:
     """A night of few queries, and one whose queries were there before."""
     for number, (sample, queries) in enumerate([(0, 40), (1, 40), (1, 40), (2, 10)]):
         experiment = night(tmp_path, sample, worst=3, queries=queries)
-        assert rankbeam("evaluate", experiment, "--run-id", f"n{number}").exit_code == 0
+        evaluated(experiment, f"n{number}")
     status, document, problems = monitored(tmp_path)
     (change,) = document["changes"]
     assert (status, change["nights"], change["skipped"]) == (0, 1, 2)

@@ -9,7 +9,8 @@ from support.inputs import trec_qrels, trec_run, write
 from support.pages import Page
 
 import rankbeam as api
-from rankbeam.pipelines import report
+from rankbeam.pipelines import report, show
+from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.results.find import find_run
 
 QUERIES = [f"q{number}" for number in range(40)]
@@ -55,8 +56,10 @@ def test_advice_is_shown_everywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [(1,), (2, 3)])
 def test_without_a_rule_that_holds_nothing_is_shown(tmp_path: Path, ranks: tuple[int, ...]) -> None:
     (qrels, *runs), metrics = arguments(tmp_path, *ranks)
-    command = ["score", qrels, *runs, *metrics]
-    assert "try next" not in rankbeam(*command, "--output", str(tmp_path / "out")).stdout
-    assert json.loads(rankbeam(*command, "--format", "json").stdout)["advice"] == []
-    assert "try next" not in Page.of(report.build(find_run(str(tmp_path / "out")))).text
-    assert api.score(qrels, runs, ["R@10"]).advice().num_rows == 0
+    shown = rankbeam("score", qrels, *runs, *metrics, "--output", str(tmp_path / "out")).stdout
+    run = find_run(str(tmp_path / "out"))
+    for text in (shown, Page.of(report.build(run)).text):
+        assert "R@10" in text
+        assert "try next" not in text
+    assert json.loads(show.as_json(run))["advice"] == []
+    assert Result(run).advice().num_rows == 0

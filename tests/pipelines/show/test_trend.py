@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import runs
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
@@ -28,8 +29,7 @@ def evaluated(folder: Path, run_id: str, rank: int, queries: list[str] = QUERIES
         "metrics": ["RR", "R@1"],
         "output": {"path": str(folder / "out")},
     }
-    done = rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)), "--run-id", run_id)
-    assert done.status == 0, done.stderr
+    runs.evaluated(write(folder / "e.yaml", yaml.safe_dump(experiment)), run_id)
 
 
 @pytest.fixture(scope="module")
