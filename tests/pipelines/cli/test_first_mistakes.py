@@ -2,13 +2,12 @@
 
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from support.inputs import write
-from support.processes import COMMAND
+from support.processes import COMMAND, Process
 from support.runs import rankbeam
 
 from rankbeam.pipelines.cli import main
@@ -76,9 +75,13 @@ def piped(content: str, *arguments: str) -> Result:
 
 
 def test_standard_input_is_a_file() -> None:
-    command = [sys.executable, "-c", COMMAND, "score", "-", "a.run", "-m", "RR", "--format", "csv"]
-    done = subprocess.run(command, input=QRELS, capture_output=True, text=True, check=False)
-    assert "a,all,RR,0.5" in done.stdout, done.stderr
+    command = ("score", "-", "a.run", "-m", "RR", "--format", "csv")
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with Process(COMMAND, *command, **pipes) as process:
+        assert process.stdin is not None
+        process.stdin.write(QRELS)
+        stdout, stderr = process.communicate(60)
+    assert "a,all,RR,0.5" in stdout, stderr
     assert "stdin,all,RR,0.5" in piped(RUN, "score", "qrels.txt", "-", "-m", "RR", "--format", "csv").stdout
 
 

@@ -171,6 +171,8 @@ def test_a_template_names_models_by_their_provider(provider: str, monkeypatch: p
     monkeypatch.setenv(variable, "k")
     done = rankbeam("init", "--template", provider)
     assert done.stdout.splitlines()[-1] == f"next: export {variable}=…, then rankbeam evaluate experiment.yaml"
+    queries = Path("queries.jsonl")
+    queries.write_text("".join(queries.read_text("utf-8").splitlines(keepends=True)[:4]), "utf-8")
     planned = rankbeam("plan", "experiment.yaml", "--format", "json")
     assert planned.exit_code == 0, planned.stderr
     assert all(pool["pool"].startswith(f"{provider}:") for pool in json.loads(planned.stdout)["models"])
