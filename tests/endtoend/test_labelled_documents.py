@@ -11,6 +11,7 @@ import pytest
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import Task, decided, tasks
+from support.runs import evaluated
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
@@ -41,8 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, the labels of its documents by two people, and a run that is judged by them."""
     folder = tmp_path_factory.mktemp("documents")
     out = folder / "out"
-    done = rankbeam("evaluate", experiment(folder, "first.yaml", "nDCG@10"), "--output", str(out))
-    assert done.status == 0, done.stderr
+    evaluated(experiment(folder, "first.yaml", "nDCG@10"), "first", out)
     sampled = rankbeam("label", str(out), "-m", f"nDCG@{K}", "--sample", "12")
     assert sampled.status == 0, sampled.stderr
     for name, person in (("ann", 0), ("bob", 1)):
@@ -53,8 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     qrels = out / "label-tasks" / "qrels.tsv"
     assert f"dataset: {{qrels: {qrels}}}" in applied.stdout
     second = experiment(folder, "second.yaml", f"nDCG@{K}, P@{K}, Judged@{K}", qrels)
-    done = rankbeam("evaluate", second, "--output", str(folder / "judged"))
-    assert done.status == 0, done.stderr
+    evaluated(second, "second", folder / "judged")
     return folder
 
 
@@ -122,8 +121,7 @@ def test_values_by_labels_are_those_of_plain_python(folder: Path) -> None:
 @pytest.mark.campaign
 def test_queries_that_are_labelled_in_part_are_no_judgements(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = rankbeam("evaluate", experiment(tmp_path, "e.yaml", "nDCG@10"), "--output", str(out))
-    assert done.status == 0, done.stderr
+    evaluated(experiment(tmp_path, "e.yaml", "nDCG@10"), output=out)
     sampled = rankbeam("label", str(out), "-m", f"P@{K}", "--sample", "2", "--configurations", "bm25")
     assert sampled.status == 0, sampled.stderr
     rows = tasks(out)

@@ -9,7 +9,7 @@ import pytest
 from apache_beam.internal import pickler
 from support.cli import rankbeam
 from support.remote import answers, dataset, http, write_experiment
-from support.runs import query_values
+from support.runs import evaluated, query_values
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.experiment.load import load_experiment
@@ -38,9 +38,7 @@ def two_indexes() -> dict[str, list[dict[str, Any]]]:
 
 
 def evaluate(path: str, run_id: str) -> dict[str, dict[str, float]]:
-    outcome = rankbeam("evaluate", path, "--run-id", run_id)
-    assert outcome.status == 0, outcome.stderr
-    return query_values(Results(str(Path(path).parent / "out"), run_id))["remote"]
+    return query_values(evaluated(path, run_id))["remote"]
 
 
 def ledger_hits(path: str) -> tuple[int, int]:
