@@ -58,6 +58,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         install(tmp_path_factory.mktemp("ranked"), monkeypatch)
         yield
+    registered.cache_clear()
 
 
 def ranks(*cycle: int, **by_query: int) -> list[int]:

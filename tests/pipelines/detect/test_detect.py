@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from support import experiments
 from support.data import REPOSITORY
+from support.experiments import folder as folder
 from support.pages import Page
 from support.runs import rankbeam
 
@@ -147,9 +147,8 @@ def test_wrong_questions_are_refused(tmp_path: Path, options: tuple[str, ...], p
     assert problem in " ".join(outcome.stderr.split())
 
 
-def test_calls_and_cost_grow_with_the_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_and_cost_grow_with_the_queries(folder: Path) -> None:
     """One query is planned: as many calls as queries are needed, at their price."""
-    experiments.install(tmp_path, monkeypatch)
     value = {
         "name": "x",
         "dataset": {"qrels": "qrels", "queries": "queries.jsonl"},
@@ -159,10 +158,10 @@ def test_calls_and_cost_grow_with_the_queries(tmp_path: Path, monkeypatch: pytes
         "race": {"metric": "AP"},
         "output": {"path": "out"},
     }
-    (tmp_path / "e.yaml").write_text(yaml.safe_dump(value))
-    (row,) = detected(tmp_path / "e.yaml", "--detect", "0.02")["metrics"]
+    (folder / "e.yaml").write_text(yaml.safe_dump(value))
+    (row,) = detected(folder / "e.yaml", "--detect", "0.02")["metrics"]
     assert (row["queries"], row["calls"], row["cost"]) == (360, [720, 720], pytest.approx([1.44, 1.44]))
-    text = rankbeam("plan", tmp_path / "e.yaml", "--detect", "0.02").stdout
+    text = rankbeam("plan", folder / "e.yaml", "--detect", "0.02").stdout
     assert "AP" in text
     assert "1.44" in text
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rankbeam.pipelines import report
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import half_width
 
@@ -26,8 +28,10 @@ GATE = {"metric": "RR", "value": "monitor", "at_least": -0.05}
 
 
 @pytest.fixture(autouse=True)
-def ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     install(tmp_path / "types", monkeypatch)
+    yield
+    registered.cache_clear()
 
 
 def night(folder: Path, number: int, *, worst: int, queries: int = 40, **changes: Any) -> str:
