@@ -1,25 +1,25 @@
 """Answers in the HTML report, in headless Chromium: side by side, with what each claim rests on."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
+from support.browsers import launched, needs_chromium
 from support.campaigns import in_campaigns
 from support.offline_experiment import DOCUMENTS, QUESTIONS, answered
 from support.runs import run_experiment
 
 from rankbeam.pipelines import report
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = needs_chromium
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"),
-    reason="there is no Chromium; install one, such as with apt-get install chromium",
-)
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +33,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=[1440, *in_campaigns(400)])
-def page(path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    assert CHROMIUM is not None, "CI is set, and there is no Chromium"
+def page(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     messages: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": request.param, "height": 900})
-        for event in ("console", "pageerror", "dialog"):
-            page.on(event, lambda message: messages.append(str(message)))  # type: ignore[call-overload]  # one for each name
-        page.goto(path.as_uri())
-        page.wait_for_selector("[data-ready]")
-        yield page
-        browser.close()
+    page = browser.new_page(viewport={"width": request.param, "height": 900})
+    for event in ("console", "pageerror", "dialog"):
+        page.on(event, lambda message: messages.append(str(message)))  # type: ignore[call-overload]  # one for each name
+    page.goto(path.as_uri())
+    page.wait_for_selector("[data-ready]")
+    yield page
+    page.close()
     assert messages == []
 
 
@@ -64,7 +61,7 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
 
 
 @pytest.mark.parametrize("names", [("logged",), *in_campaigns((("one", "twin"),))])
-def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_contexts_without_ids_are_no_empty_ranking(browser: Browser, tmp_path: Path, names: tuple[str, ...]) -> None:
     """Two configurations with equal values are one, and there is nothing to compare."""
     contexts = [{"text": "Keys expire."}, {"text": "Bills are sent."}, {"text": "Seats are not paid back."}]
     rows = [{"query_id": name, "answer": "Keys expire.", "contexts": contexts} for name in QUESTIONS]
@@ -77,14 +74,12 @@ def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path, names: tuple[
         "metrics": ["Faithfulness"],
     }
     report_path = Path(report.write(run_experiment(tmp_path, experiment)))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(report_path.as_uri())
-        page.locator("button.open").first.click()
-        detail = page.locator("#query-pane")
-        expect(detail).to_contain_text("3 contexts")
-        expect(detail).not_to_contain_text("Nothing was retrieved")
-        expect(detail).to_contain_text("The contexts of the answer have no doc_id, so they are not a ranking.")
-        expect(detail).to_contain_text("[1] (no doc_id)")
-        browser.close()
+    page = browser.new_page()
+    page.goto(report_path.as_uri())
+    page.locator("button.open").first.click()
+    detail = page.locator("#query-pane")
+    expect(detail).to_contain_text("3 contexts")
+    expect(detail).not_to_contain_text("Nothing was retrieved")
+    expect(detail).to_contain_text("The contexts of the answer have no doc_id, so they are not a ranking.")
+    expect(detail).to_contain_text("[1] (no doc_id)")
+    page.close()

@@ -60,24 +60,37 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Page:
+    """The page in which one report after the other is opened: a new one costs more than most tests do in it."""
+    tab = browser.new_page()
+    tab.set_default_timeout(TIMEOUT_MS)
+    return tab
+
+
 @pytest.fixture
-def opened(browser: Browser, path: Path) -> Iterator[Opened]:
+def opened(tab: Page, path: Path) -> Iterator[Opened]:
     """The report at `path`, opened; at the end it must have said nothing, and asked for nothing but itself."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    context.set_default_timeout(TIMEOUT_MS)
-    opened_page = Opened(context.new_page())
-    opened_page.page.on("request", lambda request: opened_page.requests.append(request.url))
-    opened_page.page.on("console", lambda message: opened_page.messages.append(f"{message.type}: {message.text}"))
-    opened_page.page.on("pageerror", lambda error: opened_page.messages.append(str(error)))
-    opened_page.page.on(
-        "dialog", lambda dialog: (opened_page.messages.append(f"dialog: {dialog.message}"), dialog.dismiss())
-    )
-    opened_page.page.goto(path.as_uri())
-    opened_page.page.wait_for_selector("[data-ready]")
+    opened_page = Opened(tab)
+    listeners: dict[str, Callable[..., object]] = {
+        "request": lambda request: opened_page.requests.append(request.url),
+        "console": lambda message: opened_page.messages.append(f"{message.type}: {message.text}"),
+        "pageerror": lambda error: opened_page.messages.append(str(error)),
+        "dialog": lambda dialog: (opened_page.messages.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+    }
+    for event, listener in listeners.items():
+        tab.on(event, listener)  # type: ignore[call-overload]  # one for each name
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.emulate_media(media="screen", color_scheme="light")
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("[data-ready]")
     yield opened_page
     assert opened_page.messages == []
     assert [url for url in opened_page.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
-    context.close()
+    for event, listener in listeners.items():
+        tab.remove_listener(event, listener)
+    tab.evaluate("localStorage.clear()")
+    tab.goto("about:blank")
 
 
 @pytest.fixture(scope="module")
