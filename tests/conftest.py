@@ -8,6 +8,7 @@ import atexit
 import gc
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Generator
 from itertools import count
@@ -30,7 +31,7 @@ COLLECTED_AFTER = (50_000, 20, 10)
 Fewer of the latter keep memory of earlier pipelines, which refer to themselves: gigabytes in a whole run.
 """
 FROZEN_AFTER = 100
-"""Tests. A run collects garbage before it writes its results, and would look through all modules each time."""
+"""Tests or new modules. A run collects garbage before it writes its results, and would look through all modules."""
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell starts what it runs in the background so, and what the tests start would inherit it.
@@ -64,12 +65,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 _begun = count(1)
+_imported = 0
 
 
 def pytest_runtest_setup() -> None:
     """Let Beam remember signatures, and later collections leave out what tests have imported since the last time."""
+    global _imported
     beam_habits.make_cheap()
-    if not next(_begun) % FROZEN_AFTER:
+    if not next(_begun) % FROZEN_AFTER or len(sys.modules) - _imported >= FROZEN_AFTER:
+        _imported = len(sys.modules)
         gc.collect()
         gc.freeze()
 
