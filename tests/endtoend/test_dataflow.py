@@ -1,10 +1,8 @@
 """A job on Dataflow, from the command that submits it to the tables: the real runner, what it stages, what runs."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -24,6 +22,7 @@ from support.dataflow.server import metric
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
 from support.inputs import trec_qrels, trec_run, write
+from support.processes import COMMAND, Process
 from support.runs import rankbeam, without_run
 from support.standins import serve
 
@@ -372,9 +371,10 @@ def test_a_gate_that_a_job_misses(bucket: str, service: Dataflow, tmp_path: Path
 @pytest.mark.parametrize("number", [signal.SIGINT, *in_campaigns(signal.SIGTERM)])
 def test_ctrl_c_leaves_the_job_alone(bucket: str, service: Dataflow, tmp_path: Path, number: signal.Signals) -> None:
     service.holds = True
-    command = [sys.executable, "-m", "rankbeam", "evaluate", small(bucket, tmp_path), "--wait"]
-    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": REPOSITORY}
-    with subprocess.Popen([*command, *on_dataflow(bucket, service)], env=os.environ, **piped) as process:
+    arguments = ["evaluate", small(bucket, tmp_path), "--wait", *on_dataflow(bucket, service)]
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": REPOSITORY}
+    with Process(COMMAND, *arguments, **piped) as process:
+        assert process.stderr is not None
         before = list(takewhile(lambda line: not line.startswith("pending"), process.stderr))
         assert process.poll() is None, before
         process.send_signal(number)

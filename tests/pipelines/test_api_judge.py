@@ -62,10 +62,10 @@ def as_file(folder: Path) -> Path:
 FORMS: list[Callable[[Path], Any]] = [
     lambda _: iter(ROWS),
     lambda _: Frame(pa.Table.from_pylist(ROWS)),
-    as_file,
     lambda _: [{**row, "contexts": np.array(row["contexts"]), "turn": np.int64(1), "sent": DAY} for row in ROWS],
 ]
 ALIKE: list[Callable[[Path], Any]] = [
+    as_file,
     lambda _: ROWS,
     lambda _: pa.Table.from_pylist(ROWS),
     lambda folder: str(as_file(folder)),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.campaigns import examples
+from support.campaigns import examples, in_campaigns
 from support.cli import rankbeam
 from support.data import REPOSITORY
 
@@ -106,6 +106,7 @@ def test_other_files_and_other_units_are_refused(tmp_path: Path) -> None:
         Chunks(by="tokens", intact=True, tokenizer="a.json")
 
 
+@pytest.mark.parametrize("saved", ["bytes", *in_campaigns("pieces", "unigram")], indirect=True)
 def test_a_tokenizer_runs_from_the_command_line(saved: tuple[Path, Any], tmp_path: Path) -> None:
     path, _ = saved
     demo = REPOSITORY / "examples" / "helpdesk"

@@ -10,7 +10,7 @@ from support.inputs import trec_qrels, trec_run, write
 from support.pages import Page
 
 import rankbeam as api
-from rankbeam.pipelines import report
+from rankbeam.pipelines import report, show
 from rankbeam.pipelines.results.find import find_run
 
 UNRELIABLE = "‡ fewer than 20 queries or clusters: the interval is unreliable"
@@ -31,17 +31,18 @@ def scored(folder: Path, queries: int) -> tuple[str, str, str, str]:
 def test_intervals_are_marked_everywhere(tmp_path: Path, queries: int, is_marked: bool) -> None:
     arguments = [*scored(tmp_path, queries), "-m", "RR", "--output", str(tmp_path / "out")]
     table = rankbeam(*arguments).stdout
+    run = find_run(str(tmp_path / "out"))
     shown = [
         table,
-        rankbeam(*arguments, "--format", "markdown").stdout,
+        show.as_markdown(run),
         rankbeam("compare", str(tmp_path / "out")).stdout,
         rankbeam("compare", str(tmp_path / "out"), "--format", "markdown").stdout,
-        Page.of(report.build(find_run(str(tmp_path / "out")))).text,
+        Page.of(report.build(run)).text,
     ]
     assert [UNRELIABLE in text for text in shown] == [is_marked] * len(shown)
     assert [text.count("‡") > 1 for text in shown] == [is_marked] * len(shown)
-    assert ("fewer than 20 queries" in rankbeam(*arguments, "--format", "latex").stdout) == is_marked
-    document = json.loads(rankbeam(*arguments, "--format", "json").stdout)
+    assert ("fewer than 20 queries" in show.as_latex(run)) == is_marked
+    document = json.loads(show.as_json(run))
     assert document["leaderboard"][0]["slices"]["all"]["RR"]["few_queries"] == is_marked
     result = api.score(arguments[1], arguments[2:4], ["RR"])
     assert result.leaderboard()["few_queries"].to_pylist() == [is_marked] * 2
