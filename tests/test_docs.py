@@ -111,7 +111,7 @@ CHECKS: dict[str, Callable[[Block], object]] = {
 
 
 def expects_a_run(page: Document) -> bool:
-    """Whether its examples read the run of the example without a command that makes it."""
+    """Return whether its examples read a run that they do not make."""
     texts = [block.text for block in page.blocks if block.language in ("console", "python", "sql")]
     looks = any("out/helpdesk" in text for text in texts) or any(block.language == "sql" for block in page.blocks)
     return looks and not any("experiment.yaml --output out/helpdesk\n" in text for text in texts)

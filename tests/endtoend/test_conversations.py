@@ -62,56 +62,69 @@ def serving() -> Iterator[tuple[str, Requests]]:
         server.shutdown()
 
 
-def experiment(folder: Path, answers: dict[str, Any], turns: list[dict[str, Any]] = TURNS) -> dict[str, Any]:
+def experiment(folder: Path, *systems: dict[str, Any], turns: list[dict[str, Any]] = TURNS) -> dict[str, Any]:
     write(folder / "turns.jsonl", "".join(f"{json.dumps(turn)}\n" for turn in turns))
     return {
         "name": "e", "dataset": {"queries": "turns.jsonl", "answers": "reference", "conversations": True},
         "services": {"overlap": {"type": "lexical"}}, "judge": {"service": "overlap", "repeat_share": 0},
-        "configurations": [{"name": "app", "answers": {"version": "1", **answers}}],
-        "quotas": {answers["type"]: {"requests_per_minute": 60_000}},
+        "configurations": [{"name": answers["type"], "answers": {"version": "1", **answers}} for answers in systems],
+        "quotas": {answers["type"]: {"requests_per_minute": 60_000} for answers in systems},
         "metrics": ["ClaimRecall"], "slices": ["turn"], "output": {"path": "out"},
     }  # fmt: skip
 
 
-def evaluate(folder: Path, answers: dict[str, Any], turns: list[dict[str, Any]] = TURNS) -> Outcome:
-    return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment(folder, answers, turns))))
+def evaluate(folder: Path, *systems: dict[str, Any], turns: list[dict[str, Any]] = TURNS) -> Outcome:
+    return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment(folder, *systems, turns=turns))))
 
 
-def test_a_body_holds_the_history_and_means_count_conversations(tmp_path: Path) -> None:
+def test_every_kind_of_application_has_the_history_and_means_count_conversations(tmp_path: Path) -> None:
     with serving() as (url, requests):
         body = {"question": "{query}", "before": "{history}"}
-        answers = {"type": "http", "url": f"{url}/ask", "answer": "answer", "body": body}
-        done = evaluate(tmp_path, answers)
+        systems = (
+            {"type": "http", "url": f"{url}/ask", "answer": "answer", "body": body},
+            {"type": "openai_chat", "url": f"{url}/v1/chat/completions"},
+            {"type": "adk", "url": url, "app": "help", "agent": "root"},
+        )
+        done = evaluate(tmp_path, *systems)
         assert done.status == 0, done.stderr
-        assert evaluate(tmp_path, answers).status == 0
-    assert len(requests) == len(TURNS)  # the second run takes the answers from the ledger
-    sent = {body["question"]: body["before"] for _, body in requests}
-    assert sent == {turn["text"]: turn.get("history", []) for turn in TURNS}
+        count = len(requests)
+        assert evaluate(tmp_path, *systems).status == 0
+    assert len(requests) == count  # the second run takes the answers from the ledger
+    check_bodies([body for path, body in requests if path == "/ask"])
+    check_messages([body for path, body in requests if path == "/v1/chat/completions"])
+    check_sessions([(path, body) for path, body in requests if path == "/run" or path.endswith("/sessions")])
     rows = pq.read_table(tmp_path / "out" / "configuration_metrics").to_pylist()
-    means = {row["slice"]: (row["queries"], row["clusters"], row["mean"]) for row in rows}
+    configurations = pq.read_table(tmp_path / "out" / "configurations").to_pylist()
+    (config_id,) = {row["config_id"] for row in configurations if row["name"] == "http"}
+    means = {
+        row["slice"]: (row["queries"], row["clusters"], row["mean"]) for row in rows if row["config_id"] == config_id
+    }
     assert means == {"all": (6, 3, 0.5), "turn=1": (3, 3, 1.0), "turn=2": (3, 3, 0.0)}
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "function dialogue" in page
 
 
-def test_a_chat_has_the_messages_before_the_query(tmp_path: Path) -> None:
-    with serving() as (url, requests):
-        done = evaluate(tmp_path, {"type": "openai_chat", "url": f"{url}/v1/chat/completions"})
-        assert done.status == 0, done.stderr
+def check_bodies(bodies: list[dict[str, Any]]) -> None:
+    """A body of the user's own holds the history where the experiment says."""
+    assert len(bodies) == len(TURNS)
+    sent = {body["question"]: body["before"] for body in bodies}
+    assert sent == {turn["text"]: turn.get("history", []) for turn in TURNS}
+
+
+def check_messages(bodies: list[dict[str, Any]]) -> None:
+    """A chat has the messages before the query."""
     before = [{"role": entry["role"], "content": entry["text"]} for entry in HISTORY]
-    sent = {body["messages"][-1]["content"]: body["messages"][:-1] for _, body in requests}
+    sent = {body["messages"][-1]["content"]: body["messages"][:-1] for body in bodies}
     assert sent == {turn["text"]: before if turn["turn"] == 2 else [] for turn in TURNS}
 
 
-def test_a_session_of_adk_begins_with_the_events_before_the_query(tmp_path: Path) -> None:
-    with serving() as (url, requests):
-        done = evaluate(tmp_path, {"type": "adk", "url": url, "app": "help", "agent": "root"})
-        assert done.status == 0, done.stderr
+def check_sessions(requests: Requests) -> None:
+    """A session of the ADK begins with the events before the query."""
     events = [
         {"author": "user", "content": {"role": "user", "parts": [{"text": FIRST}]}},
         {"author": "root", "content": {"role": "model", "parts": [{"text": REPLY}]}},
     ]
-    sessions = {body["sessionId"]: body["events"] for path, body in requests if path.endswith("/sessions")}
+    sessions = {body["sessionId"]: body["events"] for path, body in requests if path != "/run"}
     runs = {body["newMessage"]["parts"][0]["text"]: body for path, body in requests if path == "/run"}
     assert list(sessions.values()) == [events] * 3
     assert {runs[turn["text"]]["sessionId"] for turn in TURNS if turn["turn"] == 2} == sessions.keys()
@@ -145,7 +158,7 @@ def test_a_function_finds_the_history_among_the_attributes(tmp_path: Path, monke
 def test_a_conversation_with_a_gap_is_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
     turns = [TURNS[0], {**TURNS[1], **change}]
     done = evaluate(
-        tmp_path, {"type": "http", "url": "http://h/", "answer": "a", "body": ["{query}", "{history}"]}, turns
+        tmp_path, {"type": "http", "url": "http://h/", "answer": "a", "body": ["{query}", "{history}"]}, turns=turns
     )
     assert done.status == 2
     assert problem in done.stderr
@@ -156,7 +169,7 @@ def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None
     assert done.status == 2
     assert "queries have a history, but the request does not contain {history}" in done.stderr
     plain = [{key: value for key, value in turn.items() if key != "conversation"} for turn in TURNS]
-    done = evaluate(tmp_path, {"type": "openai_chat", "url": "http://h/"}, plain)
+    done = evaluate(tmp_path, {"type": "openai_chat", "url": "http://h/"}, turns=plain)
     assert done.status == 2
     assert "no query has the attribute 'conversation'" in done.stderr
 
@@ -164,7 +177,7 @@ def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None
 @pytest.mark.campaign
 def test_prompts_without_history_and_missing_first_turns_are_warnings(tmp_path: Path) -> None:
     write(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "Who pays and when? Owners pay each month."}\n')
-    settings = experiment(tmp_path, {"type": "http"}, [turn for turn in TURNS if turn["_id"] != "b1"])
+    settings = experiment(tmp_path, {"type": "http"}, turns=[turn for turn in TURNS if turn["_id"] != "b1"])
     generate = {"retriever": {"type": "bm25"}, "top_k": 1, "generate": {"service": "reader", "contexts": 1}}
     settings |= {
         "dataset": {**settings["dataset"], "corpus": "corpus.jsonl"}, "metrics": ["AnswerRelevance"], "quotas": {},

@@ -56,10 +56,14 @@ def run_of(rows: Rows) -> dict[str, dict[str, float]]:
     return run
 
 
-def scored(folder: Path, qrels: Qrels, rows: Rows, dialect: str, metrics: list[str], **retriever: str) -> Results:
+def write_files(folder: Path, qrels: Qrels, rows: Rows) -> None:
     judgements = [(query, doc, float(grade)) for query, pool in qrels.items() for doc, grade in pool.items()]
     write(folder / "qrels.txt", trec_qrels(judgements))
     write(folder / "a.run", trec_run(rows))
+
+
+def scored(folder: Path, qrels: Qrels, rows: Rows, dialect: str, metrics: list[str], **retriever: str) -> Results:
+    write_files(folder, qrels, rows)
     return run_experiment(
         folder,
         {
@@ -157,7 +161,7 @@ def dcg(grades: list[int]) -> float:
 
 def test_side_by_side_in_one_command(tmp_path: Path) -> None:
     qrels, rows = collection(0)
-    scored(tmp_path, qrels, rows, "rankbeam", ["AP"])
+    write_files(tmp_path, qrels, rows)
     dialects = ["trec_eval", "pytrec_eval", "beir", "notebook"]
     arguments: list[Any] = ["score", tmp_path / "qrels.txt", tmp_path / "a.run", "--dialect", ",".join(dialects)]
     result = rankbeam(*arguments, "-m", "nDCG@10", "--format", "json")
@@ -171,7 +175,7 @@ def test_side_by_side_in_one_command(tmp_path: Path) -> None:
 
 def test_an_unknown_dialect_is_refused_with_the_nearest(tmp_path: Path) -> None:
     qrels, rows = collection(0)
-    scored(tmp_path, qrels, rows, "rankbeam", ["AP"])
+    write_files(tmp_path, qrels, rows)
     result = rankbeam("score", tmp_path / "qrels.txt", tmp_path / "a.run", "--dialect", "pytrec-eval")
     assert result.exit_code == 2
     assert "unknown dialect 'pytrec-eval'; did you mean 'pytrec_eval'?" in result.stderr
@@ -179,7 +183,7 @@ def test_an_unknown_dialect_is_refused_with_the_nearest(tmp_path: Path) -> None:
 
 def test_in_the_own_dialect_a_configuration_keeps_its_name_and_rank(tmp_path: Path) -> None:
     qrels, rows = collection(0)
-    scored(tmp_path, qrels, rows, "rankbeam", ["AP"])
+    write_files(tmp_path, qrels, rows)
     write(tmp_path / "b.run", trec_run([(query, doc, -score) for query, doc, score in rows]))
     arguments: list[Any] = ["score", tmp_path / "qrels.txt", tmp_path / "a.run", tmp_path / "b.run", "-m", "nDCG@10"]
     alone = rankbeam(*arguments, "--output", tmp_path / "alone")

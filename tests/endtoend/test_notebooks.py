@@ -1,5 +1,6 @@
 """The Python API inside IPython and notebooks, where Beam would import its interactive runner."""
 
+import ast
 import json
 import os
 import re
@@ -87,22 +88,48 @@ def test_a_notebook_shows_results_with_any_pandas_and_without_a_network(tmp_path
     assert not re.search(r"jquery|<script|https?://", json.dumps(cells), flags=re.IGNORECASE)
 
 
-@needs_jupyter
-@pytest.mark.parametrize("pandas", ["3", *in_campaigns("", "2")])
-def test_the_example_notebook_runs(tmp_path: Path, pandas: str) -> None:
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """The notebook of the examples, beside what it reads."""
     for name in ("notebook", "helpdesk", "trec_runs"):
         shutil.copytree(REPOSITORY / "examples" / name, tmp_path / name, ignore=shutil.ignore_patterns("out"))
-    cells = executed(tmp_path / "notebook" / "first_results.ipynb", pandas)
-    outputs = [output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]]
-    pages = [html(output) for output in outputs if "</table>" in html(output)]
+    return tmp_path / "notebook" / "first_results.ipynb"
+
+
+def assert_decides(pages: list[str], notebook: Path) -> None:
+    """The results on these pages are those of the example, and its last run has a report."""
     decisions = [re.findall(r"<p><strong>(.*?)</strong>", page)[0] for page in pages]
     assert [decision.partition(":")[0] for decision in decisions] == [
         "stemmed is better than exact_words",
         "No decision is possible yet",
         "stems is better than words",
     ]
+    assert (notebook.parent / "out" / "stemming" / "report.html").exists()
+
+
+def test_the_cells_of_the_example_run(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Jupyter, which shows the value of the last line of a cell."""
+    monkeypatch.chdir(example.parent)
+    names: dict[str, Any] = {}
+    pages = []
+    for cell in json.loads(example.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            *before, last = ast.parse("".join(cell["source"])).body
+            assert isinstance(last, ast.Expr)
+            exec(compile(ast.Module(before, []), "cell", "exec"), names)  # noqa: S102  it is the repository's own
+            shown = eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307  as above
+            pages += [shown._repr_html_()] if hasattr(shown, "_repr_html_") else []
+    assert_decides([page for page in pages if "</table>" in page], example)
+
+
+@needs_jupyter
+@pytest.mark.campaign
+@pytest.mark.parametrize("pandas", ["", "2", "3"])
+def test_the_example_notebook_runs(example: Path, pandas: str) -> None:
+    cells = executed(example, pandas)
+    outputs = [output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]]
+    assert_decides([html(output) for output in outputs if "</table>" in html(output)], example)
     assert not [output for output in outputs if output["output_type"] in ("error", "stream")]
-    assert (tmp_path / "notebook" / "out" / "stemming" / "report.html").exists()
 
 
 def notebook_of(folder: Path, codes: list[str]) -> Path:

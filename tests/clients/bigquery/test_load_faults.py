@@ -30,7 +30,7 @@ METHODS = ["datasets.get", "tables.get", "tables.insert", "jobs.insert", "upload
 @pytest.mark.parametrize(
     ("methods", "what"),
     [
-        (METHODS[2:4], "lost"),
+        (METHODS[2:5], "lost"),
         *in_campaigns(*(([method], "lost") for method in METHODS)),
         *in_campaigns(*(([method], "backendError") for method in METHODS)),
         *in_campaigns(*((["jobs.insert"], what) for what in ("drop", "internalError", "rateLimitExceeded"))),
