@@ -24,7 +24,9 @@ Columns = dict[str, list[Any]]
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> str:
-    text = EXAMPLE.read_text("utf-8").replace("metrics: [nDCG@10, R@10, ", "metrics: [")
+    text = EXAMPLE.read_text("utf-8").replace(
+        "[nDCG@10, R@10, Faithfulness, ContextRecall, ClaimRecall]", "[Faithfulness]"
+    )
     for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
         text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
     return write(tmp_path_factory.mktemp("experiment") / "first.yaml", text)

@@ -87,7 +87,7 @@ def test_how_names_are_escaped(results: Results, name: str, markdown: str, latex
     assert f"\na & {latex} & " in show.as_latex(changed)
 
 
-def test_the_example_as_markdown(tmp_path: Path) -> None:
+def test_the_example_as_markdown_csv_and_latex(tmp_path: Path) -> None:
     outcome = rankbeam("evaluate", EXAMPLE, "--output", str(tmp_path), "--run-id", "r1", "--format", "markdown")
     assert outcome.status == 0, outcome.stderr
     results = Results(str(tmp_path), "r1")
@@ -107,11 +107,7 @@ def test_the_example_as_markdown(tmp_path: Path) -> None:
     best = results.means[results.leaderboard()[0]["config_id"], "difficulty=easy", "nDCG@10"]
     assert difficulty[1][2].findtext("strong") == f"{best.mean:.4f}"
 
-
-def test_the_example_as_csv_and_latex(tmp_path: Path) -> None:
-    outcome = rankbeam("evaluate", EXAMPLE, "--output", str(tmp_path), "--run-id", "r1", "--format", "csv")
-    results = Results(str(tmp_path), "r1")
-    rows = list(csv.DictReader(io.StringIO(outcome.stdout)))
+    rows = list(csv.DictReader(io.StringIO(show.as_csv(results))))
     names = {row["config_id"]: row["name"] for row in results.configurations}
     expected = {
         (names[config_id], metric): row.mean
