@@ -91,9 +91,12 @@ def place(cloud: Cloud, unchanged: str) -> str:  # noqa: ARG001  its environment
 
 
 @pytest.fixture
-def tables(cloud: Cloud, runs: Path) -> Iterator[Tables]:
+def tables(cloud: Cloud, place: str) -> Iterator[Tables]:
     """A dataset with both, to be changed."""
-    dataset = loaded(cloud, runs)
+    dataset = new_dataset(cloud)
+    source = place.removeprefix("bigquery://")
+    for name in schemas.TABLES:
+        dataset.run(f"CREATE TABLE `%s.{name}` AS SELECT * FROM `{source}.{name}`")
     yield dataset
     dataset.client.delete_dataset(dataset.dataset, delete_contents=True)
 
@@ -111,16 +114,17 @@ def refused(*arguments: object) -> str:
     return outcome.stderr
 
 
-@pytest.mark.parametrize("name", schemas.TABLES)
-def test_tables_are_those_of_the_files(runs: Path, place: str, name: str) -> None:
-    for run_id in ("main", "pr"):
-        files, rows = (find_run(output, run_id).table(name) for output in (str(runs), place))
+@pytest.mark.parametrize("run_id", ["main", "pr"])
+def test_tables_are_those_of_the_files(runs: Path, place: str, run_id: str) -> None:
+    in_files, in_bigquery = (find_run(output, run_id) for output in (str(runs), place))
+    for name in schemas.TABLES:
+        files, rows = in_files.table(name), in_bigquery.table(name)
         if name in ("query_metrics", "rankings"):
             keys = [("config_id", "ascending"), ("query_id", "ascending")]
             files, rows = files.sort_by(keys), rows.sort_by(keys)
-        assert rows.schema == files.schema == schemas.TABLES[name]
-        assert rows.to_pylist() == (sorted_failures(files) if name == "failures" else files).to_pylist()
-        assert bool(rows.num_rows) == (name not in OFTEN_EMPTY)
+        assert rows.schema == files.schema == schemas.TABLES[name], name
+        assert rows.to_pylist() == (sorted_failures(files) if name == "failures" else files).to_pylist(), name
+        assert bool(rows.num_rows) == (name not in OFTEN_EMPTY), name
 
 
 def sorted_failures(table: Any) -> Any:
@@ -129,7 +133,7 @@ def sorted_failures(table: Any) -> Any:
     return ordered
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "markdown", "table"])
+@pytest.mark.parametrize("form", ["json", "table"])
 def test_comparisons_within_a_run(runs: Path, place: str, form: str) -> None:
     more = ("--run-id", "main", "--all-pairs", "--slice", "language", "--slice", "level=*", "--format", form)
     files, rows = answered("compare", runs, *more), answered("compare", place, *more)
@@ -144,13 +148,13 @@ def test_comparisons_across_runs_and_places(
     more = ("--slice", "language×level", "--slice", "all", "--format", "json")
     expected = answered("compare", runs, "--baseline-run-id", "main", *more).stdout
     shutil.copytree(runs, tmp_path / "copy")
-    for one, other in ((runs, place), (place, tmp_path / "copy"), (place, place)):
+    for one, other in ((runs, place), (place, tmp_path / "copy")):
         printed = answered("compare", one, other, "--baseline-run-id", "main", *more).stdout
         for location in (place, tmp_path / "copy"):
             printed = printed.replace(str(location), str(runs))
         assert printed == expected
     assert answered("compare", place, "--baseline-run-id", "main", *more).stdout.replace(place, str(runs)) == expected
-    for one, other in ((runs, place), (place, runs), (place, place)):
+    for one, other in ((runs, place), (place, place)):
         message = refused("compare", one, other, "--baseline-run-id", "pr")
         assert f"{other}: both are run 'pr'; name another as --baseline-run-id" in message
         document = json.loads(answered("compare", one, other, "--format", "json").stdout)
@@ -169,7 +173,7 @@ def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
     against = ("--experiment", path, "--baseline-run-id", "main", "--format", "json")
     files = answered("gate", runs, *against)
     assert files.status == 3
-    for one, other in ((runs, place), (place, runs), (place, place)):
+    for one, other in ((runs, place), (place, runs)):
         rows = answered("gate", one, "--baseline", other, *against)
         printed, messages = (text.replace(place, str(runs)) for text in (rows.stdout, rows.stderr))
         assert (rows.status, printed, messages) == (3, files.stdout, files.stderr)
@@ -217,13 +221,7 @@ def test_names_that_there_are_not(tables: Tables, cloud: Cloud, runs: Path) -> N
     assert "runs_2" in message
 
 
-def test_a_table_that_is_not_there(tables: Tables) -> None:
-    place = f"bigquery://{tables.dataset}"
-    tables.client.delete_table(f"{tables.dataset}.query_metrics")
-    assert f"{place}: query_metrics: not found: " in refused("compare", place, "--baseline", "base")
-
-
-def test_a_dataset_of_an_older_release_lacks_columns(runs: Path, tables: Tables) -> None:
+def test_a_dataset_of_an_older_release_lacks_columns_and_tables(runs: Path, tables: Tables) -> None:
     place = f"bigquery://{tables.dataset}"
     tables.run("CREATE TABLE `%s.configurations_2` AS SELECT * FROM `%s.configurations`")
     tables.client.delete_table(f"{tables.dataset}.configurations")
@@ -231,14 +229,9 @@ def test_a_dataset_of_an_older_release_lacks_columns(runs: Path, tables: Tables)
     tables.run(f"CREATE TABLE `%s.configurations` AS {of_then}")
     rows = [row | {"dialect": None, "parts": None} for row in find_run(str(runs), "pr").configurations]
     assert find_run(place, "pr").configurations == rows
-    assert answered("report", place, "--run-id", "pr", "--output", runs.parent / "old.html").status == 0
-
-
-def test_a_dataset_of_an_older_release_lacks_tables(runs: Path, tables: Tables) -> None:
     for name in ("answers", "verdicts", "agreement", "usage", "monitor"):
         tables.client.delete_table(f"{tables.dataset}.{name}", not_found_ok=True)
-    target = runs.parent / "older.html"
-    assert answered("report", f"bigquery://{tables.dataset}", "--run-id", "pr", "--output", target).status == 0
+    assert answered("report", place, "--run-id", "pr", "--output", runs.parent / "old.html").status == 0
 
 
 def test_a_run_that_is_replaced_meanwhile(tables: Tables) -> None:
@@ -249,8 +242,10 @@ def test_a_run_that_is_replaced_meanwhile(tables: Tables) -> None:
         list(run.batches("query_metrics", ["query_id"]))
 
 
-def test_rows_of_others(tables: Tables) -> None:
+def test_rows_of_others_and_a_table_that_is_not_there(tables: Tables) -> None:
     place = f"bigquery://{tables.dataset}"
+    tables.client.delete_table(f"{tables.dataset}.query_metrics")
+    assert f"{place}: query_metrics: not found: " in refused("compare", place, "--baseline", "base")
     tables.run("ALTER TABLE `%s.configurations` DROP COLUMN position")
     tables.run("ALTER TABLE `%s.configurations` ADD COLUMN position STRING")
     tables.run("UPDATE `%s.configurations` SET position = 'first' WHERE TRUE")
