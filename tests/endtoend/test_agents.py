@@ -144,14 +144,19 @@ def test_texts_of_what_an_agent_retrieved_come_from_the_corpus(tmp_path: Path) -
 
 
 def test_keys_that_are_no_steps_stay_the_users_own_and_wrong_steps_are_refused(tmp_path: Path) -> None:
-    for value, reason in ((3, "steps_not_given"), (None, "steps_not_given"), ([], 0.0)):
-        line = {"query_id": "q", "answer": ANSWER, "steps": value, "tokens": "many", "seconds": "long"}
-        write(tmp_path / "answers.jsonl", f"{json.dumps(line)}\n")
-        assert evaluate(tmp_path, {"type": "replay", "path": "answers.jsonl"}, metrics=["Steps"]).status == 0
-        assert values(tmp_path) == {"Steps": reason}
-        (tmp_path / "e.yaml").unlink()
-        for path in sorted((tmp_path / "out").rglob("*"), reverse=True):
-            path.unlink() if path.is_file() else path.rmdir()
+    expected = {3: "steps_not_given", None: "steps_not_given", (): 0.0}
+    lines = [
+        {"query_id": f"q{place}", "answer": ANSWER, "steps": value, "tokens": "many", "seconds": "long"}
+        for place, value in enumerate(expected)
+    ]
+    write(tmp_path / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    write(
+        tmp_path / "three.jsonl", "".join(json.dumps({"_id": line["query_id"], "text": "?"}) + "\n" for line in lines)
+    )
+    replay, dataset = {"type": "replay", "path": "answers.jsonl"}, {"queries": "three.jsonl"}
+    assert evaluate(tmp_path, replay, dataset=dataset, metrics=["Steps"]).status == 0
+    for line, reason in zip(lines, expected.values(), strict=True):
+        assert values(tmp_path, str(line["query_id"])) == {"Steps": reason}, line["steps"]
     write(tmp_path / "answers.jsonl", '{"query_id": "q", "answer": "a", "steps": [{"tool": "a"}, {"args": {}}]}\n')
     refused = evaluate(tmp_path, {"type": "replay", "path": "answers.jsonl"})
     assert refused.status == 2

@@ -5,12 +5,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.standin_answers import QUERIES, model, planned, write_experiment
+from support.standin_answers import model, planned, write_experiment
 from support.standins import serve
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.run.evaluate import new_run, run
 from rankbeam.pipelines.run.options import pipeline_options
+
+QUERIES = 3
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +27,7 @@ def evaluated(path: str, run_id: str, started_at: datetime) -> None:
 
 def test_another_day_answers_anew_and_verdicts_stay_bought(tmp_path: Path) -> None:
     with serve("gemini") as server:
-        path = write_experiment(tmp_path, model(server, "gemini"), {"requests_per_minute": 60_000}, fresh="daily")
+        path = write_experiment(tmp_path, model(server, "gemini"), {}, QUERIES, fresh="daily")
         today = new_run(load_experiment(path), "now").started_at
         calls = []
         for run_id, day in (("first", 0), ("again", 0), ("later", 1)):

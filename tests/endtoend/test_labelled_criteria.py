@@ -24,6 +24,7 @@ CRITERIA: dict[str, Any] = {
     "Better": {"question": "Which is better?", "pairs": "baseline"},
 }
 NAMES = ["Tone", "Current", "Complies"]
+QUERIES, DRAWN = 24, 20
 
 
 def by_length(task: Task) -> str:
@@ -40,7 +41,7 @@ def server() -> Any:
 
 
 def experiment(folder: Path, server: Standin, judge: Any = "m", metrics: Any = (), **changes: Any) -> str:
-    """The experiment, of 40 queries with statements of their own."""
+    """The experiment, of some queries with statements of their own."""
     path = write_experiment(
         folder, model(server, "openai"), {}, **{  # noqa: PIE804  `judge` is an argument here
             "judge": {"service": judge, "criteria": CRITERIA | changes, "repeat_share": 0}
@@ -61,10 +62,10 @@ def experiment(folder: Path, server: Standin, judge: Any = "m", metrics: Any = (
             "metadata": {"answer": f"First {number} is so. Then it follows."},
             "rubrics": [f"It names {place}." for place in range(1 + number % 3)],
         }
-        for number in range(40)
+        for number in range(QUERIES)
     ]
     (folder / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    (folder / "qrels.trec").write_text("".join(f"q{number} 0 d1 1\n" for number in range(40)), "utf-8")
+    (folder / "qrels.trec").write_text("".join(f"q{number} 0 d1 1\n" for number in range(QUERIES)), "utf-8")
     return path
 
 
@@ -79,12 +80,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, server: Standin) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for number, name in enumerate(NAMES, 1):
-            sampled = rankbeam("label", str(out), "-m", name, "--sample", "25", "--configurations", "one,two")
+            sampled = rankbeam("label", str(out), "-m", name, "--sample", str(DRAWN), "--configurations", "one,two")
             assert sampled.status == 0, sampled.stderr
             path = decided(folder / f"{name}.jsonl", tasks(out, number), by_length)
             applied = rankbeam("label", str(out), "--apply", path)
             assert applied.status == 0, applied.stderr
-            assert "25 of 25 drawn queries are completely labelled" in applied.stdout
+            assert f"{DRAWN} of {DRAWN} drawn queries are completely labelled" in applied.stdout
     labelled = ["Tone(labels=True)", "Current(labels=True)", "Complies(labels=True)"]
     done = rankbeam("evaluate", experiment(folder, server, metrics=labelled), "--run-id", "r2")
     assert done.status == 0, done.stderr
@@ -128,7 +129,7 @@ def test_human_values_and_means_are_those_of_plain_python(folder: Path, name: st
         by_people, judged = (values(run, metric, ids[config]) for metric in (labelled, f"Criterion({name})"))
         answers = {row["query_id"]: row for row in run.table("answers").to_pylist() if row["config_id"] == ids[config]}
         assert by_people == pytest.approx({query: human(name, answers[query], texts) for query in by_people})
-        assert len(by_people) == 25
+        assert len(by_people) == DRAWN
         sample = LabelledSample.of(
             np.array(list(by_people.values())),
             np.array([judged[query] for query in by_people]),

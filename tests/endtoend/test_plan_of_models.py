@@ -45,7 +45,8 @@ def test_twelve_configurations_of_the_helpdesk_share_their_verdicts_on_pairs(tmp
 
 def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledger(tmp_path: Path) -> None:
     with serve("gemini") as server:
-        path = write_experiment(tmp_path, model(server, "gemini"), {**PRICES, "tokens_per_minute": 600_000})
+        quota = {**PRICES, "tokens_per_minute": 600_000}
+        path = write_experiment(tmp_path, model(server, "gemini"), quota, queries=4)
         before = planned(path)
         assert server.stats().calls == 0
         run = rankbeam("evaluate", path, "--run-id", "r1")
@@ -54,7 +55,7 @@ def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledg
         after = planned(path)
         shown = rankbeam("plan", path).stdout
     answer = next(step for step in before["steps"] if step["step"] == "answer")
-    assert answer["calls"] == [QUERIES, QUERIES]
+    assert answer["calls"] == [4, 4]
     assert before["calls"][0] <= calls <= before["calls"][1]
     assert 0 < before["cost"][0] < before["cost"][1]
     of_tokens = sum(before[name][1] for name in ("input_tokens", "output_tokens")) / 10_000

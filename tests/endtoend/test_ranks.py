@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.finished import LEVELS, QUERIES, experiment, finished, ranked, ranks
+from support.helpdesk import HELPDESK, few
 from support.inputs import write
 from support.pages import Page
 
@@ -24,7 +25,6 @@ from rankbeam.transforms.records.slices import rank_labels
 
 __all__ = ["ranked"]
 
-HELPDESK = Path(__file__).parents[2] / "examples" / "helpdesk"
 RANKS = {"one": ranks(1, 2, 2, 1, 0), "two": ranks(1, 1, 2, 3, 2, 13, q05=-1)}
 SLICED: dict[str, Any] = {"slices": ["language", "rank(RR)"]}
 COUNTED = ("mean", "ci_low", "ci_high", "std_error", "queries", "empty")
@@ -83,10 +83,15 @@ def test_a_slice_is_what_a_run_over_its_queries_alone_gives(tmp_path: Path, clus
             assert [getattr(ours, name) for name in fields] == [getattr(theirs, name) for name in fields]
 
 
-def test_a_comparison_of_finished_runs_has_the_same_slices(tmp_path: Path) -> None:
-    run = finished(tmp_path, RANKS, **SLICED, statistics={"replicates": 200, "min_slice": 2})
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, ranked: None) -> Results:  # noqa: ARG001  its retriever
+    statistics = {"replicates": 100, "min_slice": 2}
+    return finished(tmp_path_factory.mktemp("run"), RANKS, metrics=["nDCG@10", "RR"], **SLICED, statistics=statistics)
+
+
+def test_a_comparison_of_finished_runs_has_the_same_slices(run: Results) -> None:
     stored = {(row.slice, row.metric): row.difference for row in run.comparisons if row.slice.startswith("rank")}
-    table = rankbeam("compare", str(tmp_path / "out"), "--slice", "rank(RR)", "--format", "csv").stdout
+    table = rankbeam("compare", run.output, "--slice", "rank(RR)", "--format", "csv").stdout
     lines = [line.split(",") for line in table.splitlines()]
     places = [lines[0].index(name) for name in ("slice", "metric", "difference")]
     shown = {(line[places[0]], line[places[1]]): float(line[places[2]]) for line in lines[1:] if line[places[2]]}
@@ -94,17 +99,15 @@ def test_a_comparison_of_finished_runs_has_the_same_slices(tmp_path: Path) -> No
     assert shown == {key: pytest.approx(value) for key, value in stored.items() if value is not None}
 
 
-def test_every_query_says_its_rank_under_each_configuration(tmp_path: Path) -> None:
-    run = finished(tmp_path, RANKS, **SLICED)
+def test_every_query_says_its_rank_under_each_configuration(run: Results) -> None:
     names = {row["config_id"]: row["name"] for row in run.configurations}
     for row in run.table("query_metrics").to_pylist():
         values = {item["name"]: item["value"] for item in row["slices"]}
         assert values["rank(RR)"] == label(RANKS[names[row["config_id"]]][QUERIES.index(row["query_id"])])
 
 
-def test_the_terminal_and_the_report_show_how_many_queries_each_configuration_has(tmp_path: Path) -> None:
-    run = finished(tmp_path, RANKS, metrics=["nDCG@10", "RR"], **SLICED, statistics={"replicates": 0, "min_slice": 2})
-    lines = [line.split("   ") for line in rankbeam("report", str(tmp_path / "out")).stdout.splitlines()]
+def test_the_terminal_and_the_report_show_how_many_queries_each_configuration_has(run: Results) -> None:
+    lines = [line.split("   ") for line in rankbeam("report", run.output).stdout.splitlines()]
     assert lines
     page = Page.of(report.build(run))
     assert "nDCG@10 by rank(RR), where there are enough queries for an interval" in page.text
@@ -143,12 +146,12 @@ def test_labels_sort_as_ranks_do(values: list[float]) -> None:
 
 
 def test_the_rank_of_the_first_supporting_context_is_that_of_the_verdicts(tmp_path: Path) -> None:
-    text = (HELPDESK / "answers.yaml").read_text()
+    text, place = (HELPDESK / "answers.yaml").read_text(), few(tmp_path, 24)
     for old, new in {
         "ContextRecall, ClaimRecall]": "ContextRecall, ClaimRecall, ContextRR]",
         "[difficulty]": "[rank(ContextRR)]",
         "contexts: 3": "contexts: 5",
-        **{f"{name}: {file}": f"{name}: {HELPDESK / file}" for name, file in
+        **{f"{name}: {file}": f"{name}: {place / file}" for name, file in
            {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}.items()},
     }.items():  # fmt: skip
         assert old in text

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from support.cli import rankbeam as command
-from support.data import REPOSITORY
+from support.helpdesk import HELPDESK, few
 
 import rankbeam
 from rankbeam.testing import assert_gates
@@ -200,18 +200,17 @@ def test_an_experiment_that_cannot_be_used_is_refused(
 
 
 def test_an_experiment_that_calls_services_needs_a_folder_for_its_ledger(tmp_path: Path) -> None:
-    judged = REPOSITORY / "examples" / "helpdesk"
-    value = yaml.safe_load((judged / "answers.yaml").read_text(encoding="utf-8"))
+    value, place = yaml.safe_load((HELPDESK / "answers.yaml").read_text(encoding="utf-8")), few(tmp_path, 8)
     del value["output"]
     value |= {"configurations": value["configurations"][:1], "metrics": ["Faithfulness"]}
     value["dataset"] = {
-        key: str(judged / path) if isinstance(path, str) and "." in path else path
+        key: str(place / path) if isinstance(path, str) and "." in path else path
         for key, path in value["dataset"].items()
     }
     with pytest.raises(rankbeam.InputError, match="output is missing; name a folder for the ledger"):
         rankbeam.evaluate(value)
-    result = rankbeam.evaluate(value, output=tmp_path)
-    assert (result.answers().num_rows, result.verdicts()["step"][0].as_py()) == (64, "support")
+    result = rankbeam.evaluate(value, output=tmp_path / "out")
+    assert (result.answers().num_rows, result.verdicts()["step"][0].as_py()) == (8, "support")
 
 
 def test_an_experiment_is_a_path_or_a_dict() -> None:

@@ -47,11 +47,13 @@ def model(server: Standin, kind: str, **parameters: Any) -> dict[str, Any]:
     return {"type": kind, "model": "m-001", "api_key": "${env:RANKBEAM_TEST_KEY}", **place, **parameters}
 
 
-def write_experiment(folder: Path, service: dict[str, Any], quota: dict[str, Any], **more: Any) -> str:
+def write_experiment(
+    folder: Path, service: dict[str, Any], quota: dict[str, Any], queries: int = QUERIES, **more: Any
+) -> str:
     """Write an experiment with one model, which answers from three contexts and judges; returns its path."""
     experiment = {
         "name": "answering",
-        "dataset": dataset(folder),
+        "dataset": dataset(folder, queries),
         "services": {"m": service},
         "quotas": {"m": {"requests_per_minute": 60_000, **quota}},
         "configurations": [

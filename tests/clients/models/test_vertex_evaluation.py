@@ -9,7 +9,7 @@ import pytest
 from support.campaigns import in_campaigns
 from support.cli import Outcome, rankbeam
 from support.connections import call
-from support.data import REPOSITORY
+from support.helpdesk import HELPDESK, few
 from support.inputs import write
 from support.standins import Faults, Standin, serve
 from support.standins.evaluation import score_of
@@ -19,7 +19,6 @@ from rankbeam.transforms.clients.models.vertex_evaluation import VertexEvaluatio
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
-HELPDESK = REPOSITORY / "examples" / "helpdesk"
 VALUES = {
     "criterion": "Is {it} fluent?",
     "verdicts": "1 | 2 | 3 | 4 | 5",
@@ -79,6 +78,7 @@ def test_other_steps_are_not_asked() -> None:
 
 
 def experiment(folder: Path, url: str, **changes: str) -> str:
+    place = few(folder, 8)
     lines = {
         "services": f"{{reader: {{type: extractive}}, vertex: {{type: vertex_evaluation, project: p, "
         f"location: us-central1, api_endpoint: '{url}'}}}}",
@@ -86,8 +86,7 @@ def experiment(folder: Path, url: str, **changes: str) -> str:
         "metrics": "[nDCG@10, Fluent]",
         "configurations": "[{name: a, retriever: {type: bm25}, top_k: 5, generate: {service: reader, contexts: 3}}]",
         "quotas": "{vertex: {requests_per_minute: 60000}}",
-        "dataset": f"{{queries: {HELPDESK}/queries.jsonl, qrels: {HELPDESK}/qrels/test.tsv, "
-        f"corpus: {HELPDESK}/corpus.jsonl}}",
+        "dataset": f"{{queries: {place}/queries.jsonl, qrels: {place}/qrels/test.tsv, corpus: {place}/corpus.jsonl}}",
         "output": "{path: out}",
         "name": "e",
     } | changes

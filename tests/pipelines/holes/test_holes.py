@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
+from support.helpdesk import few
 from support.inputs import write
 
 from rankbeam.pipelines.holes import fill
@@ -14,7 +15,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
-HELPDESK = Path("examples/helpdesk").absolute()
+QUERIES = 24
 METRICS = ["nDCG@5", "P(rel=2)@5", "AP"]
 EXPERIMENT = """name: holes
 dataset: {{queries: {queries}, qrels: {qrels}, corpus: {corpus}}}
@@ -29,7 +30,8 @@ output: {{path: out}}
 
 
 def experiment(folder: Path, qrels: Path | str, *metrics: str) -> str:
-    paths = {"queries": HELPDESK / "queries.jsonl", "corpus": HELPDESK / "corpus.jsonl", "qrels": qrels}
+    place = few(folder, QUERIES)
+    paths = {"queries": place / "queries.jsonl", "corpus": place / "corpus.jsonl", "qrels": qrels}
     return write(folder / "experiment.yaml", EXPERIMENT.format(metrics=", ".join(metrics), **paths))
 
 
@@ -48,7 +50,8 @@ def means(run: Results, *metrics: str) -> list[float | None]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     only = [f"{metric.replace('@', '(judged_only=True)@')}" for metric in METRICS[:1]]
     folder = tmp_path_factory.mktemp("holes")
-    return evaluated(folder / "first", HELPDESK / "qrels" / "test.tsv", *METRICS, *only, "ContextRelevance@5")
+    qrels = few(folder, QUERIES) / "qrels" / "test.tsv"
+    return evaluated(folder / "first", qrels, *METRICS, *only, "ContextRelevance@5")
 
 
 def test_means_are_those_of_runs_with_the_two_files(run: Results, tmp_path: Path) -> None:
@@ -62,13 +65,14 @@ def test_means_are_those_of_runs_with_the_two_files(run: Results, tmp_path: Path
     assert means(second, "Judged@5") == [1.0, 1.0]
 
 
-def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> None:
+def test_grades_of_people_stay_and_each_line_names_its_source(run: Results, tmp_path: Path) -> None:
     outcome = rankbeam("holes", run.output)
     assert outcome.status == 0, outcome.stderr
     assert "lower end of quadratic kappa" in outcome.stderr
     path = Path(run.output) / "holes" / f"{run.run_id}.tsv"
     header, *lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-    original = [line.split("\t") for line in (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]]
+    qrels = few(tmp_path, QUERIES) / "qrels" / "test.tsv"
+    original = [line.split("\t") for line in qrels.read_text("utf-8").splitlines()[1:]]
     assert header == ["query-id", "corpus-id", "score", "source"]
     assert sorted([*line, "human"] for line in original) == sorted(line for line in lines if line[3] == "human")
     filled = [line for line in lines if line[3] == "llm"]
@@ -99,8 +103,7 @@ def test_a_wrong_scale_is_refused(run: Results, written: str) -> None:
 
 
 def test_a_run_without_grades_of_a_judge_is_refused(tmp_path: Path) -> None:
-    text = (HELPDESK / "qrels" / "test.tsv").read_text("utf-8")
-    run = evaluated(tmp_path / "plain", write(tmp_path / "qrels.tsv", text), "nDCG@5")
+    run = evaluated(tmp_path / "plain", few(tmp_path, QUERIES) / "qrels" / "test.tsv", "nDCG@5")
     outcome = rankbeam("holes", run.output)
     assert outcome.status == 2
     assert "add ContextRelevance@10 to the metrics" in outcome.stderr
@@ -129,7 +132,7 @@ def test_a_run_in_bigquery_is_refused_before_anything_is_read() -> None:
 
 @pytest.mark.campaign
 def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
-    text = (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").replace("\t3\n", "\t7\n")
+    text = (few(tmp_path, QUERIES) / "qrels" / "test.tsv").read_text("utf-8").replace("\t3\n", "\t7\n")
     run = evaluated(tmp_path / "seven", write(tmp_path / "qrels.tsv", text), "nDCG@5", "ContextRelevance@5")
     outcome = rankbeam("holes", run.output)
     assert outcome.status == 2

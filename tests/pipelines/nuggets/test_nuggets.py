@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
+from support.helpdesk import few
 from support.inputs import write
 from support.standin_answers import model, write_experiment
 from support.standins import Faults, Standin, serve
@@ -15,7 +16,7 @@ from rankbeam.pipelines.nuggets.make import pools_of
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.records.slices import ALL
 
-HELPDESK = Path("examples/helpdesk").absolute()
+QUERIES = 16
 EXPERIMENT = """name: nuggets
 dataset: {{queries: {folder}/queries.jsonl, corpus: {folder}/corpus.jsonl{more}}}
 services: {{overlap: {{type: lexical}}}}
@@ -29,9 +30,8 @@ BM25, TFIDF = (f"  - {{name: {kind}, retriever: {{type: {kind}}}, top_k: 5}}" fo
 
 
 def experiment(folder: Path, output: str, more: str = "", metrics: str = "ContextRelevance@5", *lines: str) -> str:
-    text = EXPERIMENT.format(
-        folder=HELPDESK, more=more, metrics=metrics, output=output, configurations="\n".join(lines or (BM25, TFIDF))
-    )
+    place, configurations = few(folder, QUERIES), "\n".join(lines or (BM25, TFIDF))
+    text = EXPERIMENT.format(folder=place, more=more, metrics=metrics, output=output, configurations=configurations)
     return write(folder / f"{output}.yaml", text)
 
 
@@ -58,7 +58,8 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 
 def test_the_next_run_reads_the_file(collected: tuple[str, Path], tmp_path: Path) -> None:
     rows = rows_of(collected[1])
-    corpus = {row["_id"]: row for row in map(json.loads, (HELPDESK / "corpus.jsonl").read_text("utf-8").splitlines())}
+    documents = (few(tmp_path, QUERIES) / "corpus.jsonl").read_text("utf-8").splitlines()
+    corpus = {row["_id"]: row for row in map(json.loads, documents)}
     for row in rows.values():
         assert 1 <= len(row["nuggets"]) <= 30
         for nugget in row["nuggets"]:
@@ -72,7 +73,7 @@ def test_the_next_run_reads_the_file(collected: tuple[str, Path], tmp_path: Path
     run = find_run(str(tmp_path / "second"))
     (configuration,) = run.configurations
     mean = run.means[configuration["config_id"], ALL, "NuggetAll(judge=lexical)"]
-    assert (mean.queries, mean.undefined) == (len(rows), 64 - len(rows))
+    assert (mean.queries, mean.undefined) == (len(rows), QUERIES - len(rows))
     assert 0.0 < (mean.mean or 0.0) <= 1.0
 
 
@@ -99,9 +100,10 @@ def test_pools_do_not_depend_on_the_order_of_configurations(collected: tuple[str
 
 
 def test_grades_of_people_come_before_those_of_the_judge(tmp_path: Path) -> None:
-    lines = (HELPDESK / "qrels" / "test.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    qrels = few(tmp_path, QUERIES) / "qrels" / "test.tsv"
+    lines = qrels.read_text(encoding="utf-8").splitlines()[1:]
     people = {(query, doc): int(grade) for query, doc, grade in (line.split("\t") for line in lines)}
-    path = experiment(tmp_path, "people", f", qrels: {HELPDESK}/qrels/test.tsv", "nDCG@5, ContextRelevance@5")
+    path = experiment(tmp_path, "people", f", qrels: {qrels}", "nDCG@5, ContextRelevance@5")
     done("evaluate", path)
     run = find_run(str(tmp_path / "people"))
     pools = pools_of(run, 5)
@@ -141,12 +143,10 @@ def test_reference_answers_stay_beside_the_nuggets(tmp_path: Path) -> None:
         {"query_id": "h003", "nuggets": [{"text": "Use SAML", "vital": True}]},
     ]
     source = write(tmp_path / "answers.jsonl", "".join(json.dumps(row) + "\n" for row in answers))
-    path = Path(experiment(tmp_path, "out", f", answers: {{path: {source}}}"))
-    queries = (HELPDESK / "queries.jsonl").read_text("utf-8").splitlines(keepends=True)[:3]
-    few = write(tmp_path / "queries.jsonl", "".join(queries))
-    write(path, path.read_text("utf-8").replace(f"{HELPDESK}/queries.jsonl", few))
-    done("evaluate", str(path))
-    done("nuggets", str(path))
+    path = experiment(tmp_path, "out", f", answers: {{path: {source}}}")
+    few(tmp_path, 3)
+    done("evaluate", path)
+    done("nuggets", path)
     rows = rows_of(tmp_path / "out" / "nuggets" / "answers.jsonl")
     assert rows["h001"]["answer"] == "Under Billing."
     assert rows["h001"]["nuggets"]
