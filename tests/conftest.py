@@ -30,8 +30,8 @@ COLLECTED_AFTER = (50_000, 20, 10)
 
 Fewer of the latter keep memory of earlier pipelines, which refer to themselves: gigabytes in a whole run.
 """
-FROZEN_AFTER = 100
-"""Tests or new modules. A run collects garbage before it writes its results, and would look through all modules."""
+FROZEN_AFTER_TESTS, FROZEN_AFTER_MODULES = 100, 100
+"""A run collects garbage before it writes its results, and would look through all modules each time."""
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell starts what it runs in the background so, and what the tests start would inherit it.
@@ -65,17 +65,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 _begun = count(1)
-_imported = 0
+_frozen_modules = 0
 
 
 def pytest_runtest_setup() -> None:
     """Let Beam remember signatures, and later collections leave out what tests have imported since the last time."""
-    global _imported
+    global _frozen_modules
     beam_habits.make_cheap()
-    if not next(_begun) % FROZEN_AFTER or len(sys.modules) - _imported >= FROZEN_AFTER:
-        _imported = len(sys.modules)
+    if not next(_begun) % FROZEN_AFTER_TESTS or len(sys.modules) > _frozen_modules + FROZEN_AFTER_MODULES:
         gc.collect()
         gc.freeze()
+        _frozen_modules = len(sys.modules)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -226,27 +226,22 @@ def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_the
     assert (line[0], line[1], line[-3:]) == ("app0", "3", ["270", "24", "0.00918"])
 
 
-def test_a_path_at_which_no_reply_has_tokens_is_named(tmp_path: Path) -> None:
+def test_requests_hold_ids_and_attributes_the_grid_changes_them_and_a_path_without_tokens_is_named(
+    tmp_path: Path,
+) -> None:
+    body = {"question": "{query}", "session": "{query_id}-{attempt}", "language": "{language}"}
+    bodies = {"short": {**body, "top_k": 3}, "long": {**body, "top_k": 5}}
     paths = {"input": "usage.in", "output": "usage.output_tokens", "cached": "usage.cached"}
-    with serving() as (url, _):
-        done = evaluate(tmp_path, asking(url, usage=paths))
-    assert done.status == 0
+    with serving() as (url, application):
+        system = {key: value for key, value in asking(url, usage=paths).items() if key != "body"}
+        done = evaluate(tmp_path, system, grid={"body": bodies})
+        assert done.status == 0, done.stderr
+        sent = {(entry["session"], entry["language"], entry["top_k"]) for entry in application.requests}
+    assert sent == {(f"{name}-1", entry[3], top_k) for name, entry in DATA.items() for top_k in (3, 5)}
     problem = f"{url}/ask: no reply has output tokens at usage.output_tokens (usage: output), so they count as 0"
     assert problem in " ".join(done.stderr.split())
     assert done.stderr.count("no reply has") == 1
     assert [warning for row in rows(tmp_path, "runs") for warning in row["warnings"] if problem in warning]
-
-
-def test_requests_hold_ids_and_attributes_and_the_grid_changes_them(tmp_path: Path) -> None:
-    body = {"question": "{query}", "session": "{query_id}-{attempt}", "language": "{language}"}
-    bodies = {"short": {**body, "top_k": 3}, "long": {**body, "top_k": 5}}
-    with serving() as (url, application):
-        done = evaluate(
-            tmp_path, {key: value for key, value in asking(url).items() if key != "body"}, grid={"body": bodies}
-        )
-        assert done.status == 0, done.stderr
-        sent = {(entry["session"], entry["language"], entry["top_k"]) for entry in application.requests}
-    assert sent == {(f"{name}-1", entry[3], top_k) for name, entry in DATA.items() for top_k in (3, 5)}
 
 
 def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp_path: Path) -> None:

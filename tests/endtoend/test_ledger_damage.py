@@ -9,7 +9,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 
-QUERIES = 40
+QUERIES = 20
 
 
 def experiment(folder: Path, server: Standin) -> str:

@@ -212,22 +212,23 @@ def test_a_single_configuration_has_nothing_to_be_better_than(tmp_path: Path) ->
 
 
 def test_a_failed_configuration_is_failed_and_not_zero(tmp_path: Path) -> None:
-    with serve("rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("invalid",), only="question")) as server:
+    few = 6
+    with serve("rag_engine", answers=answers(few), faults=Faults(kinds=("invalid",), only="question")) as server:
         two = [
             {"name": "broken", "retriever": rag(server), "top_k": 20},
-            {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},
+            {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, few)}},
         ]
         quotas = {"rag_engine": {"requests_per_minute": 60_000}}
-        base = {"dataset": dataset(tmp_path, QUERIES), "configurations": two, "quotas": quotas}
+        base = {"dataset": dataset(tmp_path, few), "configurations": two, "quotas": quotas}
         path = write_experiment(tmp_path, base)
         outcome = rankbeam("evaluate", path, "--run-id", "r1", "--format", "markdown")
     assert outcome.status == 3  # too many calls failed
     head, file, broken = ([text_of(cell) for cell in row] for row in markdown_tables(outcome.stdout)[0])
     assert (file[:2], broken[:2]) == (["a", "file"], ["b", "broken"])
     assert head[-2:] == ["queries", "failed"]
-    assert (file[-2:], broken[-2:]) == ([str(QUERIES), "0"], ["0", str(QUERIES)])
+    assert (file[-2:], broken[-2:]) == ([str(few), "0"], ["0", str(few)])
     assert set(broken[2:-2]) == {"failed"}
     document = show.as_latex(Results(str(tmp_path / "out"), "r1"))
     assert set(latex_rows(document)[1][2:]) == {"--"}
-    assert f"Left out of the means: failed queries (b: {QUERIES})." in document
+    assert f"Left out of the means: failed queries (b: {few})." in document
     check_latex(document)
