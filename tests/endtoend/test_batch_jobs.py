@@ -262,7 +262,7 @@ def test_the_ledger_names_the_transport_of_each_answer(tmp_path: Path) -> None:
 def test_the_plan_has_both_prices_and_the_steps_that_wait(tmp_path: Path) -> None:
     with serve("openai_batches") as server:
         for settings in (None, MIN):
-            path = batches.experiment(tmp_path / str(settings is None), server, settings)
+            path = batches.experiment(tmp_path / str(settings is None), server, settings, queries=6)
             outcome = rankbeam("plan", path, "--format", "json")
             (pool,) = json.loads(outcome.stdout)["models"]
             if settings is None:
@@ -272,7 +272,7 @@ def test_the_plan_has_both_prices_and_the_steps_that_wait(tmp_path: Path) -> Non
         assert pool["cost"] == full
         assert pool["batch_steps"] == 2
         assert full[1] / 2 < pool["batch_cost"][1] < full[1]  # answers are not left to jobs
-        everything = batches.experiment(tmp_path / "all", server, {**MIN, "answers": True})
+        everything = batches.experiment(tmp_path / "all", server, {**MIN, "answers": True}, queries=6)
         (pool,) = json.loads(rankbeam("plan", everything, "--format", "json").stdout)["models"]
         assert pool["batch_cost"] == pytest.approx([cost / 2 for cost in full])
         text = rankbeam("plan", path).stdout
@@ -311,7 +311,7 @@ def test_jobs_are_listed_collected_and_cancelled_by_the_command(
 
 def test_a_run_without_batch_says_which_jobs_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("openai_batches", batch={"polls": 2}) as server:
-        path = batches.experiment(tmp_path, server, MIN)
+        path = batches.experiment(tmp_path, server, MIN, queries=6)
 
         async def interrupted(*_: Any) -> None:
             raise Killed
@@ -320,15 +320,15 @@ def test_a_run_without_batch_says_which_jobs_are_open(tmp_path: Path, monkeypatc
             patch.setattr(BatchJobs, "_pause", interrupted)
             with pytest.raises(Killed):
                 batches.evaluated(path, "r", monkeypatch)
-        outcome = rankbeam("evaluate", batches.experiment(tmp_path, server, None))
+        outcome = rankbeam("evaluate", batches.experiment(tmp_path, server, None, queries=6))
     assert outcome.status == 0
-    assert f"1 batch jobs of this ledger with {CLAIMS} calls are open" in " ".join(outcome.stderr.split())
+    assert "1 batch jobs of this ledger with 6 calls are open" in " ".join(outcome.stderr.split())
 
 
 def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("openai_batches") as server:
         port = int(server.address.rpartition(":")[2])
-        path = batches.experiment(tmp_path, server, MIN)
+        path = batches.experiment(tmp_path, server, MIN, queries=6)
 
         async def interrupted(*_: Any) -> None:
             raise Killed
@@ -345,7 +345,7 @@ def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, mon
         assert jobs_of(tmp_path) == [record]
         assert rankbeam("batch", "cancel", str(tmp_path / "out")).stdout == f"forgot {record.name}\n"
         results = batches.evaluated(path, "r3", monkeypatch)
-        assert server.stats().extra["rows"] == CLAIMS + SUPPORTS
+        assert server.stats().extra["rows"] == 6 + 18
     assert not results.table("failures").num_rows
     assert {one.state for one in jobs_of(tmp_path)} == {"collected"}
 
@@ -354,14 +354,14 @@ def test_answers_that_are_gone_are_named_and_their_job_is_forgotten_by_cancel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve("openai_batches", batch={"deleted": 1}) as server:
-        path = batches.experiment(tmp_path, server, MIN)
+        path = batches.experiment(tmp_path, server, MIN, queries=6)
         with pytest.raises(InputError, match=r"cannot be read: HTTP 404 for the file .*batch cancel OUT"):
             batches.evaluated(path, "r", monkeypatch)
         (record,) = jobs_of(tmp_path)
         assert record.is_open
         assert rankbeam("batch", "cancel", str(tmp_path / "out")).stdout == f"forgot {record.name}\n"
         results = batches.evaluated(path, "r2", monkeypatch)
-        assert server.stats().extra["rows"] == 2 * CLAIMS + SUPPORTS
+        assert server.stats().extra["rows"] == 2 * 6 + 18
     assert not results.table("failures").num_rows
 
 
@@ -369,7 +369,7 @@ def test_a_job_that_has_ended_is_not_forgotten_while_its_answers_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve("openai_batches") as server:
-        path = batches.experiment(tmp_path, server, MIN)
+        path = batches.experiment(tmp_path, server, MIN, queries=6)
 
         async def interrupted(*_: Any) -> None:
             raise Killed
@@ -381,4 +381,4 @@ def test_a_job_that_has_ended_is_not_forgotten_while_its_answers_can_be_read(
         refused = rankbeam("batch", "cancel", str(tmp_path / "out"))
         assert (refused.status, "Cannot cancel a batch that has ended" in refused.stderr) == (2, True)
         batches.evaluated(path, "r2", monkeypatch)
-        assert server.stats().extra["rows"] == CLAIMS + SUPPORTS
+        assert server.stats().extra["rows"] == 6 + 18

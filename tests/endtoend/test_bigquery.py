@@ -144,7 +144,8 @@ def test_what_cannot_be_loaded_is_refused_at_its_line(
 
 
 def test_a_table_that_does_not_fit_is_refused_before_anything_is_done(bigquery: StrictBigQuery, tmp_path: Path) -> None:
-    assert evaluate(experiment(tmp_path)).status == 0
+    finished(tmp_path / "out", "r1", parts=1, rows=1, experiment="to-bigquery")
+    assert rankbeam("warehouse", "load", str(tmp_path / "out"), "--dataset", DATASET).status == 0
     bigquery.table("warehouse", "runs").resource["schema"]["fields"][3]["type"] = "INTEGER"
     begun = bigquery.rows("runs")
     refused = evaluate(experiment(tmp_path))
