@@ -31,7 +31,7 @@ def evaluated(folder: Path, server: Standin, run_id: str, criteria: dict[str, An
     before = server.stats().calls
     path = write_experiment(
         folder, model(server, "openai"), {}, judge={"service": "m", "criteria": criteria, "repeat_share": 0.5},
-        metrics=list(metrics), gates=[{"metric": metrics[0], "at_least": 0.0}], queries=6,
+        metrics=list(metrics), gates=[{"metric": metrics[0], "at_least": 0.0}],
     )  # fmt: skip
     done = rankbeam("evaluate", path, "--run-id", run_id)
     assert done.status == 0, done.stderr

@@ -9,7 +9,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 
-QUERIES = 20
+QUERIES = 40
 
 
 def experiment(folder: Path, server: Standin) -> str:
