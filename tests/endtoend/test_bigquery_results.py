@@ -65,8 +65,8 @@ def loaded(cloud: Cloud, runs: Path) -> Tables:
 
 
 def reorder(place: Tables) -> None:
-    """Put the rows of every table into another order."""
-    for name in schemas.TABLES:
+    """Put the rows of every table that has some into another order."""
+    for name in schemas.TABLES.keys() - OFTEN_EMPTY:
         place.run(f"CREATE TABLE `%s.{name}_2` AS SELECT * FROM `%s.{name}`")
         place.run(f"DELETE FROM `%s.{name}` WHERE TRUE")
         order = ", ".join(f"TO_JSON_STRING({column}) DESC" for column in reversed(schemas.TABLES[name].names[:6]))
@@ -163,7 +163,7 @@ def test_comparisons_across_runs_and_places(
 
 def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
     path = write(tmp_path / "gates.yaml", yaml.safe_dump({"gates": GATES[1:3]}))
-    for more in ((), ("--run-id", "main"), ("--experiment", path, "--format", "json")):
+    for more in ((), ("--run-id", "main", "--experiment", path, "--format", "json")):
         files, rows = answered("gate", runs, *more), answered("gate", place, *more)
         assert (rows.status, rows.stdout.replace(place, str(runs)), rows.stderr) == (
             files.status,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from apache_beam.options.pipeline_options import PipelineOptions
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.goldens import goldens_file, lines
@@ -75,7 +76,8 @@ def check(rankings: dict[str, list[tuple[str, float]]], prefix: str = "", limit:
         assert [name for name, _ in rankings[query]] == sorted(expected, key=lambda name: -expected[name])
 
 
-def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), *in_campaigns((TWO_WORKERS,))], ids=["here", "two workers"])
+def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path, options: tuple[str, ...]) -> None:
     folder = write_model(tmp_path / "models" / "small")
     path = write_experiment(tmp_path, {"folder": "models/small", "query_prefix": "red "})
     valid, planned = rankbeam("validate", path), rankbeam("plan", path)
@@ -94,7 +96,7 @@ def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path
     before = vectors.stat().st_mtime_ns
     shutil.move(folder, tmp_path / "elsewhere")
     path = write_experiment(tmp_path, {"folder": "elsewhere", "query_prefix": "red "})
-    second = rankbeam("evaluate", path, "--run-id", "r2", *TWO_WORKERS)
+    second = rankbeam("evaluate", path, "--run-id", "r2", *options)
     assert second.status == 0, second.stderr
     assert results(tmp_path, "r2") == (config_id, rankings)
     assert vectors.stat().st_mtime_ns == before  # another place of the same model

@@ -2,7 +2,6 @@
 """Deleting runs from BigQuery, one by one or by age."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from support.cli import rankbeam
@@ -22,11 +21,19 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
 
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """The files of three runs."""
+    out = tmp_path_factory.mktemp("runs")
+    ids = ("one", "two", "three")
+    return {run_id: finished(out, run_id, minute, parts=1, rows=1) for minute, run_id in enumerate(ids)}
+
+
 @pytest.fixture
-def loaded(bigquery: StrictBigQuery, tmp_path: Path) -> StrictBigQuery:
-    """A dataset with three runs."""
-    for minute, run_id in enumerate(("one", "two", "three")):
-        load(finished(tmp_path / run_id, run_id, minute, parts=1, rows=2), run_id)
+def loaded(bigquery: StrictBigQuery, folders: dict[str, dict[str, str]]) -> StrictBigQuery:
+    """A dataset with these runs."""
+    for run_id, files in folders.items():
+        load(files, run_id)
     return bigquery
 
 

@@ -68,7 +68,7 @@ def test_two_runs_of_one_id_at_once_do_not_double_it(bigquery: StrictBigQuery, t
     if not first:
         load(finished(tmp_path / "before"))
     bigquery.faults.append(Fault("script", "slow", times=9, seconds=0.01))
-    both = [finished(tmp_path / name, minute=minute) for minute, name in enumerate(("a", "b"), 1)]
+    both = [finished(tmp_path / name, minute=minute, parts=1) for minute, name in enumerate(("a", "b"), 1)]
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(load, both))
     (begun,) = set().union(*bigquery.seen("run").values())
@@ -79,7 +79,7 @@ def test_two_runs_of_one_id_at_once_do_not_double_it(bigquery: StrictBigQuery, t
 def test_the_same_load_twice_at_once(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     """As when Beam believes that a worker is dead, and it is not."""
     bigquery.faults.append(Fault("script", "slow", times=9, seconds=0.005))
-    folders = finished(tmp_path / "out")
+    folders = finished(tmp_path / "out", parts=1)
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(load, [folders] * 3))
     assert_holds(bigquery, folders)
@@ -139,8 +139,8 @@ def test_whoever_is_killed_leaves_nothing_half_visible(bigquery: StrictBigQuery,
 
 def test_values_are_parameters_and_names_are_checked(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     hostile = "run.-_` WHERE TRUE; --"
-    folders = finished(tmp_path / "out", hostile)
-    load(finished(tmp_path / "other"))
+    folders = finished(tmp_path / "out", hostile, parts=1, rows=1)
+    load(finished(tmp_path / "other", parts=1, rows=1))
     load(folders, hostile)
     for name in tables.TABLES:
         assert {row["run_id"] for row in bigquery.rows(name)} == {"run", hostile}

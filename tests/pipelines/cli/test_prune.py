@@ -9,19 +9,18 @@ import pytest
 from click.testing import CliRunner
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
+from support.runs import run_experiment
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.manage.prune import needless
 from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
-EXPERIMENT = """\
-name: {name}
-dataset: {{qrels: qrels}}
-configurations:
-  - {{name: right, retriever: {{type: run_file, path: right.run}}}}
-metrics: [RR]
-output: {{path: out}}
-"""
+EXPERIMENT = {
+    "dataset": {"qrels": "qrels"},
+    "configurations": [{"name": "right", "retriever": {"type": "run_file", "path": "right.run"}}],
+    "metrics": ["RR"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +30,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
     write(folder / "right.run", trec_run([("q1", "d1", 1.0)]))
     for name, run_id in (("one", "a1"), ("one", "a2"), ("two", "b1"), ("one", "a3")):
-        path = write(folder / f"{name}.yaml", EXPERIMENT.format(name=name))
-        assert rankbeam("evaluate", path, "--run-id", run_id).status == 0
+        run_experiment(folder, {"name": name, **EXPERIMENT}, run_id)
+    warehouse.build(str(folder / "out"))
     write(folder / "out" / "ledger" / "part-1.parquet", "paid")
     return folder / "out"
 
