@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.cli import rankbeam
 from support.labelled import Task, decided, tasks
+from support.runs import evaluated
 from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
 
@@ -74,8 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, server: Standin) -> Path:
     """A run whose criteria were labelled, and run again with the labels."""
     folder = tmp_path_factory.mktemp("criteria")
     out = folder / "out"
-    done = rankbeam("evaluate", experiment(folder, server), "--run-id", "r1")
-    assert done.status == 0, done.stderr
+    evaluated(experiment(folder, server), "r1")
     paid = server.stats().calls
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -87,8 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, server: Standin) -> Path:
             assert applied.status == 0, applied.stderr
             assert f"{DRAWN} of {DRAWN} drawn queries are completely labelled" in applied.stdout
     labelled = ["Tone(labels=True)", "Current(labels=True)", "Complies(labels=True)"]
-    done = rankbeam("evaluate", experiment(folder, server, metrics=labelled), "--run-id", "r2")
-    assert done.status == 0, done.stderr
+    evaluated(experiment(folder, server, metrics=labelled), "r2")
     assert server.stats().calls == paid
     return folder
 

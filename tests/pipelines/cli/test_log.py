@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
+from support.runs import evaluated
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.show.trials import trials_of
@@ -32,8 +33,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> str:
     write(folder / "qrels", trec_qrels([(f"q{n}", f"d{n}", 2.0) for n in range(20)]))
     write(folder / "right.run", trec_run([(f"q{n}", f"d{n}", 1.0) for n in range(20)]))
     write(folder / "wrong.run", trec_run([(f"q{n}", f"d{n % 2}", 1.0) for n in range(20)]))
-    assert rankbeam("evaluate", write(folder / "e.yaml", EXPERIMENT), "--run-id", "first").status == 0
-    return str(folder / "out")
+    return evaluated(write(folder / "e.yaml", EXPERIMENT), "first").output
 
 
 def expected(out: str, name: str) -> dict[str, float]:

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from support import runs
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.helpdesk import few
 from support.inputs import write
 
 from rankbeam.pipelines.holes import fill
-from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
@@ -36,10 +36,7 @@ def experiment(folder: Path, qrels: Path | str, *metrics: str) -> str:
 
 
 def evaluated(folder: Path, qrels: Path | str, *metrics: str) -> Results:
-    folder.mkdir(exist_ok=True)
-    outcome = rankbeam("evaluate", experiment(folder, qrels, *metrics), "--output", str(folder / "out"))
-    assert outcome.status == 0, outcome.stderr
-    return find_run(str(folder / "out"))
+    return runs.evaluated(experiment(folder, qrels, *metrics))
 
 
 def means(run: Results, *metrics: str) -> list[float | None]:

@@ -9,6 +9,7 @@ import pytest
 from support.cli import rankbeam
 from support.helpdesk import few
 from support.inputs import write
+from support.runs import evaluated
 from support.standin_answers import model, write_experiment
 from support.standins import Faults, Standin, serve
 
@@ -51,7 +52,7 @@ def rows_of(path: Path) -> dict[str, dict[str, Any]]:
 def collected(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("nuggets")
     path = experiment(folder, "out")
-    done("evaluate", path)
+    evaluated(path)
     done("nuggets", path)
     return path, folder / "out" / "nuggets" / "answers.jsonl"
 
@@ -69,7 +70,7 @@ def test_the_next_run_reads_the_file(collected: tuple[str, Path], tmp_path: Path
     answered = BM25.replace("top_k: 5", "top_k: 5, generate: {service: answers}")
     path = experiment(tmp_path, "second", f", answers: {{path: {collected[1]}}}", "NuggetAll, NuggetVital", answered)
     text = Path(path).read_text(encoding="utf-8").replace("{overlap:", "{answers: {type: extractive}, overlap:")
-    done("evaluate", write(Path(path), text))
+    evaluated(write(Path(path), text))
     run = find_run(str(tmp_path / "second"))
     (configuration,) = run.configurations
     mean = run.means[configuration["config_id"], ALL, "NuggetAll(judge=lexical)"]
@@ -92,7 +93,7 @@ def test_queries_without_relevant_contexts_have_no_nuggets_and_are_counted(colle
 @pytest.mark.campaign
 def test_pools_do_not_depend_on_the_order_of_configurations(collected: tuple[str, Path], tmp_path: Path) -> None:
     other = experiment(tmp_path, "other", "", "ContextRelevance@5", TFIDF, BM25)
-    done("evaluate", other)
+    evaluated(other)
     pools = [pools_of(find_run(str(folder)), 10) for folder in (Path(collected[0]).parent / "out", tmp_path / "other")]
     by_query = [{pool.query_id: pool.contexts for pool in one.pools} for one in pools]
     assert by_query[0] == by_query[1]
@@ -104,7 +105,7 @@ def test_grades_of_people_come_before_those_of_the_judge(tmp_path: Path) -> None
     lines = qrels.read_text(encoding="utf-8").splitlines()[1:]
     people = {(query, doc): int(grade) for query, doc, grade in (line.split("\t") for line in lines)}
     path = experiment(tmp_path, "people", f", qrels: {qrels}", "nDCG@5, ContextRelevance@5")
-    done("evaluate", path)
+    evaluated(path)
     run = find_run(str(tmp_path / "people"))
     pools = pools_of(run, 5)
     retrieved = {
@@ -121,7 +122,7 @@ def test_grades_of_people_come_before_those_of_the_judge(tmp_path: Path) -> None
 @pytest.mark.campaign
 def test_rows_that_people_edited_are_kept_and_missing_ones_are_added(tmp_path: Path) -> None:
     path = experiment(tmp_path, "out")
-    done("evaluate", path)
+    evaluated(path)
     done("nuggets", path)
     written = tmp_path / "out" / "nuggets" / "answers.jsonl"
     rows = rows_of(written)
@@ -145,7 +146,7 @@ def test_reference_answers_stay_beside_the_nuggets(tmp_path: Path) -> None:
     source = write(tmp_path / "answers.jsonl", "".join(json.dumps(row) + "\n" for row in answers))
     path = experiment(tmp_path, "out", f", answers: {{path: {source}}}")
     few(tmp_path, 3)
-    done("evaluate", path)
+    evaluated(path)
     done("nuggets", path)
     rows = rows_of(tmp_path / "out" / "nuggets" / "answers.jsonl")
     assert rows["h001"]["answer"] == "Under Billing."
@@ -159,7 +160,7 @@ def test_what_cannot_be_pooled_is_refused(tmp_path: Path) -> None:
     qrels = write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore\nh001\tsso-overview\t0\n")
     text = path.read_text(encoding="utf-8").replace("corpus.jsonl}", f"corpus.jsonl, qrels: {qrels}}}")
     text = text.replace("[ContextRelevance@5]", "[Success@5]").replace("top_k: 5", "top_k: 1")
-    done("evaluate", write(path, text))
+    evaluated(write(path, text))
     for change, problem in (
         (("judge: {service: overlap}\n", ""), "names no judge"),
         (("", ""), "add ContextRelevance@10 to the metrics"),
@@ -193,7 +194,7 @@ def test_the_forecast_holds_a_lower_max_cost_is_refused_and_nothing_is_paid_twic
     prices = {"price_per_million": {"input": 1.0, "output": 1.0}}
     with serve("openai") as server:
         path = remote(tmp_path, server, prices)
-        done("evaluate", path)
+        evaluated(path)
         before = server.stats().calls
         forecast = done("nuggets", path, "--plan").stdout
         text = Path(path).read_text(encoding="utf-8")
@@ -218,7 +219,7 @@ def test_the_forecast_holds_a_lower_max_cost_is_refused_and_nothing_is_paid_twic
 @pytest.mark.usefixtures("key")
 def test_queries_whose_calls_fail_are_counted_and_tried_again(tmp_path: Path) -> None:
     with serve("openai") as server:
-        done("evaluate", remote(tmp_path, server))
+        evaluated(remote(tmp_path, server))
     once = {"attempts": 1, "give_up_after_s": 0.5}
     with serve("openai", faults=Faults(rate=0.4, kinds=("internal",))) as server:
         outcome = done("nuggets", remote(tmp_path, server, once), status=3)
