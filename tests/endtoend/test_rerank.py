@@ -124,7 +124,7 @@ def test_a_failed_call_of_a_retriever_counts_for_all_that_rerank_its_results(tmp
         ]
         quotas = {"http": {"requests_per_minute": 60_000}}
         path = experiment(tmp_path, configurations=configurations, quotas=quotas, **failing)
-        evaluated(path)
+        outcome_of(path)
     with duckdb.connect(str(tmp_path / "out" / "results.duckdb"), read_only=True) as connection:
         shown = connection.execute("SELECT configuration, caller, query_id, stage FROM unanswered ORDER BY 1")
         assert shown.fetchall() == [(name, name, query, "retrieve") for name in ("deep", "shallow")]
