@@ -1,5 +1,6 @@
 """Jobs behind Beam's Job API (Flink, Prism, Spark) on the command line."""
 
+import shlex
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,8 +55,12 @@ def on_engine(
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
         with messages.shown():
-            with deferred(_SUBMITTING) as raise_held:
-                submitted = launch.submit(experiment, execution, options, service, run, waits=wait)
+            try:
+                with deferred(_SUBMITTING) as raise_held:
+                    submitted = launch.submit(experiment, execution, options, service, run, waits=wait)
+            except KeyboardInterrupt:
+                command = shlex.join(["rankbeam", "cancel", experiment.output, "--run-id", execution.run_id])
+                raise Interrupted([], f"the job may have begun; `{command}` cancels it") from None
             try:
                 raise_held()
                 if not wait:
@@ -123,8 +128,8 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
     left = f"the job may continue; `{job.cancel_command}` cancels it"
     if not job.outlives_submission:
         left = "the job's workers or its job server end with this process, and so does the job"
-    click.echo(f"rankbeam: {_CANCELLING}", err=True)
     try:
+        click.echo(f"rankbeam: {_CANCELLING}", err=True)
         try:
             submitted.cancel()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
@@ -134,7 +139,6 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
         )
         if not submitted.wait_until_ended():
             return Interrupted([], f"the job does not end; {left}")
-        job.withdraw_stop()
     except KeyboardInterrupt:
         return Interrupted([], left)
     except (JobServerError, InputError) as error:

@@ -149,13 +149,13 @@ def _on_engine(record: dict[str, object], place: str) -> str:
     from rankbeam.transforms.records.errors import InputError
 
     job = of_record(record, place)
-    if not job.is_at_work():
-        if not job.is_cancelled or jobs.has_rows(job.output, job.run_id):
-            message = f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel"
-            raise InputError(message, path=place)
-        job.withdraw_stop()  # the process that cancelled it did not wait for its end, and left its rows
-    elif not job.cancel(_CANCELLING_S):
-        raise JobServerError(f"the job {job.job_name} was asked to end, but has not ended within {_CANCELLING_S:.0f} s")
+    if job.is_at_work():
+        if not job.cancel(_CANCELLING_S):
+            problem = f"was asked to end, but has not ended within {_CANCELLING_S:.0f} s"
+            raise JobServerError(f"the job {job.job_name} {problem}")
+    elif not job.is_cancelled or jobs.has_rows(job.output, job.run_id):  # else its rows were left by who cancelled it
+        message = f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel"
+        raise InputError(message, path=place)
     delete_rows(job.output, job.run_id)
     return f"cancelled {job.job_name}; {recovery_hint(job)}"
 

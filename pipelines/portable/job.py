@@ -166,20 +166,13 @@ class EngineJob:
         if (ledger := self.calls) is not None:
             ledger.request_stop()
 
-    def withdraw_stop(self) -> None:
-        """Undo `stop_calls` after the job has ended."""
-        if (ledger := self.calls) is not None:
-            ledger.withdraw_stop()
-
     def cancel(self, within_s: float) -> bool:
         """Cancel the job, wait for its end, and return whether it ended in time."""
         try:
             self._request_end()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             self.stop_calls()
-        if is_over := bool(poll_until(lambda: True if not self.is_at_work() else None, within_s)):
-            self.withdraw_stop()
-        return is_over
+        return bool(poll_until(lambda: True if not self.is_at_work() else None, within_s))
 
     def _request_end(self) -> None:
         if self.flink is not None:

@@ -55,13 +55,11 @@ def test_a_cancelled_run_begins_no_further_call_and_keeps_every_answer(clock: Vi
     assert not service.begun
 
 
-def test_the_request_is_for_one_execution_and_can_be_withdrawn(clock: VirtualClock, tmp_path: Path) -> None:
+def test_the_request_is_for_one_execution_and_stays(clock: VirtualClock, tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path / "ledger"), RUN)
     ledger.request_stop()
     ledger.request_stop()
     service = Echo()
     drained(service, Ledger(ledger.folder, SECOND), FAST, clock)
     assert len(service.begun) == len(TASKS)
-    ledger.withdraw_stop()
-    ledger.withdraw_stop()
-    drained(Echo(), ledger, FAST, clock)
+    assert ledger.is_stop_requested()

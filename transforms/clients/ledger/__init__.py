@@ -127,7 +127,8 @@ class Ledger:
         """Have the lanes of the run begin no further call, in whatever process they work.
 
         An engine that cancels a job may leave the bundle of a lane to its end, which is hours of calls. So the process
-        that cancels leaves a file in the ledger, and every lane of the run looks for it.
+        that cancels leaves a file in the ledger, and every lane of the run looks for it. It stays: lanes may outlive
+        their job, and a later run under the same id has another file.
         """
         place_of(self.folder).create(self._stop_name, _STOP)
 
@@ -137,13 +138,6 @@ class Ledger:
             return place_of(self.folder).read(self._stop_name) is not None
         except InputError:  # the next heartbeat reports it
             return False
-
-    def withdraw_stop(self) -> None:
-        """Delete the request, once no lane of the run is left. If it stays, it does no harm to later runs."""
-        place = place_of(self.folder)
-        with suppress(InputError):
-            if (seen := place.read(self._stop_name)) is not None:
-                place.delete(self._stop_name, seen)
 
     @property
     def _stop_name(self) -> str:
