@@ -69,6 +69,7 @@ def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: P
             cancelled = rankbeam(*shlex.split(command)[1:])
             assert cancelled.status == 0, cancelled.stderr
             assert cancelled.stdout.startswith("cancelled ")
+        time.sleep(3)  # lanes look every second whether they shall stop
         begun = standin.stats().calls
         assert begun < QUERIES
         time.sleep(5)  # a worker that was left behind would go on
