@@ -79,7 +79,9 @@ def test_a_run_that_was_killed_delays_no_other(tmp_path: Path) -> None:
             first.wait(60)
         left = survey(str(tmp_path / "out" / "ledger"))
         assert [run.run_id for run in left.runs] == ["first"]
-        assert 0 < left.entries <= left.calls <= server.stats().calls  # parts come after the record of their calls
+        # Each answer is kept as it arrives; the number of calls is noted now and then, so it may be behind.
+        assert 0 < left.entries <= server.stats().calls
+        assert 0 < left.calls <= server.stats().calls
         outcome = rankbeam("evaluate", path, "--run-id", "second", "--wait-for-lease", "0")
         assert outcome.status == 0, outcome.stderr
         assert server.stats().calls <= QUERIES + 10
