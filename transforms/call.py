@@ -41,16 +41,16 @@ class FailureLimit:
     def __init__(self, most: float, queries: int) -> None:
         self._most, self._queries = most, queries
         self._failed: Tally[tuple[str, int]] = Tally()
-        self._is_exceeded = most >= 1.0  # all may fail; a query with several tasks would count as several
+        self._is_silent = most >= 1.0  # all may fail; a query with several tasks would count as several
 
     def add(self, failed: FailedTask) -> str | None:
         """Count a failure; returns a warning, once, that the limit can no longer be met."""
         subject = failed.subject
         places = [(subject.panel, position) for position in subject.positions]
         self._failed.update(places)
-        if self._is_exceeded or all(self._failed[place] / self._queries <= self._most for place in places):
+        if self._is_silent or all(self._failed[place] / self._queries <= self._most for place in places):
             return None
-        self._is_exceeded = True
+        self._is_silent = True
         count = max(self._failed[place] for place in places)
         return (
             f"{count:,} of {self._queries:,} queries have failed for good, more than {self._most:.1%} "

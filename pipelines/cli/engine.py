@@ -1,6 +1,5 @@
 """Jobs behind Beam's Job API (Flink, Prism, Spark) on the command line."""
 
-import shlex
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -55,12 +54,8 @@ def on_engine(
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
         with messages.shown():
-            try:
-                with deferred(_SUBMITTING) as raise_held:
-                    submitted = launch.submit(experiment, execution, options, service, run, waits=wait)
-            except KeyboardInterrupt:
-                command = shlex.join(["rankbeam", "cancel", experiment.output, "--run-id", execution.run_id])
-                raise Interrupted([], f"the job may have begun; `{command}` cancels it") from None
+            with deferred(_SUBMITTING) as raise_held:
+                submitted = launch.submit(experiment, execution, options, service, run, waits=wait)
             try:
                 raise_held()
                 if not wait:

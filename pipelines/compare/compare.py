@@ -91,10 +91,10 @@ class Compared:
 
     def warnings_of_labels(self) -> Iterator[str]:
         for name, judged in self.unjudged.items():
-            yield f"{name} is left out: {_UNJUDGED.format(judged)} to the experiment"
+            yield f"{name} is left out: {_UNJUDGED.format(judged)}"
 
 
-_UNJUDGED = "there is no metric {}, whose values for all queries the metric with labels needs; add it"
+_UNJUDGED = "there is no metric {}, whose values for all queries the metric with labels needs; add it to the experiment"
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -
     if not any(judged_alone(panel) for panel in panels_of(metrics)):
         return None
     for metric, judged in _unjudged(run, other, map(str, metrics)).items():
-        problem = f"{metric}: {_UNJUDGED.format(judged)} to the experiment, or compare other metrics"
+        problem = f"{metric}: {_UNJUDGED.format(judged)}, or compare other metrics"
         raise InputError(problem, path=run.output)
     names = [read_labels(side.judge_settings["labels"]).strata for side in (run, other) if side is not None]
     return next(filter(None, names), None)

@@ -73,7 +73,7 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
     if run.run["dataset_fingerprint"] == baseline.run["dataset_fingerprint"]:
         compared = compare(run, baseline, ComparisonQuestion())
         doubts = (*_unseen(run), *_judge_changes(run, baseline), *compared.warnings_of_labels())
-        return Monitored(run, baseline, tuple(_fixed(compared)), doubts)
+        return Monitored(run, baseline, tuple(_fixed(compared, baseline)), doubts)
     level = alpha or settings.get("alpha", ALPHA)
     counted, repeated = _new_samples(nights, baseline)
     changes = tuple(_fresh(run, baseline, counted, repeated, level))
@@ -93,8 +93,7 @@ def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
     return match
 
 
-def _fixed(compared: Compared) -> Iterator[Change]:
-    run, baseline = compared.run, compared.other or compared.run
+def _fixed(compared: Compared, baseline: Results) -> Iterator[Change]:
     means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
     for comparison in compared.rows:
         row = comparison.row
@@ -112,7 +111,7 @@ def _fixed(compared: Compared) -> Iterator[Change]:
             row.ci_high,
             row.ci_low,
             1,
-            run.execution[1],
+            compared.run.execution[1],
             row.queries,
             0,
             1,

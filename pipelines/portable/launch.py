@@ -13,7 +13,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.local.interrupt import in_thread
+from rankbeam.pipelines.local.interrupt import Interrupted, in_thread
 from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.local.runner import find_input_error, quiet_beam
 from rankbeam.pipelines.manage import jobs
@@ -154,6 +154,9 @@ def submit(
     except grpc.RpcError as error:
         details = error.details() if isinstance(error, grpc.Call) else error
         raise JobServerError(f"the job server at {service.endpoint} refused the job: {details}") from error
+    except KeyboardInterrupt:
+        job.stop_calls()
+        raise Interrupted([], f"the job may have begun; `{job.cancel_command}` cancels it") from None
     job = replace(job, job_id=result._job_id)  # Beam has no public name for it
     job.save()
     return Submitted(job, result, service)

@@ -2,6 +2,8 @@
 for twice."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +167,19 @@ class Killed(BaseException):
     """A kill: only handlers that always run see it."""
 
 
+@contextmanager
+def killed_in(owner: type, name: str) -> Iterator[None]:
+    """The run in the block is killed when it first awaits a method."""
+
+    async def interrupted(*_: Any) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, interrupted)
+        with pytest.raises(Killed):
+            yield
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("step", range(1, 13))
 def test_killed_at_any_write_the_next_run_makes_no_second_job(
@@ -286,14 +301,8 @@ def test_jobs_are_listed_collected_and_cancelled_by_the_command(
     with serve("openai_batches", port=online[2], batch={"polls": 2}) as server:
         path = batches.experiment(tmp_path, server, MIN)
         assert "has no batch jobs" in rankbeam("batch", "list", path).stdout
-
-        async def interrupted(*_: Any) -> None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(BatchJobs, "_pause", interrupted)
-            with pytest.raises(Killed):
-                batches.evaluated(path, "r", monkeypatch)
+        with killed_in(BatchJobs, "_pause"):
+            batches.evaluated(path, "r", monkeypatch)
         out = str(tmp_path / "out")
         (job,) = json.loads(rankbeam("batch", "list", out, "--format", "json").stdout)["jobs"]
         assert (job["calls"], job["state"], job["step"]) == (CLAIMS, "in_progress", "claims")
@@ -312,14 +321,8 @@ def test_jobs_are_listed_collected_and_cancelled_by_the_command(
 def test_a_run_without_batch_says_which_jobs_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("openai_batches", batch={"polls": 2}) as server:
         path = batches.experiment(tmp_path, server, MIN, queries=6)
-
-        async def interrupted(*_: Any) -> None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(BatchJobs, "_pause", interrupted)
-            with pytest.raises(Killed):
-                batches.evaluated(path, "r", monkeypatch)
+        with killed_in(BatchJobs, "_pause"):
+            batches.evaluated(path, "r", monkeypatch)
         outcome = rankbeam("evaluate", batches.experiment(tmp_path, server, None, queries=6))
     assert outcome.status == 0
     assert "1 batch jobs of this ledger with 6 calls are open" in " ".join(outcome.stderr.split())
@@ -329,14 +332,8 @@ def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, mon
     with serve("openai_batches") as server:
         port = int(server.address.rpartition(":")[2])
         path = batches.experiment(tmp_path, server, MIN, queries=6)
-
-        async def interrupted(*_: Any) -> None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(JobRun, "ended", interrupted)
-            with pytest.raises(Killed):
-                batches.evaluated(path, "r", monkeypatch)
+        with killed_in(JobRun, "ended"):
+            batches.evaluated(path, "r", monkeypatch)
     (record,) = jobs_of(tmp_path)
     with serve("openai_batches", port=port) as server:  # it knows no job
         with pytest.raises(InputError, match=f"{record.name} .* is gone at the service: .*batch cancel OUT") as gone:
@@ -370,14 +367,8 @@ def test_a_job_that_has_ended_is_not_forgotten_while_its_answers_can_be_read(
 ) -> None:
     with serve("openai_batches") as server:
         path = batches.experiment(tmp_path, server, MIN, queries=6)
-
-        async def interrupted(*_: Any) -> None:
-            raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(BatchJobs, "_matched", interrupted)
-            with pytest.raises(Killed):
-                batches.evaluated(path, "r", monkeypatch)
+        with killed_in(BatchJobs, "_matched"):
+            batches.evaluated(path, "r", monkeypatch)
         refused = rankbeam("batch", "cancel", str(tmp_path / "out"))
         assert (refused.status, "Cannot cancel a batch that has ended" in refused.stderr) == (2, True)
         batches.evaluated(path, "r2", monkeypatch)

@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
 from support.campaigns import SHARE
@@ -29,16 +28,6 @@ def workers(tmp_path: Path) -> Iterator[list[str]]:
         yield options
 
 
-def read_until(lines: IO[str] | None, text: str) -> None:
-    assert lines is not None
-    assert any(text in line for line in lines)
-
-
-def last_of(lines: IO[str] | None) -> str:
-    assert lines is not None
-    return lines.read().splitlines()[-1]
-
-
 def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: Path, workers: list[str]) -> None:
     """The job server stands still, so that the job cannot be cancelled before the second Ctrl-C."""
     with (
@@ -57,9 +46,10 @@ def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: P
                 time.sleep(0.05)
             server.send_signal(signal.SIGSTOP)
             process.send_signal(signal.SIGINT)
-            read_until(process.stderr, "press Ctrl-C again to leave without waiting")
+            assert process.stderr is not None
+            assert any("press Ctrl-C again to leave without waiting" in line for line in process.stderr)
             process.send_signal(signal.SIGINT)
-            last = last_of(process.stderr)
+            last = process.stderr.read().splitlines()[-1]
             assert process.wait(WITHIN_S) == 130
         server.send_signal(signal.SIGCONT)
         command = shlex.join(["rankbeam", "cancel", f"{tmp_path}/out", "--run-id", "r"])

@@ -121,15 +121,16 @@ class Cell:
 
     @property
     def sent(self) -> float | None:
-        """Distance limit that the service is told."""
-        return self.distance if self.retriever.parameters.has_distances and self._has_distances else None
+        """Distance limit in the request to the service."""
+        parameters = self.retriever.parameters
+        return self.distance if parameters.has_distances and parameters.gives_distances else None
 
     @property
     def lower_is_better(self) -> bool:
         """True if its scores are distances."""
         if self.reranker is not None or self.lists:
             return False
-        return self._has_distances
+        return self.retriever.parameters.gives_distances
 
     @property
     def width(self) -> tuple[bool, int, bool, float]:
@@ -156,15 +157,12 @@ class Cell:
         return {**own, **self._threshold, **rewrite, **rerank, **generate, **dialect}
 
     @property
-    def _has_distances(self) -> bool:
-        parameters = self.retriever.parameters
-        return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
-
-    @property
     def _threshold(self) -> dict[str, float]:
         if self.distance is None:
             return {}
-        return {DISTANCE: self.distance} if self._has_distances else {MIN_SCORE: 0.0 - self.distance}
+        return (
+            {DISTANCE: self.distance} if self.retriever.parameters.gives_distances else {MIN_SCORE: 0.0 - self.distance}
+        )
 
     @property
     def _corpus(self) -> dict[str, Any]:

@@ -80,8 +80,8 @@ class RetrieverParameters(Parameters):
         input_role: role of its own input files, if rankbeam knows the format: "run".
         default_top_k: default of `top_k`; None means all results.
         route: origin of its rankings.
-        has_distances: True if scores are distances. Then `vector_distance_threshold` can be set, and the ranking for a
-            tighter one is derived from the answer to a looser one.
+        has_distances: True if scores are distances, and a request takes the `vector_distance_threshold`. The ranking
+            for a tighter one is derived from the answer to a looser one.
         most_results: the most results that one call returns; None where no limit is known.
         searches: the types of `corpora:` that `corpus` may name.
         appends_passages: whether a passage that a model writes for a query follows the query, as it should where words
@@ -104,6 +104,11 @@ class RetrieverParameters(Parameters):
     def decisive(self) -> dict[str, Any]:
         """The parameters that identify a configuration, as JSON values."""
         return {name: value for name, value in super().decisive().items() if (name, value) != ("query", "last")}
+
+    @property
+    def gives_distances(self) -> bool:
+        """True if its scores are distances; some types have a parameter `lower_is_better` for it."""
+        return bool(getattr(self, "lower_is_better", self.has_distances))
 
     @property
     def joins_history(self) -> bool:

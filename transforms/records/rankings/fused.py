@@ -18,11 +18,11 @@ from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionP
 
 _NO_DISTANCES = (
     "scores decrease along its rankings, so they are not distances: vector_distance_threshold would keep the worst; "
-    "set lower_is_better: false, and use min_score (no call is repeated)"
+    "set lower_is_better: false, and use min_score"
 )
 _DISTANCES = (
     "scores increase along its rankings, so they are distances: min_score would keep the worst; "
-    "set lower_is_better: true, and use vector_distance_threshold (no call is repeated)"
+    "set lower_is_better: true, and use vector_distance_threshold"
 )
 
 
