@@ -6,6 +6,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import ModelRerankParameters
+from rankbeam.pipelines.experiment.grid.components import NO_LIMITS
 from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
@@ -19,7 +20,7 @@ from rankbeam.transforms.clients.retrievers.rerankers import Rerank, Reranker
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.stages import DEFAULT_DEPTH, RERANK
+from rankbeam.transforms.records.stages import RERANK
 from rankbeam.transforms.retrieve import rerank
 from rankbeam.transforms.retrieve.rerank import Called as CalledReranking
 from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranked, Reranking, ScoreInProcess
@@ -87,7 +88,7 @@ def _work(component: Component, experiment: Experiment) -> Reranking:
     first = next(other for other, entry in experiment.rerankers.items() if entry.is_like(component))
     remote = experiment.sources[first].retriever.remote
     assert isinstance(remote, Reranker)  # noqa: S101  no model
-    return Rerank(f"{component.kind} {first}", component.kind, remote.model_copy(update={"depth": DEFAULT_DEPTH}))
+    return Rerank(f"{component.kind} {first}", component.kind, remote.model_copy(update=NO_LIMITS))
 
 
 def rerank_stage(experiment: Experiment) -> Stage:

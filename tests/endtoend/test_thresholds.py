@@ -1,5 +1,6 @@
 """Thresholds of scores, from the experiment to the rankings, against plain Python, with scores that may be absent."""
 
+import itertools
 import json
 import math
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from typing import Any
 from support import stage_world
 from support.json_server import Respond, responding
 from support.runs import run_experiment
+from support.standins import Faults, serve
 
 RANDOM = Random(5)
 QUERIES = [f"q{number}" for number in range(12)]
@@ -132,3 +134,35 @@ def test_a_threshold_cuts_what_is_fused_and_reranked(tmp_path: Path) -> None:
             assert ranked[f"plain:min_score={least}"][query] == near
             assert sorted(ranked[f"reranked:min_score={least}"][query]) == sorted(near)
             assert {*near} <= {*ranked[f"fused:min_score={least}"][query]}
+
+
+def test_a_rerankers_threshold_cuts_its_own_scores_and_costs_no_call(tmp_path: Path) -> None:
+    with serve("rerankers", faults=Faults(rate=0.4, kinds=("fewer",))) as server:
+        reranker = {"type": "vertex_ranking", "project": "p", "api_endpoint": server.url}
+        path = stage_world.experiment(
+            tmp_path,
+            configurations=[
+                {"name": "plain", "retriever": {"type": "bm25"}, "top_k": 30},
+                {"name": "reranked", "retriever": {"type": "bm25"}, "rerank": reranker},
+            ],
+            grid={
+                "top_k": [4, 30],
+                "min_score": [0.7, None],
+                "rerank.min_score": [0.4, 0.2, 0, None],
+                "rerank.depth": [30, 40],
+            },
+            quotas={"vertex_ranking": {"requests_per_minute": 60_000}},
+        )
+        stage_world.evaluated(path)
+        assert server.stats().calls <= 2 * len(stage_world.questions())  # one for each threshold before it
+    ranked = stage_world.rankings(path)
+    seen = set[int]()
+    for before, top_k, depth in itertools.product((0.7, None), (4, 30), (30, 40)):
+        own = f"min_score={before},rerank.min_score={{}},rerank.depth={depth}"
+        whole = ranked[f"reranked:top_k=30,{own.format(None)}"]
+        for least in (0.4, 0.2, 0):
+            cut = ranked[f"reranked:top_k={top_k},{own.format(least)}"]
+            for query, hits in whole.items():
+                assert cut[query] == [(name, score) for name, score in hits if (score or -1) >= least][:top_k]
+                seen.add(len(hits) - len(cut[query]))
+    assert len(seen) > 5

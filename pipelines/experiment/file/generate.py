@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.keys import MOST, Count, Section, Word
@@ -148,13 +148,17 @@ class ModelRerankParameters(Parameters):
     Attributes:
         service: name of the model under `services:`.
         depth: number of results to request from the retriever and to rate.
+        min_score: minimum score by the model. Results with a lower score, or without one, are left out.
         max_output_tokens: maximum tokens in one reply; not for cross-encoders.
         thinking: thinking-token budget; by default the model decides. Not for cross-encoders.
     """
 
     model_config = ConfigDict(strict=True)  # as all other keys of an experiment
 
+    added: ClassVar[frozenset[str]] = frozenset({"min_score"})
+
     service: Word
     depth: Depth = DEFAULT_DEPTH
+    min_score: FiniteFloat | None = None
     max_output_tokens: Count = 256
     thinking: Annotated[int, Field(ge=0, le=MOST)] | None = None

@@ -61,7 +61,7 @@ class Cell:
         """The request for a ranking: cells with equal requests are cut from one ranking."""
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
-            return _canonical({RERANK: self.reranker.decisive(), "of": base.request, **distance})
+            return _canonical({RERANK: self.reranker.ordering(), "of": base.request, **distance})
         limits = {TOP_K: self.top_k, DISTANCE: self.distance if self.lists else self.sent}
         depth = limits if self._asks_exactly or self.lists else {}
         request = {self.retriever.role: self._retriever, **self._corpus, **depth}
@@ -116,8 +116,10 @@ class Cell:
     @property
     def cut(self) -> float | None:
         """Distance limit to apply to results; None if it is applied before."""
+        if self.reranker is not None:
+            return self.reranker.cut
         is_applied = self._asks_exactly and self.sent is not None
-        return None if is_applied or self.reranker is not None or self.lists else self.distance
+        return None if is_applied or self.lists else self.distance
 
     @property
     def sent(self) -> float | None:
@@ -135,7 +137,8 @@ class Cell:
     @property
     def width(self) -> tuple[bool, int, bool, float]:
         """Depth of the cell in its ranking: number of results, then distance."""
-        return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
+        limit = self.distance if self.reranker is None else self.reranker.cut
+        return self.top_k is None, self.top_k or 0, limit is None, limit or 0.0
 
     @property
     def is_answered(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.keys import MIN_SCORE
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.models.onnx import Onnx
@@ -15,10 +16,12 @@ from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.rerankers import ByService, Reranker
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.stages import Generation, RewriteKind, Rewriting, RewrittenQuery
+from rankbeam.transforms.records.stages import DEFAULT_DEPTH, Generation, RewriteKind, Rewriting, RewrittenQuery
 
 RETRIEVER, REWRITE, RERANK = "retriever", "rewrite", "rerank"
 GENERATE, ANSWERS = "generate", "answers"
+NO_LIMITS = {"depth": DEFAULT_DEPTH, MIN_SCORE: None}
+"""Parameters of a reranker that leave the score of a text as it is."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +130,23 @@ class Reranking:
     def depth(self) -> int:
         return self.parameters.depth
 
+    @property
+    def cut(self) -> float | None:
+        """The lowest score of a result, as a distance."""
+        return None if self.parameters.min_score is None else 0.0 - self.parameters.min_score
+
     def decisive(self) -> dict[str, Any]:
         service = {"type": self.kind} if self.service is None else {"service": self.service.decisive()}
         return {**self.parameters.decisive(), **service}
 
+    def ordering(self) -> dict[str, Any]:
+        """The part of it that decides the order of results."""
+        return {name: value for name, value in self.decisive().items() if name != MIN_SCORE}
+
     def is_like(self, other: "Reranking") -> bool:
-        """Return whether two rerankers differ in depth alone, so that they can share their calls."""
-        return self.kind == other.kind and self.parameters == other.parameters.model_copy(update={"depth": self.depth})
+        """Return whether two rerankers differ in limits alone, so that they can share their calls."""
+        mine, others = (one.parameters.model_copy(update=NO_LIMITS) for one in (self, other))
+        return self.kind == other.kind and mine == others
 
     @property
     def service_name(self) -> str:

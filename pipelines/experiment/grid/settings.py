@@ -152,7 +152,7 @@ class ConfigurationSettings:
         ]
 
     def owners(self, name: str) -> list[Target]:
-        """Targets of a parameter of the grid: a bare name in any component, `ROLE.NAME` in that one."""
+        """Targets of a parameter of the grid: a bare name here or in any component, `ROLE.NAME` in that one."""
         role, dot, inside = name.partition(".")
         if dot:
             return [
@@ -160,8 +160,9 @@ class ConfigurationSettings:
                 for component in self.all
                 if component.role == role and inside in component.sweepable
             ]
-        beside = [(CONFIGURATION, name)] if name in self.own_keys else []
-        return [*beside, *((component.role, name) for component in self.all if name in component.sweepable)]
+        if name in self.own_keys:
+            return [(CONFIGURATION, name)]
+        return [(component.role, name) for component in self.all if name in component.sweepable]
 
     @property
     def own_keys(self) -> tuple[str, ...]:

@@ -43,11 +43,14 @@ class Answers:
         return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
-        """The rows within a threshold: distances below it, or scores that are at least its negative; None keeps all."""
+        """The rows within a threshold: distances below it, or scores that are at least its negative; None keeps all.
+
+        What a reranker has left out has no score, and is not within one.
+        """
         if distance is None:
             return self.retrieved
         retrieved = self.retrieved.only(~self.uncut[self.retrieved.query])
-        if (row := retrieved.first_without_score()) is not None:
+        if self.source.rerank is None and (row := retrieved.first_without_score()) is not None:
             shown = distance if self.source.lower_is_better else 0.0 - distance
             problem = f"so it cannot be compared with the threshold {shown:g}"
             raise self._no_score(retrieved, row, f"{problem}; remove the threshold, or have the service return scores")

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat
 
 from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
@@ -24,13 +24,16 @@ class Reranker(RemoteRetriever):
 
     Attributes:
         depth: number of results to request from the retriever and to score.
+        min_score: minimum score by the reranker. Results with a lower score, or without one, are left out.
         most_texts: the most texts of one call; None where no limit is known.
     """
 
     depth: Depth = DEFAULT_DEPTH
+    min_score: FiniteFloat | None = None
 
     route: ClassVar[Route] = Route.RERANKED
-    reading: ClassVar[frozenset[str]] = frozenset({"depth"})
+    reading: ClassVar[frozenset[str]] = frozenset({"depth", "min_score"})
+    added: ClassVar[frozenset[str]] = frozenset({"min_score"})
     most_texts: ClassVar[int | None] = None
 
     @property

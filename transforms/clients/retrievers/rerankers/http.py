@@ -39,8 +39,8 @@ class HttpReranker(Http, Reranker):
     results_required: ClassVar[bool] = True  # type: ignore[misc]
 
     route: ClassVar[Route] = Route.RERANKED
-    reading: ClassVar[frozenset[str]] = frozenset({"results", "id", "score", "pointwise", "depth"})
-    added: ClassVar[frozenset[str]] = frozenset()
+    reading: ClassVar[frozenset[str]] = Reranker.reading | {"results", "id", "score", "pointwise"}
+    added: ClassVar[frozenset[str]] = Reranker.added
 
     @model_validator(mode="after")
     def _holds_the_documents(self) -> "HttpReranker":
