@@ -281,12 +281,16 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
     """Missing configurations that would show what a stage adds, each with its further calls; none is added."""
     configurations = experiment.evaluation.configurations
     known = {configuration.parameters for configuration in configurations}
+    missing: dict[tuple[str, str], list[Configuration]] = {}
+    for configuration in configurations:
+        for counterpart in lacking(configuration.parameters):
+            if counterpart[1] not in known:
+                missing.setdefault(counterpart, []).append(configuration)
     return tuple(
-        f"{configuration.name}: no configuration differs only in lacking its {stage}:; to see its gain, also "
-        f"evaluate `{stage}: null` ({_further_calls(configuration, stage, experiment, queries)})"
-        for configuration in configurations
-        for stage, without in lacking(configuration.parameters)
-        if without not in known
+        f"{some[0].name}{f' (and {len(some) - 1} more)' if some[1:] else ''}: no configuration differs only in lacking "
+        f"its {stage}:; to see its gain, also evaluate `{stage}: null` "
+        f"({_further_calls(some[0], stage, experiment, queries)})"
+        for (stage, _), some in missing.items()
     )
 
 

@@ -117,6 +117,12 @@ def test_the_plan_proposes_what_is_missing_and_adds_nothing(tmp_path: Path) -> N
     planned = " ".join(rankbeam("plan", path).stdout.split())
     assert "bm25: no configuration differs only in lacking its rerank:" in planned
     assert "no further calls for its rankings" in planned
+    swept = experiment(
+        tmp_path, services=SERVICES, configurations=[one], grid={"rerank.depth": [20, 30], "rerank.min_score": [1, 2]}
+    )
+    shown = rankbeam("plan", swept).stdout
+    assert shown.count("no configuration differs only") == 1
+    assert "bm25:rerank.depth=20,rerank.min_score=1 (and 3 more): " in shown
     both = experiment(tmp_path, services=SERVICES, configurations=CONFIGURATIONS[:1], grid={"rerank": GRID["rerank"]})
     assert "no configuration differs only" not in rankbeam("plan", both).stdout
 
