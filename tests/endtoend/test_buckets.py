@@ -24,6 +24,7 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.run.evaluate import new_run
 from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.parquet import Part
 from rankbeam.transforms.records.errors import InputError
 
@@ -117,6 +118,13 @@ def test_a_part_that_was_not_completed_is_not_sent_when_it_is_collected(closed: 
     del part
     gc.collect()
     assert (sent, len(Closed.requests)) == (int(is_closed), int(is_closed))
+
+
+def test_a_file_that_cannot_be_written_is_not_sent_again_when_it_is_collected(closed: str) -> None:
+    with pytest.raises(InputError, match="Forbidden"):
+        files.write(f"{closed}/a.json", b"{}")
+    gc.collect()
+    assert len([path for path in Closed.requests if "/upload/" in path]) == 1
 
 
 @pytest.mark.usefixtures("cloud")

@@ -171,8 +171,7 @@ def _send(folder: Path, place: str) -> None:
 
 
 def _copy(folder: Path, place: str, name: str) -> None:
-    target = files.beam().create(files.join(place, name), compression_type=files.AS_STORED)
-    with (folder / name).open("rb") as source, target:
+    with (folder / name).open("rb") as source, files.created(files.join(place, name)) as target:
         shutil.copyfileobj(source, target, _BLOCK)
 
 

@@ -188,8 +188,27 @@ def read_all(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    with refusing(path, "cannot be written"), beam().create(path, compression_type=AS_STORED) as handle:
+    with refusing(path, "cannot be written"), created(path) as handle:
         handle.write(content)
+
+
+@contextmanager
+def created(path: str) -> Iterator[BinaryIO]:
+    """A new file, which is given up when it cannot be written."""
+    handle = beam().create(path, compression_type=AS_STORED)
+    try:
+        with handle:
+            yield handle
+    except BaseException:
+        give_up(handle)
+        raise
+
+
+def give_up(handle: Any) -> None:
+    """Forget a file: once it is collected, Google's client would try to send it, for up to two minutes."""
+    if hasattr(handle, "terminate"):
+        with suppress(*gcs.errors(gcs.SCHEME)):
+            handle.terminate()
 
 
 def delete(path: str) -> None:

@@ -7,7 +7,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -112,11 +112,8 @@ class Part:
 
 
 def _forget(handle: Any, writer: pq.ParquetWriter) -> None:
-    """Give up the file of a run that failed: Google's client would try to send it, for up to two minutes."""
     writer.is_open = False
-    if hasattr(handle, "terminate"):
-        with suppress(*gcs.errors(gcs.SCHEME)):
-            handle.terminate()
+    files.give_up(handle)
 
 
 def _move(part: str, place: str) -> None:
