@@ -144,11 +144,9 @@ def service_job(job: Any) -> ServiceJob:
 
 def _row(row: Mapping[str, Any] | None) -> BatchRow:
     if row is None or not isinstance(row.get("key"), str):
-        return BatchRow(None, None, "a row that cannot be read")
+        return BatchRow(None, None)
     response = row.get("response")
-    if not isinstance(response, dict):
-        return BatchRow(row["key"], None, json.dumps(row.get("error") or row.get("status"), ensure_ascii=False)[:200])
-    return BatchRow(row["key"], response)
+    return BatchRow(row["key"], response if isinstance(response, dict) else None)
 
 
 _WHOLE = "predictions"  # the name of a file with all answers; others repeat some of them while a job runs
@@ -229,8 +227,7 @@ def _files_in(folder: str) -> list[str]:
 
 def _keyless_row(row: Mapping[str, Any] | None, requests: AskedRequests) -> BatchRow:
     if row is None or (key := requests.key(row.get("request"))) is None:
-        return BatchRow(None, None, "a row that cannot be read")
-    status, response = row.get("status"), row.get("response")
-    if status or not isinstance(response, dict) or not response:
-        return BatchRow(key, None, str(status)[:200])
-    return BatchRow(key, response)
+        return BatchRow(None, None)
+    response = row.get("response")
+    is_answer = not row.get("status") and isinstance(response, dict) and bool(response)
+    return BatchRow(key, response if is_answer else None)

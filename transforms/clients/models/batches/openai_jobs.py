@@ -128,11 +128,11 @@ def _job(body: Any) -> ServiceJob:
 def _row(row: Mapping[str, Any] | None) -> BatchRow | None:
     """A row of the output; None for a request that was never begun."""
     if row is None or not isinstance(row.get("custom_id"), str):
-        return BatchRow(None, None, "a row that cannot be read")
+        return BatchRow(None, None)
     response, error = row.get("response"), row.get("error")
     if isinstance(error, dict) and error.get("code") in _NOT_BEGUN:
         return None
-    body = response.get("body") if isinstance(response, dict) else None
-    if error or not isinstance(response, dict) or response.get("status_code") != 200 or not isinstance(body, dict):
-        return BatchRow(row["custom_id"], None, json.dumps(error or body, ensure_ascii=False)[:200])
-    return BatchRow(row["custom_id"], body)
+    if error or not isinstance(response, dict) or response.get("status_code") != 200:
+        return BatchRow(row["custom_id"], None)
+    body = response.get("body")
+    return BatchRow(row["custom_id"], body if isinstance(body, dict) else None)

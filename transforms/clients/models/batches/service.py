@@ -33,7 +33,6 @@ class BatchRow(NamedTuple):
 
     key: str | None  # None where the row has no key that can be read
     body: Mapping[str, Any] | None  # None for a request that failed
-    problem: str = ""
 
 
 class BatchService(Protocol):
