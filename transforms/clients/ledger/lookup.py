@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
 
@@ -146,27 +146,14 @@ class Lookup:
             return None
 
     def _rows_of_groups(self, path: str) -> Iterator[Rows]:
-        try:
-            with PartReader(path) as reader:
-                for group in range(reader.groups):
-                    yield from self._rows_of_group(reader, group)
-        except Vanished:
-            raise
-        except PartError as error:
-            self._note(path, error)
-
-    def _rows_of_group(self, reader: PartReader, group: int) -> Iterator[Rows]:
-        try:
-            columns = reader.rows(group, COLUMNS)
-        except Vanished:
-            raise
-        except PartError as error:  # other row groups may be good
-            self._note(reader.path, error)
-            return
-        possible = are_possible(columns)
-        if not pc.all(possible).as_py():
-            self._note(reader.path, IMPOSSIBLE)
-        yield indexed(columns, possible, group)
+        with self._noting(path), PartReader(path) as reader:
+            for group in range(reader.groups):
+                with self._noting(path):  # other row groups may be good
+                    columns = reader.rows(group, COLUMNS)
+                    possible = are_possible(columns)
+                    if not pc.all(possible).as_py():
+                        self._note(path, IMPOSSIBLE)
+                    yield indexed(columns, possible, group)
 
     def _entries(self, places: Iterable[IndexPlace]) -> Iterator[tuple[IndexPlace, LedgerEntry | None]]:
         """The entries at sorted places; None for one that is damaged or deleted."""
@@ -184,16 +171,22 @@ class Lookup:
                 yield from ((place, None) for here in groups.values() for place in here)
 
     def _of_group(self, reader: PartReader, group: int, places: list[IndexPlace]) -> list[LedgerEntry | None]:
-        try:
+        entries: list[LedgerEntry | None] = [None] * len(places)
+        with self._noting(reader.path):  # other row groups may be good
             entries = reader.entries(group, [place.row for place in places])
+            if not all(entries):
+                self._note(reader.path, IMPOSSIBLE)
+        return entries
+
+    @contextmanager
+    def _noting(self, path: str) -> Iterator[None]:
+        """Note the damage of a part, and go on behind the block; a part that has vanished is not damaged."""
+        try:
+            yield
         except Vanished:
             raise
-        except PartError as error:  # other row groups may be good
-            self._note(reader.path, error)
-            return [None] * len(places)
-        if not all(entries):
-            self._note(reader.path, IMPOSSIBLE)
-        return entries
+        except PartError as error:
+            self._note(path, error)
 
     def _note(self, path: str, problem: object) -> None:
         self._damage.setdefault(path, str(problem))
