@@ -8,19 +8,19 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+
+from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.reply import Tokens
 
 _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 
@@ -45,10 +45,10 @@ class LedgerUse:
     run_started: str
     pool: str
     lane: int
-    hits: int
-    calls: int
-    answered: int
-    at: datetime
+    hits: NonNegativeInt
+    calls: NonNegativeInt
+    answered: NonNegativeInt
+    at: AwareDatetime
     usages: tuple[tuple[str, str, CallUsage], ...] = ()  # empty in records of earlier versions
     planned: int = 0  # 0 in records of earlier versions
 
@@ -94,44 +94,18 @@ class UseRecord:
                 self._written, self._written_at = counted, self._clock()
 
 
+_FORM = TypeAdapter(LedgerUse)
+_ADDED = {"run_started": "", "pool": "", "lane": 0, "answered": 0}  # keys that records of earlier versions lack
+
+
 def read(stored: StoredFile) -> LedgerUse | None:
     """Parse a record; None for a file that is not a record."""
     try:
-        with files.open_raw(stored.path) as handle:
-            values = json.loads(handle.read())
-        use = LedgerUse(
-            name=stored.name,
-            run_id=str(values["run_id"]),
-            run_started=str(values.get("run_started", "")),
-            pool=str(values.get("pool", "")),
-            lane=int(values.get("lane", 0)),
-            hits=int(values["hits"]),
-            calls=int(values["calls"]),
-            answered=int(values.get("answered", 0)),
-            at=datetime.fromisoformat(values["at"]),
-            usages=tuple((str(row["stage"]), str(row["model"]), _usage(row)) for row in values.get("took", ())),
-            planned=int(values.get("planned", 0)),
-        )
+        values = json.loads(files.read_all(stored.path))
+        usages = [(row["stage"], row["model"], row) for row in values.get("took", ())]
+        return _FORM.validate_python({**_ADDED, **values, "name": stored.name, "usages": usages})
     except (InputError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return use if use.at.tzinfo is not None and min(use.hits, use.calls, use.answered) >= 0 else None
-
-
-def _usage(row: Mapping[str, Any]) -> CallUsage:
-    position, tokens = row["position"], row["tokens"]
-    return CallUsage(
-        None if position is None else int(position),
-        int(row["calls"]),
-        int(row["shared"]),
-        Tokens(
-            int(tokens["input"]),
-            int(tokens["cached"]),
-            int(tokens["output"]),
-            int(tokens.get("batch_input", 0)),  # earlier versions made no batch jobs
-            int(tokens.get("batch_output", 0)),
-        ),
-        {int(place): int(number) for place, number in row["durations"].items()},
-    )
 
 
 def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
@@ -148,12 +122,9 @@ def saved(records: Iterable[LedgerUse]) -> int:
     count = 0
     for of_lane in attempts.values():
         *lost, last = sorted(of_lane, key=lambda use: use.at)
-        count += max(0, last.hits - sum(use.answered for use in lost)) if last.run_started else _hits(of_lane)
+        paid = sum(use.answered for use in lost)
+        count += max(0, last.hits - paid) if last.run_started else sum(use.hits for use in of_lane)
     return count
-
-
-def _hits(records: Iterable[LedgerUse]) -> int:
-    return sum(use.hits for use in records)
 
 
 def _prefix(run_id: str, run_started: str) -> str:
