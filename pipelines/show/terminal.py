@@ -1,7 +1,7 @@
 """The tables that people see in a terminal."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.advice import Advice, advice
@@ -57,20 +57,17 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
 
 def _leaderboard(results: Results, rows: Sequence[dict[str, Any]]) -> Table:
     metrics = results.metrics
-    cells = [_cells(results, (results.means[row["config_id"], ALL, metric] for metric in metrics)) for row in rows]
-    best = {metric: best_mean(results, ALL, metric) for metric in metrics}
-    strong = {
-        (number, place)
-        for number, row in enumerate(rows)
-        for place, metric in enumerate(metrics, start=1)
-        if results.means[row["config_id"], ALL, metric].mean == best[metric] is not None
-    }
+    means = [overall(results, row["config_id"]) for row in rows]
+    best = [best_mean(results, ALL, metric) for metric in metrics]
     counted = count_columns(results)
     return Table(
         ["configuration", *metrics, *counted],
-        [[row["name"], *own, *counts(results, row["config_id"])] for row, own in zip(rows, cells, strict=True)],
+        [
+            [row["name"], *(_cell(results, mean) for mean in own), *counts(results, row["config_id"])]
+            for row, own in zip(rows, means, strict=True)
+        ],
         drop=[_QUERIES, *reversed(metrics[1:]), *reversed(counted[1:])],
-        strong=strong,
+        strong=_strong(means, best),
     )
 
 
@@ -99,21 +96,9 @@ def _tables(results: Results, rows: Sequence[dict[str, Any]]) -> Iterator[Table]
     means = {row["name"]: overall(results, row["config_id"]) for row in rows}
     if words := left_out(results):
         yield _by_metric(results, "queries left out", {row["name"]: words[row["config_id"]] for row in rows})
-    failed = {name: map(_bounds, own) for name, own in means.items() if any(mean.failed for mean in own)}
-    if failed:
-        yield _by_metric(results, "had failed queries been answered", failed)
-    tied = {
-        name: map(_tie_bounds, own) for name, own in means.items() if any(mean.tie_lowest is not None for mean in own)
-    }
-    if tied:
-        yield _by_metric(results, "if ties fell otherwise", tied)
-    unjudged = {
-        name: map(_unjudged, own)
-        for name, own in means.items()
-        if any(mean.unjudged_lowest is not None for mean in own)
-    }
-    if unjudged:
-        yield _by_metric(results, "if unjudged documents were judged", unjudged)
+    for title, bounds, is_known in _BOUNDS:
+        if cells := {name: map(bounds, own) for name, own in means.items() if any(map(is_known, own))}:
+            yield _by_metric(results, title, cells)
 
 
 def _by_metric(results: Results, title: str, cells: Mapping[str, Iterable[str]]) -> Table:
@@ -132,13 +117,18 @@ def _by_slice(results: Results, part: Slices, rows: Sequence[dict[str, Any]]) ->
             for row, own in zip(rows, means, strict=True)
         ],
         drop=headings[:0:-1],
-        strong={
-            (number, place)
-            for number, own in enumerate(means)
-            for place, (mean, highest) in enumerate(zip(own, best, strict=True), start=1)
-            if mean.mean == highest is not None
-        },
+        strong=_strong(means, best),
     )
+
+
+def _strong(means: Sequence[Sequence[ConfigurationMetric]], best: Sequence[float | None]) -> set[tuple[int, int]]:
+    """The cells with the best means: row, and column of the table."""
+    return {
+        (number, place)
+        for number, own in enumerate(means)
+        for place, (mean, highest) in enumerate(zip(own, best, strict=True), start=1)
+        if mean.mean == highest is not None
+    }
 
 
 def _bounds(mean: ConfigurationMetric) -> str:
@@ -159,8 +149,11 @@ def _unjudged(mean: ConfigurationMetric) -> str:
     return "all judged" if low == high else f"{low:.4f} to {high:.4f}"
 
 
-def _cells(results: Results, means: Iterable[ConfigurationMetric]) -> list[str]:
-    return [_cell(results, mean) for mean in means]
+_BOUNDS: Sequence[tuple[str, Callable[[ConfigurationMetric], str], Callable[[ConfigurationMetric], object]]] = (
+    ("had failed queries been answered", _bounds, lambda mean: mean.failed),
+    ("if ties fell otherwise", _tie_bounds, lambda mean: mean.tie_lowest is not None),
+    ("if unjudged documents were judged", _unjudged, lambda mean: mean.unjudged_lowest is not None),
+)  # bounds of means by the title of their table, and the means that have them
 
 
 def _cell(results: Results, row: ConfigurationMetric) -> str:
