@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from support import memory_filesystem, strict_gcs
 
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, LeasePlace, ReadFile
-from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace, GcsPlace
-from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
+from rankbeam.transforms.clients.ledger.leases.places import ElsewherePlace, GcsPlace, LocalPlace
 from rankbeam.transforms.clients.ledger.leases.process import started
 from rankbeam.transforms.records.errors import InputError
 

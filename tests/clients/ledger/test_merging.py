@@ -20,7 +20,7 @@ from support.processes import Process
 
 from rankbeam.pipelines.manage.ledger import run
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, compact, merging, store, survey
-from rankbeam.transforms.clients.ledger.leases import elsewhere
+from rankbeam.transforms.clients.ledger.leases import places
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
@@ -64,7 +64,7 @@ def test_the_files_of_many_runs_stay_few(tmp_path: Path) -> None:
 
 
 def test_all_small_parts_become_one_when_asked_to(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "_SETTLE_S", 0.0)  # no other process claims this folder
+    monkeypatch.setattr(places, "_SETTLE_S", 0.0)  # no other process claims this folder
     for night in range(3):
         written(folder, entry(night))
     assert run(folder, False, None, "table", compact=True).startswith(f"{folder}: 3 files of ")

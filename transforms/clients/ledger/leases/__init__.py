@@ -4,18 +4,6 @@ Leases apply to runs that share a ledger; runs with different ledgers do not see
 """
 
 from rankbeam.transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost, LeasePlace, ReadFile
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.ledger.leases.places import FOLDER, place_of
 
 __all__ = ["BEAT_S", "FOLDER", "Holder", "Lease", "LeaseLost", "LeasePlace", "ReadFile", "place_of"]
-
-FOLDER = "leases"
-
-
-def place_of(ledger: str) -> LeasePlace:
-    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace, GcsPlace
-    from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
-
-    folder = files.join(ledger, FOLDER)
-    if files.is_local(folder):
-        return LocalPlace(folder)
-    return GcsPlace(folder) if folder.startswith("gs://") else ElsewherePlace(folder)
