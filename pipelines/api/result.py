@@ -155,9 +155,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """The decision, the leaderboard and the comparisons, which notebooks show."""
-        from rankbeam.pipelines.report import notebook  # only notebooks need it
+        from rankbeam.pipelines.report.page import in_notebook  # only notebooks need it
 
-        return notebook.shown(self.results, self.warnings + ([UNRELIABLE] if has_doubt(self.results) else []))
+        return in_notebook(self.results, self.warnings + ([UNRELIABLE] if has_doubt(self.results) else []))
 
 
 _PER_QUERY = pa.schema(

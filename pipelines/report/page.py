@@ -23,7 +23,7 @@ from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
 from rankbeam.pipelines.results.find import runs_alike
 from rankbeam.pipelines.results.judge_differences import judge_changes
-from rankbeam.pipelines.results.leaderboard import geometric_words, offline_words
+from rankbeam.pipelines.results.leaderboard import doubt, geometric_words, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
@@ -46,6 +46,7 @@ _SCRIPTS = (
 _STYLES = ("base", "charts", "tables", "answers")
 _DATASET = ("dataset.queries", "dataset.qrels", "dataset.corpus")
 _MOST_RUNS = 30
+MOST_ROWS_OF_A_NOTEBOOK = 50
 _LONG_NAME = 25
 _PART_ENDS = re.compile(r"(?<=[,:/])(?=[^\s\d,:/])|(?<=[^\s(])(?=[(@])")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -76,45 +77,74 @@ def render(results: Results, against: Against | None = None) -> str:
         }
         for metric in study.metrics
     ]
-    page: str = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            study=study,
-            run=results.run,
-            panels=sections,
-            verdict=verdict(study),
-            card=card(study),
-            origin=origin(study),
-            overview=_overview(study),
-            swept=swept,
-            against=against,
-            advice=advice(results),
-            limits={"low": LOW, "high": HIGH, "noisy": NOISY},
-            few_queries=FEW_QUERIES,
-            few_lines=plots.FEW_LINES,
-            has_stages=any(panel["stages"] for panel in sections),
-            stages_title=_stages_title(sections),
-            has_trend=any(panel["trend"] or panel["changes"] for panel in sections),
-            parameters=swept_parameters,
-            has_maps=any(panel["maps"] for panel in sections),
-            curves=curves,
-            failures=coverage.failures(study),
-            coverage=coverage.coverage(study),
-            dataset=coverage.dataset_facts(study),
-            method=coverage.method(study),
-            judge=judge(study),
-            used=used(study),
-            baseline=study.names[study.baseline],
-            has_slices=len(results.slices) > 1,
-            data=data,
-            json=Markup(as_json(data)),  # noqa: S704  as_json leaves no letter that HTML could mistake
-            style=Markup(style),  # noqa: S704  a file of ours
-            script=Markup(script),  # noqa: S704  files of ours
-            policy=_policy(style, script),
-        )
+    return _rendered(
+        "report.html.j2",
+        study=study,
+        run=results.run,
+        panels=sections,
+        verdict=verdict(study),
+        card=card(study),
+        origin=origin(study),
+        overview=_overview(study),
+        swept=swept,
+        against=against,
+        advice=advice(results),
+        limits={"low": LOW, "high": HIGH, "noisy": NOISY},
+        few_queries=FEW_QUERIES,
+        few_lines=plots.FEW_LINES,
+        has_stages=any(panel["stages"] for panel in sections),
+        stages_title=_stages_title(sections),
+        has_trend=any(panel["trend"] or panel["changes"] for panel in sections),
+        parameters=swept_parameters,
+        has_maps=any(panel["maps"] for panel in sections),
+        curves=curves,
+        failures=coverage.failures(study),
+        coverage=coverage.coverage(study),
+        dataset=coverage.dataset_facts(study),
+        method=coverage.method(study),
+        judge=judge(study),
+        used=used(study),
+        baseline=study.names[study.baseline],
+        has_slices=len(results.slices) > 1,
+        data=data,
+        json=Markup(as_json(data)),  # noqa: S704  as_json leaves no letter that HTML could mistake
+        style=Markup(style),  # noqa: S704  a file of ours
+        script=Markup(script),  # noqa: S704  files of ours
+        policy=_policy(style, script),
     )
-    return page
+
+
+def in_notebook(results: Results, warnings: list[str]) -> str:
+    """A run as HTML without scripts, which looks right in light and dark themes, and without its style, too.
+
+    By its first metric it is in pictures, by the others in numbers.
+    """
+    study = Study(results)
+    pairs, axis = compare.with_baseline(study, study.metrics[0])
+    return _rendered(
+        "notebook.html.j2",
+        title=results.named,
+        verdict=verdict(study),
+        confidence=study.confidence,
+        metrics=study.metrics,
+        board=leaderboard.board(study, study.metrics[0]),
+        cells=[[_cell(study, name, metric) for metric in study.metrics] for name in study.order(study.metrics[0])],
+        pairs=pairs,
+        axis=axis,
+        baseline=study.names[study.baseline],
+        most=MOST_ROWS_OF_A_NOTEBOOK,
+        warnings=warnings,
+    )
+
+
+def _cell(study: Study, configuration: int, metric: str) -> str:
+    """A mean with its interval, such as "0.6554 [0.585, 0.724]"."""
+    row = study.mean(configuration, metric)
+    if row.mean is None:
+        return "–"
+    if row.ci_low is None or row.ci_high is None:
+        return f"{row.mean:.4f}"
+    return f"{row.mean:.4f} [{row.ci_low:.3f}, {row.ci_high:.3f}]{doubt(row)}"
 
 
 def _stages_title(sections: list[dict[str, Any]]) -> str:
@@ -154,6 +184,11 @@ def origin(study: Study) -> list[tuple[str, str]]:
         **{name: versions.get(name) for name in _DATASET},
     }
     return [(label, value) for label, value in known.items() if value]
+
+
+def _rendered(template: str, **values: Any) -> str:
+    text: str = environment().get_template(template).render(**values)
+    return text
 
 
 @cache
