@@ -9,6 +9,7 @@ from typing import Any
 from rankbeam.pipelines.labels.items import LabelTask, judgements
 from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_labels, save_labels
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, table_rows
@@ -216,8 +217,6 @@ def _rows_of(path: str) -> Iterator[_Row]:
 
 
 def _of_table(path: str) -> Iterator[_Row]:
-    from rankbeam.transforms.clients.bigquery import read  # Google's client is imported only where a table is read
-
     for batch in read.batches(TableSource.parse(path), ()):
         for row in plain(batch):
             yield _Row(row, None)

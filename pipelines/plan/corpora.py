@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.local.progress import clock
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of
 from rankbeam.transforms.records.errors import RankbeamError
@@ -127,11 +128,8 @@ def table_plans(experiment: Experiment) -> tuple[TablePlan, ...]:
 
 
 def _table_plan(path: str) -> TablePlan:
-    from rankbeam.transforms.clients.bigquery.read import volume  # few experiments need it
-
     source = TableSource.parse(path)
-    size, is_query = volume(source)
-    return TablePlan(str(source), size, is_query)
+    return TablePlan(str(source), *read.volume(source))
 
 
 def _size(number: int) -> str:

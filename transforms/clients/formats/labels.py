@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankbeam.transforms.clients.bigquery import errors, schemas
+from rankbeam.transforms.clients.bigquery import errors, read, schemas
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError
 from rankbeam.transforms.clients.bigquery.names import TableName, TableSource, is_table
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Session
@@ -42,8 +42,6 @@ def _of_files(path: str) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _of_table(path: str) -> tuple[str, pa.Table]:
-    from rankbeam.transforms.clients.bigquery import read  # Google's client is imported only where a table is read
-
     source = TableSource.parse(path)
     columns = read.describe(source).columns
     _refuse_without_columns(path, columns)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named, tables
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import delimiter_in
@@ -44,11 +45,7 @@ class Shape(StrEnum):
 
 def state_of(path: str) -> object:
     """A value that differs if a file or table has changed."""
-    if not is_table(path):
-        return matching.version(path)
-    from rankbeam.transforms.clients.bigquery.read import describe  # few files are tables
-
-    return describe(TableSource.parse(path))
+    return read.describe(TableSource.parse(path)) if is_table(path) else matching.version(path)
 
 
 def shape_of(path: str) -> Shape:
@@ -99,9 +96,7 @@ def list_place(path: str) -> tuple[str, ...]:
 
 
 def _in_table(path: str) -> Iterator[Row]:
-    from rankbeam.transforms.clients.bigquery.read import batches  # few files are tables
-
-    rows = (row for batch in batches(TableSource.parse(path), ()) for row in tables.plain(batch))
+    rows = (row for batch in read.batches(TableSource.parse(path), ()) for row in tables.plain(batch))
     yield from enumerate(rows, start=1)
 
 

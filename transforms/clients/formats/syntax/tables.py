@@ -1,7 +1,6 @@
 """Tables of BigQuery and Parquet files, with the same roles, column names and types.
 
-Names of columns in BigQuery ignore case, as there. Google's client is imported only where a table is read: meanwhile
-other threads already read files.
+Names of columns in BigQuery ignore case, as there.
 """
 
 import json
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource
 from rankbeam.transforms.clients.formats.syntax import named
 from rankbeam.transforms.clients.storage import gcs
@@ -26,16 +26,12 @@ _SAMPLE_ROWS = 1 << 10
 
 def check(path: str, role: str) -> None:
     """Refuse a table that does not fit its role, without reading its rows."""
-    from rankbeam.transforms.clients.bigquery import read
-
     source = TableSource.parse(path)
     _named(source, read.describe(source).columns, role)
 
 
 def streams(path: str, role: str) -> Iterator[str]:
     """Open a read session; yield the paths of its streams, at least one, which are read like files."""
-    from rankbeam.transforms.clients.bigquery import read
-
     source = TableSource.parse(path)
     columns = _selected(source, role) if role in named.COLUMN_NAMES else []
     yield from (stream.path for stream in read.streams(source, columns))
@@ -49,8 +45,6 @@ def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatc
 
 def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
     """The names of a table's wanted columns, by our names, and its batches; yields nothing for a table without rows."""
-    from rankbeam.transforms.clients.bigquery import read
-
     source = TableSource.parse(path)
     selected = [] if source.stream is not None else _selected(source, role)
     batches = read.batches(source, selected)
@@ -62,8 +56,6 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
 
 def column(source: TableSource, role: str, name: str) -> str:
     """The table's own name of a column; `name` is one of `named.COLUMN_NAMES[role]`."""
-    from rankbeam.transforms.clients.bigquery import read
-
     return _named(source, read.describe(source).columns, role)[name]
 
 
@@ -79,8 +71,6 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _selected(source: TableSource, role: str) -> list[str]:
     """The columns to read; an empty list, for texts, means all: their other columns are attributes."""
-    from rankbeam.transforms.clients.bigquery import read
-
     columns = read.describe(source).columns
     names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
     return [] if named.COLUMN_NAMES[role] is named.TEXTS else list(names.values())
