@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import messages, shown, warn
 
 
 @main.group()
@@ -45,7 +45,6 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
       rankbeam batch collect out/helpdesk rankbeam-v1-3fa9c2d14be07a55
     """
     with messages():
-        from rankbeam.pipelines.local.messages import shown
         from rankbeam.pipelines.manage.batch import LedgerJobs
 
         with shown():

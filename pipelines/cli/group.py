@@ -158,7 +158,6 @@ def with_standard_input(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if paths.count(_STDIN) > 1:
         raise click.UsageError("standard input (-) can replace only one file")
     import shutil
-    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from rankbeam.transforms.records.errors import InputError

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 import click
 
@@ -86,8 +87,6 @@ def init(
 
 
 def _example(folder: str, name: str) -> Iterator[str]:
-    from pathlib import Path
-
     from rankbeam.pipelines.start.first import EXAMPLES, example, written
 
     contents = {Path(folder) / inside: content for inside, content in example(name).items()}
@@ -100,8 +99,6 @@ def _example(folder: str, name: str) -> Iterator[str]:
 def _experiment(
     name: str, arguments: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str]
 ) -> Iterator[str]:
-    from pathlib import Path
-
     from rankbeam.pipelines.experiment.dataset_checks import refuse_disjoint
     from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment

@@ -1,6 +1,7 @@
 """The commands that inspect an experiment before a run: validate, plan and ledger; and its schema."""
 
 import json
+from dataclasses import replace
 
 import click
 
@@ -95,8 +96,6 @@ def plan(
     if detect is None and (sd is not None or power != _POWER):
         raise click.UsageError("--power and --sd are for --detect")
     with messages():
-        from dataclasses import replace
-
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.detect import DetectionQuestion, detection_of, race_line
         from rankbeam.pipelines.plan.plan import plan_of

@@ -1,5 +1,7 @@
 """The commands that show a finished run, or copy it to a tracker: report, trend, worst and log."""
 
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -86,8 +88,6 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
       rankbeam trend out/production -m Faithfulness
     """
     with messages():
-        import json
-
         from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.runs import trend_of
         from rankbeam.pipelines.show.tabular import Screen
@@ -118,9 +118,6 @@ def worst(named: NamedRun, metric: str | None, count: int, configuration: str | 
       rankbeam worst out/app -m Faithfulness -n 10
     """
     with messages():
-        import json
-        from dataclasses import asdict
-
         from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.pipelines.show.worst import as_text, worst_of
 

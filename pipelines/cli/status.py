@@ -1,5 +1,6 @@
 """Submitted jobs on the command line: submission to Dataflow by `evaluate`, and the commands status and cancel."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -50,8 +51,6 @@ def status(
         --region us-central1
     """
     with messages():
-        from datetime import UTC, datetime
-
         from rankbeam.pipelines.cli import submitted
         from rankbeam.pipelines.manage.outlook import Watch
 
@@ -92,8 +91,6 @@ def on_dataflow(
 
 
 def _follow(job: "DataflowJob", options: "PipelineOptions") -> None:
-    from datetime import UTC, datetime
-
     from rankbeam.pipelines.dataflow import launch, show
     from rankbeam.pipelines.manage.outlook import Watch
 

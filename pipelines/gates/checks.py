@@ -13,6 +13,7 @@ from rankbeam.pipelines.monitor.changes import Monitored, monitored
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
+from rankbeam.transforms.judge.quality import near_chance
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
@@ -276,8 +277,6 @@ def _doubt(gate: Gate, row: ConfigurationMetric | Comparison, run: Results) -> s
     """Reasons to doubt a value: few queries behind the end of an interval, or a judge that is near chance."""
     judge: list[str] = []
     if is_judged(gate.metric):
-        from rankbeam.transforms.judge.quality import near_chance  # few runs have a judge
-
         steps = steps_of(gate.metric)
         judge = [near_chance(entry) for entry in run.judge_quality if entry["step"] in steps]
     return "; ".join(filter(None, [FEW if gate.value in _ENDS and row.is_unreliable else "", *judge]))

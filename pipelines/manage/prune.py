@@ -8,6 +8,7 @@ from rankbeam.pipelines.manage.derived import left_out
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.bigquery.names import DatasetName, is_table
+from rankbeam.transforms.clients.bigquery.results import delete_runs
 from rankbeam.transforms.clients.search import index_folder
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.clients.storage.parquet import run_folder
@@ -36,8 +37,6 @@ def delete(output: str, runs: Sequence[Results]) -> None:
     half run.
     """
     if is_table(output):
-        from rankbeam.transforms.clients.bigquery.results import delete_runs  # few results are there
-
         delete_runs(DatasetName.parse(output), [run.execution for run in runs])
         return
     for run in runs:

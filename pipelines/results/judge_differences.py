@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.steps.grade import GradeStep
 
 _DIFFERENCES = {
     "prompt_hash": "the prompts of the judge differ (question, scale, examples or version)",
@@ -38,9 +40,6 @@ def judge_changes(runs: Iterable[Results], metric: str) -> list[str]:
 
 def _steps(name: str) -> set[str]:
     """The steps that a metric rests on, as `judge_quality` names them; none where no judge is asked."""
-    from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all  # few runs have a judge
-    from rankbeam.transforms.judge.steps.grade import GradeStep
-
     metrics = parse_all([name])
     filled = {GradeStep.name for metric in metrics if not isinstance(metric, JudgedMetric) and metric.holes}
     return filled | {step for metric in metrics if isinstance(metric, JudgedMetric) for step in metric.steps}

@@ -10,7 +10,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import aiohttp
+
 from rankbeam.transforms.clients.google.channels import address_of, default_credentials
+from rankbeam.transforms.clients.models import gemini_transport
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini
@@ -38,8 +41,6 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
     genai = await asyncio.to_thread(_library)
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
     warnings.filterwarnings("ignore", message=r"batches\.create_embeddings\(\) is experimental")
-    from rankbeam.transforms.clients.models import gemini_transport  # imports aiohttp, as the library does
-
     session = gemini_transport.session()
     options: dict[str, Any] = {
         "retry_options": {"attempts": 1},
@@ -247,7 +248,6 @@ def _library() -> Any:
 
 
 def errors() -> tuple[type[Exception], ...]:
-    import aiohttp
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError
 

@@ -66,7 +66,6 @@ def session() -> aiohttp.ClientSession:
 
 
 def translated(error: Exception, thinking: int | None, hide: Callable[[str], str], cut: Tokens) -> CallError:
-    from aiohttp import ClientConnectorError, ClientPayloadError
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError
 
@@ -77,9 +76,9 @@ def translated(error: Exception, thinking: int | None, hide: Callable[[str], str
     if isinstance(error, json.JSONDecodeError):
         return CallError(FailureKind.UNAVAILABLE, f"the answer is not JSON: {error}", tokens=cut)
     message = shortened(hide(f"{type(error).__name__}: {error}"))
-    if isinstance(error, ClientConnectorError):
+    if isinstance(error, aiohttp.ClientConnectorError):
         return Unreachable(message)
-    tokens = cut if isinstance(error, ClientPayloadError) else Tokens()
+    tokens = cut if isinstance(error, aiohttp.ClientPayloadError) else Tokens()
     return CallError(FailureKind.UNAVAILABLE, message, tokens=tokens)
 
 
