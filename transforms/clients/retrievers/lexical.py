@@ -1,7 +1,8 @@
 """Retrievers by words, in process: the parameters and the index that they share, `bm25`, and `tfidf`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, ClassVar, Literal
 
 import Stemmer
@@ -75,7 +76,7 @@ class LexicalParameters(RetrieverParameters):
 
 @dataclass(frozen=True)
 class LexicalIndex:
-    """An index that answers queries by their terms."""
+    """An index of words."""
 
     indexed: Indexed
 
@@ -83,16 +84,20 @@ class LexicalIndex:
     def warnings(self) -> tuple[str, ...]:
         return self.indexed.warnings
 
+    def close(self) -> None:
+        """Do nothing: the next bundle of this process uses the index again."""
+
+
+@dataclass(frozen=True)
+class TermIndex(LexicalIndex):
+    """An index that answers queries by their terms; `best` finds units with their scores."""
+
+    best: Callable[[list[int], int], tuple[IntArray, FloatArray | SingleArray]]
+
     def retrieve(self, query: Query, top_k: int) -> Ranking:
         """The first `top_k` documents or chunks that match, by score, then by id (descending)."""
         terms = self.indexed.known(query.text)
         return self.indexed.units.ranking(*self.best(terms, top_k)) if terms else Ranking((), ())
-
-    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray | SingleArray]:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Do nothing: the next bundle of this process uses the index again."""
 
 
 class Bm25(LexicalParameters):
@@ -111,45 +116,29 @@ class Bm25(LexicalParameters):
     delta: Annotated[float, Field(ge=0.0, le=10.0)] = 0.5
     method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = "lucene"
 
-    def search(self, documents: Documents) -> "Bm25Index":
+    def search(self, documents: Documents) -> TermIndex:
         return _opened_bm25(Bm25Formula(self.method, self.k1, self.b, self.delta), self.index(documents))
 
 
-@dataclass(frozen=True)
-class Bm25Index(LexicalIndex):
-    """An index that answers queries."""
-
-    scorer: Bm25Scorer
-
-    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, SingleArray]:
-        """The units that match; with robertson and atire, a term that every unit has matches nothing."""
-        return best(self.scorer, terms, top_k)
-
-
 @lru_cache(2)
-def _opened_bm25(formula: Bm25Formula, indexed: Indexed) -> Bm25Index:
-    return Bm25Index(indexed, Bm25Scorer.of(formula, indexed.postings))
+def _opened_bm25(formula: Bm25Formula, indexed: Indexed) -> TermIndex:
+    """The index; with robertson and atire, a term that every unit has matches nothing."""
+    return TermIndex(indexed, partial(best, Bm25Scorer.of(formula, indexed.postings)))
 
 
 class TfIdf(LexicalParameters):
     """Cosine of tf-idf vectors, with 1 + ln(tf) and a smooth idf: scikit-learn's, with sublinear_tf."""
 
-    def search(self, documents: Documents) -> "TfIdfIndex":
+    def search(self, documents: Documents) -> TermIndex:
         return _opened_tfidf(self.index(documents))
 
 
-@dataclass(frozen=True)
-class TfIdfIndex(LexicalIndex):
-    """An index that answers queries."""
-
-    scorer: TfIdfScorer
-
-    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray]:
-        scores = self.scorer.scores(terms)
-        places = top(scores, top_k)
-        return places, scores[places]
-
-
 @lru_cache(2)
-def _opened_tfidf(indexed: Indexed) -> TfIdfIndex:
-    return TfIdfIndex(indexed, TfIdfScorer.of(indexed.postings))
+def _opened_tfidf(indexed: Indexed) -> TermIndex:
+    return TermIndex(indexed, partial(_nearest, TfIdfScorer.of(indexed.postings)))
+
+
+def _nearest(scorer: TfIdfScorer, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray]:
+    scores = scorer.scores(terms)
+    places = top(scores, top_k)
+    return places, scores[places]
