@@ -40,12 +40,13 @@ class ApplicationConnection(HttpConnection):
         tokens: total of the tokens of all replies, by the names in `usage`.
     """
 
+    parameters: HttpApplication
     tokens: Tally[str] = field(default_factory=Tally, init=False)
 
     @property
     def warnings(self) -> list[str]:
         """The token counts that no reply has: they would be 0 in silence."""
-        paths = self.parameters.usage if isinstance(self.parameters, HttpApplication) else {}
+        paths = self.parameters.usage
         advice = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
         return [
             f"{self.parameters.url}: no reply has {name} tokens at {paths[name]} (usage: {name}), {advice}"
@@ -60,17 +61,14 @@ class ApplicationConnection(HttpConnection):
         reply = await super().call(json.dumps({**json.loads(payload), "attempt": attempt}), timeout_s, attempt)
         seconds = round(clock() - began, 6)
         answer = f'{{"seconds":{seconds},"reply":{reply.answer}}}'
-        parameters = self.parameters
-        if not isinstance(parameters, HttpApplication):
-            return Reply(answer, reply.tokens)
-        tokens = parameters.tokens_of(answer)
-        for name in parameters.usage:
+        tokens = self.parameters.tokens_of(answer)
+        for name in self.parameters.usage:
             self.tokens[name] += getattr(tokens, name)
         return Reply(answer, tokens)
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
         parameters = self.parameters
-        if not isinstance(parameters, HttpApplication) or not parameters.stream:
+        if not parameters.stream:
             return await super()._body(client, request)
         clock = asyncio.get_running_loop().time
         began, first, is_done = clock(), None, False
@@ -124,14 +122,11 @@ class ApplicationConnection(HttpConnection):
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}
         request = super()._request(client, texts)
-        history, parameters = payload.get(HISTORY), self.parameters
-        if not history or not isinstance(parameters, HttpApplication) or not request.content:
+        if not (history := payload.get(HISTORY)) or not request.content:
             return request
-        body = parameters.with_history(json.loads(request.content), history)
-        headers = _without_length(request.headers)
-        return client.build_request(
-            request.method, request.url, headers=headers, content=json.dumps(body, ensure_ascii=False).encode()
-        )
+        body = self.parameters.with_history(json.loads(request.content), history)
+        headers, content = _without_length(request.headers), json.dumps(body, ensure_ascii=False).encode()
+        return client.build_request(request.method, request.url, headers=headers, content=content)
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[str]:
