@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Role
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, accepted
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Embeddings
@@ -23,19 +23,14 @@ Vector = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Embed:
+class Embed(ServiceWork):
     """Asks a model for the embedding of a text; the answer stays in the ledger."""
 
-    service: str
     kind: str
     parameters: ModelParameters
     role: Role = Role.DOCUMENT
 
     stage: ClassVar[str] = STAGE
-
-    @property
-    def services(self) -> tuple[str]:
-        return (self.service,)
 
     @property
     def is_called(self) -> bool:

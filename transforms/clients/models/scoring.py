@@ -10,7 +10,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.prompt import Template, newest
-from rankbeam.transforms.records.calls.steps import Call, Steps
+from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.labels import text_hash
@@ -37,10 +37,9 @@ def _schema(step: str, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa:
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(ServiceWork):
     """Asks a model to rate a text from 0 to 10."""
 
-    service: str
     kind: str
     parameters: ModelParameters
     max_output_tokens: int
@@ -49,10 +48,6 @@ class Rate:
     stage: ClassVar[str] = RERANK
     most_texts: ClassVar[int | None] = 1
     is_pointwise: ClassVar[bool] = True
-
-    @property
-    def services(self) -> tuple[str]:
-        return (self.service,)
 
     def call(self, item: Texts) -> Call:
         query, (text,) = item

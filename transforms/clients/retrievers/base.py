@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, SearchDepth, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWork, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.corpora import SearchedCorpus
 from rankbeam.transforms.records.errors import CallError
@@ -252,19 +252,14 @@ Question = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Retrieve:
+class Retrieve(ServiceWork):
     """Asks a remote retriever for the ranking of a query."""
 
-    service: str
     kind: str
     retriever: RemoteRetriever
     depth: SearchDepth
 
     stage: ClassVar[str] = STAGE
-
-    @property
-    def services(self) -> tuple[str]:
-        return (self.service,)
 
     def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
         return self.questions(queries["text"].to_pylist())

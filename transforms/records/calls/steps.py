@@ -120,6 +120,17 @@ class Work(Protocol[Item]):
         ...
 
 
+@dataclass(frozen=True)
+class ServiceWork:
+    """Base of works whose calls go to one service."""
+
+    service: str
+
+    @property
+    def services(self) -> tuple[str]:
+        return (self.service,)
+
+
 @runtime_checkable
 class OneCall(Protocol):
     """A work of one call, whose key is the name of the task: answers of the ledger are read many at a time.

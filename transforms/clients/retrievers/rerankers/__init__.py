@@ -9,7 +9,7 @@ from pydantic import Field, FiniteFloat
 
 from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
-from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.labels import text_hash
@@ -95,18 +95,13 @@ def _malformed(problem: str) -> CallError:
 
 
 @dataclass(frozen=True)
-class Rerank:
+class Rerank(ServiceWork):
     """Asks a reranker for the scores of texts."""
 
-    service: str
     kind: str
     reranker: Reranker
 
     stage: ClassVar[str] = RERANK
-
-    @property
-    def services(self) -> tuple[str]:
-        return (self.service,)
 
     @property
     def most_texts(self) -> int | None:
