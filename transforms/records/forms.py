@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -85,8 +86,9 @@ def whole(low: int, high: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
-def schema_of(form: type[Form]) -> dict[str, Any]:
-    """The schema of a form, with nested forms in place; every property is required.
+@cache
+def schema_of(form: type[Form], left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The schema of a form without some keywords, with nested forms in place; every property is required.
 
     >>> class Reply(Form):
     ...     reason: str
@@ -96,17 +98,18 @@ def schema_of(form: type[Form]) -> dict[str, Any]:
     """
     whole_schema = form.model_json_schema()
     definitions = whole_schema.pop("$defs", {})
-    schema: dict[str, Any] = _in_place(whole_schema, definitions)
+    schema: dict[str, Any] = _in_place(whole_schema, definitions, _ANNOTATIONS | left_out)
     return schema
 
 
-def _in_place(node: Any, definitions: Mapping[str, Any]) -> Any:
+def _in_place(node: Any, definitions: Mapping[str, Any], left_out: frozenset[str]) -> Any:
     if isinstance(node, list):
-        return [_in_place(child, definitions) for child in node]
+        return [_in_place(child, definitions, left_out) for child in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _in_place(definitions[node["$ref"].rpartition("/")[2]], definitions)
+        return _in_place(definitions[node["$ref"].rpartition("/")[2]], definitions, left_out)
     if node.get("type") == "object" and "properties" in node:
-        return object_of(**{name: _in_place(child, definitions) for name, child in node["properties"].items()})
-    return {name: _in_place(child, definitions) for name, child in node.items() if name not in _ANNOTATIONS}
+        properties = node["properties"].items()
+        return object_of(**{name: _in_place(child, definitions, left_out) for name, child in properties})
+    return {name: _in_place(child, definitions, left_out) for name, child in node.items() if name not in left_out}

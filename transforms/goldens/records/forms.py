@@ -17,17 +17,17 @@ A reply that breaks a rule is `MALFORMED`, with a message that a repair quotes. 
 such break: the fact is dropped and counted, so that a model that makes facts up is seen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from rankbeam.transforms.goldens.records.items import Dimension, Nugget, ProfileValue, Vote, repeated_name
 from rankbeam.transforms.records.errors import shortened
-from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of
+from rankbeam.transforms.records.forms import Form, Text, malformed, parsed, place_of, schema_of
 
 CRITERIA: Mapping[str, str] = MappingProxyType(
     {
@@ -51,6 +51,9 @@ CRITICS: Mapping[str, str] = MappingProxyType(
 
 _MOST_FACTS = 20
 _LONGEST_REASON = 300
+_BOUNDS = frozenset({"minLength", "pattern", "minItems", "maxItems"})
+"""Rules that are not sent with a schema; an answer that breaks one is malformed."""
+_Number = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0})]
 
 
 class YesNo(StrEnum):
@@ -105,6 +108,14 @@ class Derived:
     claims: tuple[str, ...]
 
 
+class _Reply(Form):
+    """The reply of a step."""
+
+    def value(self, values: Mapping[str, Any], /) -> Any:
+        """The reply as what the step is read as; `values` are those of its prompt."""
+        raise NotImplementedError
+
+
 class _Value(Form):
     name: Text
     description: Text
@@ -117,22 +128,58 @@ class _Dimension(Form):
     values: Annotated[list[_Value], Field(min_length=2, max_length=12)]
 
 
-class _Profiles(Form):
+class _Profiles(_Reply):
     dimensions: Annotated[list[_Dimension], Field(min_length=1, max_length=8)]
+
+    def value(self, _: Mapping[str, Any], /) -> tuple[Dimension, ...]:
+        dimensions = tuple(
+            Dimension(
+                one.name,
+                one.description,
+                tuple(ProfileValue(value.name, value.description) for value in one.values),
+                shortened(one.reason, _LONGEST_REASON),
+            )
+            for one in self.dimensions
+        )
+        if (name := repeated_name(dimensions)) is not None:
+            raise malformed(f"the name {name!r} occurs twice")
+        return dimensions
 
 
 class _Fact(Form):
     text: Text
-    source: int
+    source: _Number
     quote: Text
 
 
-class _Facts(Form):
+class _Facts(_Reply):
     facts: Annotated[list[_Fact], Field(max_length=_MOST_FACTS)]
 
+    def value(self, values: Mapping[str, Any], /) -> Facts:
+        facts = []
+        for one in self.facts:
+            text = values["texts"].get(str(one.source))
+            place = None if text is None else place_of(one.quote, text)
+            if text is not None and place is not None:
+                facts.append(Fact(one.text, one.source, *place, text[place[0] : place[1]]))
+        return Facts(tuple(facts), len(self.facts) - len(facts))
 
-class _Distilled(Form):
-    sentences: list[int]
+
+class _Enlarged(_Reply):
+    description: Text
+    example: Text
+
+    def value(self, _: Mapping[str, Any], /) -> str:
+        return f"{self.example} {self.description}"
+
+
+class _Distilled(_Reply):
+    sentences: list[_Number]
+
+    def value(self, values: Mapping[str, Any], /) -> tuple[int, ...]:
+        if unknown := sorted({number for number in self.sentences if str(number) not in values["sentences"]}):
+            raise malformed(f"sentences: there is no sentence {unknown[0]}")
+        return tuple(sorted({*self.sentences}))
 
 
 class _Nugget(Form):
@@ -140,16 +187,28 @@ class _Nugget(Form):
     vital: bool
 
 
-class _DraftForm(Form):
+class _DraftForm(_Reply):
     question: Text
     answer: Text
-    facts: Annotated[list[int], Field(min_length=1)]
+    facts: Annotated[list[_Number], Field(min_length=1)]
     nuggets: Annotated[list[_Nugget], Field(min_length=1)]
 
+    def value(self, values: Mapping[str, Any], /) -> DraftQuestion:
+        unknown = sorted({number for number in self.facts if str(number) not in values["facts"]})
+        if unknown:
+            raise malformed(f"facts: there is no fact {unknown[0]}; they are 0 to {len(values['facts']) - 1}")
+        if not any(nugget.vital for nugget in self.nuggets):
+            raise malformed("nuggets: at least one is vital")
+        nuggets = tuple(Nugget(nugget.text, nugget.vital) for nugget in self.nuggets)
+        return DraftQuestion(self.question, self.answer, nuggets, tuple(dict.fromkeys(self.facts)))
 
-class _Unanswerable(Form):
+
+class _Unanswerable(_Reply):
     question: Text
     answer: Text
+
+    def value(self, _: Mapping[str, Any], /) -> DraftQuestion:
+        return DraftQuestion(self.question, self.answer)
 
 
 class _Check(Form):
@@ -157,7 +216,7 @@ class _Check(Form):
     verdict: YesNo
 
 
-class _Checks(Form):
+class _Checks(_Reply):
     standalone: _Check
     answerable_from_quotes: _Check
     complete: _Check
@@ -165,25 +224,55 @@ class _Checks(Form):
     natural: _Check
     harmless: _Check
 
+    def value(self, _: Mapping[str, Any], /) -> tuple[Vote, ...]:
+        votes = ((name, getattr(self, name)) for name in CRITERIA)
+        return tuple(Vote("checks", name, one.verdict, shortened(one.reason, _LONGEST_REASON)) for name, one in votes)
 
-class _Critic(Form):
+
+class _Critic(_Reply):
+    step: ClassVar[str] = "critic"
     reason: str
     verdict: CriticDecision
 
+    def value(self, values: Mapping[str, Any], /) -> Vote:
+        return Vote(self.step, "approval", self.verdict, shortened(self.reason, _LONGEST_REASON), str(values["critic"]))
 
-class _Derived(Form):
+
+class _Consensus(_Critic):
+    step: ClassVar[str] = "consensus"
+
+
+class _Derived(_Reply):
     answerable: bool
     answer: str
     claims: list[Text]
 
+    def value(self, _: Mapping[str, Any], /) -> Derived:
+        if self.answerable and not self.claims:
+            raise malformed("claims: an answer has at least one")
+        return Derived(self.answerable, self.answer, tuple(self.claims))
 
-class _Enlarged(Form):
-    description: Text
-    example: Text
 
-
-class _ClosedBook(Form):
+class _ClosedBook(_Reply):
     answer: Text
+
+    def value(self, _: Mapping[str, Any], /) -> str:
+        return self.answer
+
+
+_REPLIES: Mapping[str, type[_Reply]] = {
+    "profiles": _Profiles,
+    "facts": _Facts,
+    "enlarge": _Enlarged,
+    "distill": _Distilled,
+    "question": _DraftForm,
+    "unanswerable": _Unanswerable,
+    "checks": _Checks,
+    "critic": _Critic,
+    "consensus": _Consensus,
+    "derive": _Derived,
+    "closed_book": _ClosedBook,
+}
 
 
 def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
@@ -192,7 +281,7 @@ def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
     >>> read("closed_book", {}, '{"answer": "I do not know."}')
     'I do not know.'
     """
-    return _READERS[step](values, answer)
+    return parsed(_REPLIES[step], answer).value(values)
 
 
 def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001  the values decide no form here
@@ -201,125 +290,4 @@ def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG
     >>> list(schema("derive", {})["properties"])
     ['answerable', 'answer', 'claims']
     """
-    return _SCHEMAS[step]
-
-
-def _profiles(_: Mapping[str, Any], answer: str) -> tuple[Dimension, ...]:
-    form = parsed(_Profiles, answer)
-    dimensions = tuple(
-        Dimension(
-            one.name,
-            one.description,
-            tuple(ProfileValue(value.name, value.description) for value in one.values),
-            shortened(one.reason, _LONGEST_REASON),
-        )
-        for one in form.dimensions
-    )
-    if (name := repeated_name(dimensions)) is not None:
-        raise malformed(f"the name {name!r} occurs twice")
-    return dimensions
-
-
-def _facts(values: Mapping[str, Any], answer: str) -> Facts:
-    facts_read = parsed(_Facts, answer).facts
-    facts = []
-    for one in facts_read:
-        text = values["texts"].get(str(one.source))
-        place = None if text is None else place_of(one.quote, text)
-        if text is not None and place is not None:
-            facts.append(Fact(one.text, one.source, *place, text[place[0] : place[1]]))
-    return Facts(tuple(facts), len(facts_read) - len(facts))
-
-
-def _enlarged(_: Mapping[str, Any], answer: str) -> str:
-    form = parsed(_Enlarged, answer)
-    return f"{form.example} {form.description}"
-
-
-def _distilled(values: Mapping[str, Any], answer: str) -> tuple[int, ...]:
-    form = parsed(_Distilled, answer)
-    if unknown := sorted({number for number in form.sentences if str(number) not in values["sentences"]}):
-        raise malformed(f"sentences: there is no sentence {unknown[0]}")
-    return tuple(sorted({*form.sentences}))
-
-
-def _draft_question(values: Mapping[str, Any], answer: str) -> DraftQuestion:
-    form = parsed(_DraftForm, answer)
-    unknown = sorted({number for number in form.facts if str(number) not in values["facts"]})
-    if unknown:
-        raise malformed(f"facts: there is no fact {unknown[0]}; they are 0 to {len(values['facts']) - 1}")
-    if not any(nugget.vital for nugget in form.nuggets):
-        raise malformed("nuggets: at least one is vital")
-    nuggets = tuple(Nugget(nugget.text, nugget.vital) for nugget in form.nuggets)
-    return DraftQuestion(form.question, form.answer, nuggets, tuple(dict.fromkeys(form.facts)))
-
-
-def _unanswerable(_: Mapping[str, Any], answer: str) -> DraftQuestion:
-    form = parsed(_Unanswerable, answer)
-    return DraftQuestion(form.question, form.answer)
-
-
-def _checks(_: Mapping[str, Any], answer: str) -> tuple[Vote, ...]:
-    form = parsed(_Checks, answer)
-    votes = ((name, getattr(form, name)) for name in CRITERIA)
-    return tuple(Vote("checks", name, one.verdict, shortened(one.reason, _LONGEST_REASON)) for name, one in votes)
-
-
-def _critic(step: str) -> Callable[[Mapping[str, Any], str], Vote]:
-    def read_vote(values: Mapping[str, Any], answer: str) -> Vote:
-        form = parsed(_Critic, answer)
-        reason = shortened(form.reason, _LONGEST_REASON)
-        return Vote(step, "approval", form.verdict, reason, str(values["critic"]))
-
-    return read_vote
-
-
-def _derived(_: Mapping[str, Any], answer: str) -> Derived:
-    form = parsed(_Derived, answer)
-    if form.answerable and not form.claims:
-        raise malformed("claims: an answer has at least one")
-    return Derived(form.answerable, form.answer, tuple(form.claims))
-
-
-def _closed_book(_: Mapping[str, Any], answer: str) -> str:
-    return parsed(_ClosedBook, answer).answer
-
-
-def _verdict(values: type[StrEnum]) -> dict[str, Any]:
-    return object_of(reason=TEXT, verdict={"type": "string", "enum": [value.value for value in values]})
-
-
-_READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
-    "profiles": _profiles,
-    "facts": _facts,
-    "enlarge": _enlarged,
-    "distill": _distilled,
-    "question": _draft_question,
-    "unanswerable": _unanswerable,
-    "checks": _checks,
-    "critic": _critic("critic"),
-    "consensus": _critic("consensus"),
-    "derive": _derived,
-    "closed_book": _closed_book,
-}
-_NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}
-_TRUTH: dict[str, Any] = {"type": "boolean"}
-_SCHEMAS: Mapping[str, dict[str, Any]] = {
-    "profiles": object_of(
-        dimensions=list_of(
-            object_of(name=TEXT, description=TEXT, reason=TEXT, values=list_of(object_of(name=TEXT, description=TEXT)))
-        )
-    ),
-    "facts": object_of(facts=list_of(object_of(text=TEXT, source=_NUMBER, quote=TEXT))),
-    "enlarge": object_of(description=TEXT, example=TEXT),
-    "distill": object_of(sentences=list_of(_NUMBER)),
-    "question": object_of(
-        question=TEXT, answer=TEXT, facts=list_of(_NUMBER), nuggets=list_of(object_of(text=TEXT, vital=_TRUTH))
-    ),
-    "unanswerable": object_of(question=TEXT, answer=TEXT),
-    "checks": object_of(**{name: _verdict(YesNo) for name in CRITERIA}),
-    "critic": _verdict(CriticDecision),
-    "consensus": _verdict(CriticDecision),
-    "derive": object_of(answerable=_TRUTH, answer=TEXT, claims=list_of(TEXT)),
-    "closed_book": object_of(answer=TEXT),
-}
+    return schema_of(_REPLIES[step], _BOUNDS)
