@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
+from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
-from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import SEARCH, PoolRetriever, SearchServices
@@ -64,7 +64,7 @@ class Goldens:
     writer: ConfiguredService
     checker: ConfiguredService
     planned: PlannedBenchmark
-    context: ContextRules
+    context: ContextModel
     reviews: Reviews
     pool: Pooling
     duplicates: Duplicates | None

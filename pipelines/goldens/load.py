@@ -133,7 +133,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         writer=models[model.writer],
         checker=models[model.checker],
         planned=PlannedBenchmark(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
-        context=model.context.rules,
+        context=model.context,
         reviews=Reviews(model.reviews.critics, model.reviews.closed_book, documents.language),
         pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),
         duplicates=None

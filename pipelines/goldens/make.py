@@ -12,11 +12,11 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.goldens.finish import as_html, coverage, goldens_of, rejections, shortfalls, splits_of, warnings
 from rankbeam.pipelines.goldens.folder import MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.rounds import Making, RoundProgress
 from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
-from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.records.items import CallRecord, Golden
@@ -107,7 +107,7 @@ def about(
     goldens: Goldens, plan: GoldensPlan, progress: RoundProgress, lacking: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Description of the benchmark as a whole, without anything that differs between runs of the same calls."""
-    plain = ContextRules(goldens.context.passages)  # all that earlier releases had
+    plain = ContextModel(passages=goldens.context.passages)  # all that earlier releases had
     return {
         "name": goldens.name,
         "rankbeam": version("rankbeam"),
@@ -120,7 +120,7 @@ def about(
         "offline": goldens.writer.parameters.offline is not None,
         "model_versions": _versions(progress),
         "prompts": prompt_names(),
-        "context": goldens.context.passages if goldens.context == plain else asdict(goldens.context),
+        "context": goldens.context.passages if goldens.context == plain else goldens.context.model_dump(),
         "reviews": asdict(goldens.reviews),
         "pool": goldens.pool.documents,
         "pool_retrievers": [

@@ -11,7 +11,6 @@ from rankbeam.transforms.clients.google.channels import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.documents import Sample
 from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.goldens.records.items import TYPES
@@ -202,10 +201,6 @@ class ContextModel(Section):
     by: Literal["bm25", "pool"] = "bm25"
     overall: bool = False
     enlarged: bool = False
-
-    @property
-    def rules(self) -> ContextRules:
-        return ContextRules(self.passages, self.neighbours, self.by, self.overall, self.enlarged)
 
 
 class GoldensModel(Section):

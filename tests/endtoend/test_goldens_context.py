@@ -14,10 +14,11 @@ from support.standin_models import KEY, service
 from support.standins import Faults, serve
 
 from rankbeam.pipelines.goldens.load import load_goldens
+from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.rounds import Finding, plan_of
 from rankbeam.transforms.clients.models.offline import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
-from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
+from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
 from rankbeam.transforms.judge.judge import Model
@@ -91,7 +92,7 @@ def test_a_second_pass_distills_all_passages_together(tmp_path: Path, monkeypatc
 def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
     path = goldens_file(tmp_path, documents={"path": corpus(tmp_path, documents(24)), "span_tokens": 50}, context=2)
     goldens = load_goldens(path, str(tmp_path / "out"))
-    wide = replace(goldens, context=ContextRules(2, neighbours=1))
+    wide = replace(goldens, context=ContextModel(passages=2, neighbours=1))
     library = plan_of(goldens).library
     sources = plan_of(goldens).round(1, [], ())
     narrow, widened = (Finding(one, library, lambda *_: ()).with_context(sources, 1) for one in (goldens, wide))

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, AskingWork, Reading
 from rankbeam.transforms.goldens.records.forms import Fact
@@ -12,17 +12,6 @@ from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
 
 Distilled = tuple[Reading | CallError, list[CallRecord]]
-
-
-@dataclass(frozen=True)
-class ContextRules:
-    """Rules for the context of a source."""
-
-    passages: int = 0  # of other documents
-    neighbours: int = 0  # of the same document, before and after each
-    by: Literal["bm25", "pool"] = "bm25"  # by the words of the source, or by the retrievers of the pool
-    overall: bool = False  # a further call sees the sentences of all passages together, and adds what it chooses
-    enlarged: bool = False  # the model first writes what to search for (HyDE), instead of the text of the source
 
 
 @dataclass(frozen=True)
