@@ -123,7 +123,8 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
     for configuration, name in product(evaluation.configurations, names):
         row = estimates.means[ALL][configuration.config_id, name]
         if row.mean is None:
-            advice = f"a random sample of at least {LEAST_LABELS} is needed: rankbeam label OUT --more N"
+            advice = f"a random sample of at least {LEAST_LABELS} is needed: decide all items of the drawn queries, or "
+            advice += "draw further ones with rankbeam label OUT --more N"
             if row.queries >= LEAST_LABELS:
                 advice = "too many others lack a label, so these are not a random sample: decide all of their items"
             yield f"{configuration.name}: {name} has {row.queries:,} queries completely labelled; {advice}"

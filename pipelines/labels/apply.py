@@ -197,6 +197,7 @@ def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Labe
         annotator,
         comment or None,
         task.drawn_by,
+        task.items_hash,
     )
 
 

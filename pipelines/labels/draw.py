@@ -248,6 +248,7 @@ def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Seq
             None,
             step_named(row["step"]).people_question,
             step_named(row["step"]).decisions,
+            items_hash=row["items_hash"] if row["owner_hash"] is not None else None,
         )
         for (name, _, _), row in result.items()
     ]

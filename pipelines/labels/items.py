@@ -51,6 +51,7 @@ class LabelTask:
     doc_id: str | None = None
     history: str | None = None
     drawn_by: str | None = None
+    items_hash: str | None = None
 
     @property
     def instruction(self) -> str:

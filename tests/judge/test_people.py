@@ -1,5 +1,6 @@
 """Human values of one query: of what people decided, and of what nobody has to decide."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from rankbeam.transforms.judge.steps.claims import Claim
 from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.judging.items import Gold
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion
-from rankbeam.transforms.records.labels import Label, Labels, text_hash
+from rankbeam.transforms.records.labels import Label, Labels, items_hash, text_hash
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
 
 NO_REPLIES: dict[JudgeQuestion, Any] = {}
@@ -66,6 +67,39 @@ def test_a_sample_without_a_value_is_left_out_as_of_a_judge() -> None:
     cases = [JudgedCase("q?", ("c",), answer=answer) for answer in ("Owners pay.", "?")]
     assert by_people("Faithfulness(labels=True)", [row], claims, *cases) == 1.0
     assert by_people("Faithfulness(labels=True)", [], claims, *cases) is None
+
+
+def claims_of(names: str, decisions: dict[str, str], annotator: str = "ann") -> list[Label]:
+    """Labels of an answer with one claim a letter, and one context."""
+    return [
+        Label(
+            name, "support", "q", text_hash("Owners pay."), position, text_hash(name), name, text_hash("c"), 0.5,
+            decisions[name], annotator, items_hash=items_hash(names),
+        )
+        for position, name in enumerate(names)
+        if name in decisions
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (claims_of("ab", {"a": "supported", "b": "not_stated"}), 0.5),
+        (claims_of("ab", {"a": "supported"}), LABELLED_IN_PART),
+        (claims_of("ab", {"b": "supported"}), LABELLED_IN_PART),
+        # Another judge made other claims of the same answer; `a` is a claim of both lists.
+        (claims_of("ab", {"a": "supported"}) + claims_of("xyza", dict.fromkeys("xyza", "not_stated")), 0.0),
+        (claims_of("ab", dict.fromkeys("ab", "supported")) + claims_of("axyz", {"a": "supported"}), 1.0),
+        (claims_of("abc", {"a": "supported"}) + claims_of("xbz", {"x": "supported"}), LABELLED_IN_PART),
+        (claims_of("a", {"a": "supported"}) + claims_of("xy", dict.fromkeys("xy", "not_stated"), "bob"), 0.0),
+        # Older labels do not name their list, so only a gap shows that a claim has no label.
+        ([replace(one, items_hash=None) for one in claims_of("ab", {"a": "supported"})], 1.0),
+        ([replace(one, items_hash=None) for one in claims_of("ab", {"b": "supported"})], LABELLED_IN_PART),
+    ],
+)
+def test_a_value_is_of_one_list_of_claims_that_all_have_labels(labels: list[Label], expected: float | str) -> None:
+    case = JudgedCase("q?", ("c",), answer="Owners pay.")
+    assert by_people("Faithfulness(labels=True)", labels, NO_REPLIES, case) == expected
 
 
 def test_a_query_drawn_for_another_metric_is_not_labelled_in_part() -> None:

@@ -147,8 +147,12 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
     def __getitem__(self, question: JudgeQuestion) -> Any:
         """The reply, in the form in which the question's step reads a judge's."""
         if question.step == ClaimsStep.name:
-            claims = self._labels.claims.get((self._query_id, text_hash(question.texts[0])))
-            return self._judge[question] if claims is None else tuple(Claim(text, None, None) for text in claims)
+            place = self._query_id, text_hash(question.texts[0])
+            if place not in self._labels.claims:
+                return self._judge[question]
+            if (claims := self._labels.claims[place]) is None:
+                raise KeyError(question)
+            return tuple(Claim(text, None, None) for text in claims)
         by_annotator = [self._labels.decisions[place] for place in places_of(question, self._query_id)]
         decisions = [of_item.get(ADJUDICATED) or of_item[self._annotator] for of_item in by_annotator]
         return step_named(question.step).decided(decisions)

@@ -1,7 +1,7 @@
 """Rows of the tables of answers and judgements, from what comes of the items."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,22 +13,12 @@ from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError, Failure
 from rankbeam.transforms.records.judging.answers import AnswerRow, Evaluated, Judgement
-from rankbeam.transforms.records.labels import text_hash
+from rankbeam.transforms.records.labels import items_hash, text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import as_json
 
 Row = dict[str, Any]
-
-
-def items_hash(items: Iterable[str]) -> str | None:
-    """The name of all claims, or other parts of a text, that a judge sees at once; None where there are none.
-
-    >>> items_hash(["a", "b"]) == items_hash(["ab"]), items_hash([])
-    (False, None)
-    """
-    hashes = " ".join(map(text_hash, items))
-    return text_hash(hashes) if hashes else None
 
 
 @dataclass(frozen=True)

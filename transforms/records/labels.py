@@ -33,6 +33,7 @@ LABELS = pa.schema(
         ("annotator", pa.string()),
         ("comment", pa.string()),
         ("drawn_by", pa.string()),
+        ("items_hash", pa.string()),
     ]
 )
 """One row an item and annotator: the claim `left_hash`, or nothing, as `right_hash` supports it, answers it and so on.
@@ -40,8 +41,9 @@ LABELS = pa.schema(
 `owner_hash` is the text that makes the claim, as its claim number `position`. `probability` is the probability with
 which the query was drawn; null where a person chose it, and such labels serve agreement only. `drawn_by` is the
 attribute of the queries by whose values they were drawn; null where it was at random of all, and in older labels.
+`items_hash` names all claims of the text together; null for a whole text, and in older labels.
 """
-ADDED = ("drawn_by",)
+ADDED = ("drawn_by", "items_hash")
 """Columns that older labels lack."""
 
 
@@ -52,6 +54,16 @@ def text_hash(text: str) -> str:
     'e3b0c442'
     """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def items_hash(items: Iterable[str]) -> str | None:
+    """The name of all claims, or other parts of a text, that a judge sees at once; None where there are none.
+
+    >>> items_hash(["a", "b"]) == items_hash(["ab"]), items_hash([])
+    (False, None)
+    """
+    hashes = " ".join(map(text_hash, items))
+    return text_hash(hashes) if hashes else None
 
 
 def item_id_of(step: str, query_id: str, left_hash: str | None, right_hash: str) -> str:
@@ -80,6 +92,7 @@ class Label:
     annotator: str
     comment: str | None = None
     drawn_by: str | None = None
+    items_hash: str | None = None
 
     @property
     def place(self) -> "Place":
@@ -112,13 +125,22 @@ class Labels:
         return dict(result)
 
     @cached_property
-    def claims(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """By query and hash of a text, the claims of the text that were labelled, in order."""
-        result: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
+    def claims(self) -> dict[tuple[str, str], tuple[str, ...] | None]:
+        """By query and hash of a text, the labelled claims of the text, in order; None where one has no label.
+
+        Of several lists of claims, which several judges made of the same text, the one with the most labels counts.
+        """
+        lists: defaultdict[tuple[str, str], defaultdict[str | None, list[Label]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for row in self.rows:
             if row.owner_hash is not None and row.left_text is not None:
-                result[row.query_id, row.owner_hash][row.position or 0] = row.left_text
-        return {key: tuple(text for _, text in sorted(of.items())) for key, of in result.items()}
+                lists[row.query_id, row.owner_hash][row.items_hash].append(row)
+        result: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        for key, of_text in lists.items():
+            ranked = sorted(of_text.items(), key=lambda item: (-len(item[1]), item[0] or ""))
+            result[key] = next(filter(None, (_whole(name, rows) for name, rows in ranked)), None)
+        return result
 
     @cached_property
     def annotators(self) -> dict[str, tuple[str, ...]]:
@@ -143,6 +165,14 @@ class Labels:
 
 
 NO_LABELS = Labels()
+
+
+def _whole(name: str | None, rows: Iterable[Label]) -> tuple[str, ...] | None:
+    """The claims of a list, by its hash; None where one is missing. Older labels have no hash, and only show gaps."""
+    by_position = {row.position or 0: row.left_text or "" for row in rows}
+    claims = tuple(by_position[position] for position in sorted(by_position))
+    is_whole = items_hash(claims) == name if name else len(claims) == max(by_position) + 1
+    return claims if is_whole else None
 
 
 def agreed(decisions: Mapping[str, str]) -> str | None:
