@@ -81,8 +81,10 @@ def label(
         raise click.UsageError("say one of --sample N, --more N, --queries FILE and --apply FILE")
     if decisions is None and (annotator or place):
         raise click.UsageError("--annotator and --labels belong to --apply")
-    if sample is None and queries is None and (metric, configurations, seed) != (None, "", None):
-        raise click.UsageError("--metric, --configurations and --seed belong to --sample and --queries")
+    if decisions is not None and metric is not None:
+        raise click.UsageError("--metric belongs to --sample, --more and --queries")
+    if sample is None and queries is None and (configurations, seed) != ("", None):
+        raise click.UsageError("--configurations and --seed belong to --sample and --queries")
     if sample is None and by is not None:
         raise click.UsageError("--by belongs to --sample")
     with messages():
@@ -97,7 +99,10 @@ def label(
             return
         run = named.find()
         names = [name.strip() for name in configurations.split(",") if name.strip()]
-        drawing = last_drawing(named.folder) if more is not None else Drawing.of(run, metric, names, seed or 0, by)
+        if more is None:
+            drawing = Drawing.of(run, metric, names, seed or 0, by)
+        else:
+            drawing = last_drawing(named.folder, metric and Drawing.of(run, metric, ()).metric)
         if queries is not None:
             tasks = pick(run, drawing, chosen_queries(queries))
         else:

@@ -16,11 +16,12 @@ from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, t
 from rankbeam.transforms.clients.formats.syntax.tables import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
-from rankbeam.transforms.records.labels import Label, text_hash
+from rankbeam.transforms.records.labels import ADJUDICATED, Label, text_hash
 
 _IDS = ("id", "rankbeam_id", "metadata.rankbeam_id", "attributes.metadata.rankbeam_id", "input.metadata.rankbeam_id")
 _DECISIONS = ("decision", "label", "annotation.label", "result.label", "stringValue", "value")
 _ANNOTATORS = ("annotator", "annotator_name", "identifier", "user.username", "authorUserId", "annotator_kind", "source")
+_KINDS, _MACHINES = ("annotator_kind", "source"), ("LLM", "CODE", "EVAL")  # of Phoenix and Langfuse
 _COMMENTS = ("comment", "explanation", "annotation.explanation", "result.explanation")
 _TEXTS = ("text", "input.text", "output", "output.value", "attributes.output.value")
 _SOMEBODY = "unnamed"
@@ -37,15 +38,22 @@ class AppliedLabels:
     drawn: int  # number of queries that were drawn
     undecided: int  # items without a decision
     unknown: int  # annotations of another tool that belong to no item
+    by_machines: int  # annotations of another tool by a model or code
+    divided: int  # of the queries that count as whole, those of which no annotator decided all items
     judgements: str | None = None  # file that labels of documents make; None without a query completely labelled
 
     def as_text(self) -> str:
         lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
         lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are completely labelled")
+        if self.divided:
+            means = "no annotator who decided all items, so means by labels leave them out"
+            lines.append(f"{self.divided:,} of these have {means}")
         if self.undecided:
             lines.append(f"{self.undecided:,} items have no decision")
         if self.unknown:
             lines.append(f"{self.unknown:,} annotations belong to no item of the tasks, and were left out")
+        if self.by_machines:
+            lines.append(f"{self.by_machines:,} annotations are by models or code, and were left out")
         if self.judgements:
             lines.append(
                 f"judgements of all queries whose documents are labelled: dataset: {{qrels: {self.judgements}}}"
@@ -59,6 +67,10 @@ class _Row:
 
     values: Mapping[str, Any]
     line: int | None
+
+    @property
+    def is_ours(self) -> bool:
+        return "decision" in self.values
 
     def first(self, names: Sequence[str]) -> str:
         """The first value that is not empty; names with dots lead into mappings."""
@@ -81,18 +93,18 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     tasks = _tasks_of(output)
     by_text = _by_text(tasks)
     rows = list(_rows_of(path))
+    by_people = [row for row in rows if row.is_ours or row.first(_KINDS).upper() not in _MACHINES]
     problems: list[InputError] = []
     labels: list[Label] = []
     decided: dict[tuple[str, str], tuple[str, int | None]] = {}
     undecided = unknown = 0
-    for row in rows:
-        is_ours = "decision" in row.values
+    for row in by_people:
         try:
             item_id = row.first(_IDS)
-            if not is_ours and item_id not in tasks:
+            if not row.is_ours and item_id not in tasks:
                 item_id = by_text.get(text_hash(row.first(_TEXTS)), "")
             if item_id not in tasks:
-                if not is_ours:
+                if not row.is_ours:
                     unknown += 1
                     continue
                 raise InputError(f"there is no item {shortened(item_id)!r} in the tasks of {output}")
@@ -100,6 +112,7 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
                 undecided += 1
                 continue
             who = row.first(_ANNOTATORS) or annotator or _SOMEBODY
+            who = ADJUDICATED if who.lower() == ADJUDICATED else who
             decision = _decision(written, tasks[item_id][0].choices)
             known, line = decided.setdefault((item_id, who), (decision, row.line))
             if known != decision:
@@ -114,14 +127,16 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     if not labels:
         raise InputError("has no decision about an item of the tasks", path=path)
     place = place or files.join(output, FOLDER)
-    return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown)
+    return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(by_people))
 
 
 def _where(line: int | None) -> str:
     return "another row" if line is None else f"line {line}"
 
 
-def _saved(output: str, path: str, place: str, labels: list[Label], undecided: int, unknown: int) -> AppliedLabels:
+def _saved(
+    output: str, path: str, place: str, labels: list[Label], undecided: int, unknown: int, by_machines: int
+) -> AppliedLabels:
     earlier = read_labels(place).rows if has_labels(place) else ()
     known = {(row.item_id, row.annotator): row.decision for row in earlier}
     for row in labels:
@@ -136,7 +151,11 @@ def _saved(output: str, path: str, place: str, labels: list[Label], undecided: i
     qrels = files.join(output, TASKS_FOLDER, QRELS) if content else None
     if qrels is not None:
         files.write(qrels, content.encode())
-    items = {row.item_id for row in (*earlier, *labels)}
+    by_annotator: defaultdict[str, set[str]] = defaultdict(set)
+    for row in (*earlier, *labels):
+        by_annotator[row.annotator].add(row.item_id)
+    items = set().union(*by_annotator.values())
+    adjudicated = by_annotator[ADJUDICATED]
     decided = {row.item_id for row in labels}
     needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for index in indexes(output):
@@ -145,9 +164,13 @@ def _saved(output: str, path: str, place: str, labels: list[Label], undecided: i
             needed[drawing.metric, task.query_id].add(task.item_id)
     metrics = {metric for (metric, _), of_query in needed.items() if of_query & decided}
     drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
-    whole = sum(of_query <= items for of_query in drawn)
+    whole = [of_query for of_query in drawn if of_query <= items]
+    ranked = {task.item_id for task in every if task.doc_id is not None}  # judgements may be of several annotators
+    judged = [of_query for of_query in whole if not of_query & ranked]
+    divided = sum(all(of_query - own - adjudicated for own in by_annotator.values()) for of_query in judged)
+    queries = len({row.query_id for row in labels})
     return AppliedLabels(
-        saved, len(decided), len({row.query_id for row in labels}), whole, len(drawn), undecided, unknown, qrels
+        saved, len(decided), queries, len(whole), len(drawn), undecided, unknown, by_machines, divided, qrels
     )
 
 

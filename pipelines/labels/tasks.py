@@ -130,7 +130,8 @@ def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
             result |= {task.query_id for task in tasks if task.probability is not None}
     if result and is_first:
         problem = (
-            f"holds tasks of {len(result):,} queries for {drawing.metric} already; draw further ones with --more N"
+            f"holds tasks of {len(result):,} queries for {drawing.metric} already; draw further ones with --more N "
+            f"--metric {shlex.quote(drawing.metric)}"
         )
         raise InputError(problem, path=output)
     return result
@@ -159,12 +160,14 @@ def _query_id(line: str, path: str, number: int) -> str:
     return value
 
 
-def last_drawing(output: str) -> Drawing:
+def last_drawing(output: str, metric: str | None = None) -> Drawing:
+    """The last random drawing, if need be the last one for a metric."""
     for index in reversed(indexes(output)):
         tasks, drawing = read_index(index)
-        if any(task.probability is not None for task in tasks):
+        if metric in (None, drawing.metric) and any(task.probability is not None for task in tasks):
             return drawing
-    raise InputError("holds no random tasks yet; draw the first ones with --sample N", path=output)
+    of = "" if metric is None else f" for {metric}"
+    raise InputError(f"holds no random tasks{of} yet; draw the first ones with --sample N", path=output)
 
 
 def described(output: str, tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:

@@ -12,8 +12,8 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
 
-from rankbeam.pipelines.labels.draw import draw
-from rankbeam.pipelines.labels.tasks import last_drawing
+from rankbeam.pipelines.labels.draw import Drawing, draw
+from rankbeam.pipelines.labels.tasks import indexes, last_drawing, read_index, write_tasks
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats.labels import read_labels
 
@@ -92,6 +92,7 @@ def test_a_table_of_a_spreadsheet_is_read_and_empty_decisions_are_counted(sample
     rows = table(sampled)
     for row in rows[1:]:
         row["decision"] = "Not stated"
+    rows.append(dict.fromkeys(rows[0], ""))  # spreadsheets save cleared rows
     outcome = rankbeam("label", str(sampled), "--apply", as_csv(tmp_path / "t.csv", rows), "--annotator", "bob")
     assert outcome.status == 0, outcome.stderr
     assert "1 items have no decision" in outcome.stdout
@@ -150,10 +151,47 @@ def test_annotations_of_phoenix_and_langfuse_are_matched_or_counted(sampled: Pat
     assert (result[second["id"]].annotator, result[second["id"]].comment) == ("u1", "see table")
 
 
+def test_annotations_by_models_are_not_labels_of_people(sampled: Path, tmp_path: Path) -> None:
+    first, second, third, fourth, *_ = tasks(sampled)
+    rows = [
+        {"rankbeam_id": first["id"], "label": "relevant", "annotator_kind": "LLM"},
+        {"rankbeam_id": second["id"], "result": {"label": "supported"}, "annotator_kind": "CODE"},
+        {"rankbeam_id": third["id"], "stringValue": "supported", "source": "EVAL"},
+        {"rankbeam_id": third["id"], "stringValue": "not_stated", "source": "ANNOTATION"},
+        {"rankbeam_id": fourth["id"], "label": "supported", "annotator_kind": "HUMAN"},
+    ]
+    outcome = rankbeam("label", str(sampled), "--apply", write(tmp_path / "export.json", json.dumps(rows)))
+    assert outcome.status == 0, outcome.stderr
+    assert "3 annotations are by models or code, and were left out" in outcome.stdout
+    decisions = {row.item_id: row.decision for row in read_labels(str(sampled / "labels")).rows}
+    assert decisions == {third["id"]: "not_stated", fourth["id"]: "supported"}
+
+
+def test_decisions_divided_among_annotators_are_counted(sampled: Path, tmp_path: Path) -> None:
+    rows = [{"id": task["id"], "decision": "supported", "annotator": "ann"} for task in tasks(sampled)]
+    rows[0] |= {"annotator": "bob"}
+    rows[1] |= {"annotator": "Adjudicated"}
+    path = write(tmp_path / "some.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    outcome = rankbeam("label", str(sampled), "--apply", path)
+    assert outcome.status == 0, outcome.stderr
+    assert {row.annotator for row in read_labels(str(sampled / "labels")).rows} == {"ann", "bob", "adjudicated"}
+    assert "6 of 6 drawn queries are completely labelled" in outcome.stdout
+    assert "1 of these have no annotator who decided all items, so means by labels leave them out" in outcome.stdout
+
+
+def test_a_sample_is_continued_after_one_for_another_metric(sampled: Path) -> None:
+    (index,) = indexes(str(sampled))
+    write_tasks(str(sampled), read_index(index)[0], Drawing("ContextRelevance@5", ("bm25",)))
+    outcome = rankbeam("label", str(sampled), "--more", "4", "--metric", "Faithfulness")
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout.startswith("Faithfulness(judge=lexical) of ")
+    assert len({task["query"] for task in (*tasks(sampled), *tasks(sampled, 3))}) == 10
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sample", "5"], "draw further ones with --more N"),
+        (["--sample", "5"], "draw further ones with --more N --metric 'Faithfulness(judge=lexical)'"),
         (["--sample", "5", "--metric", "AP"], "AP needs whole rankings"),
         (["--sample", "5", "--metric", "nDGC@5"], "did you mean"),
         (["--sample", "5", "--metric", "Refused"], "has no metric Refused"),

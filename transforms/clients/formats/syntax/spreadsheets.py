@@ -69,12 +69,14 @@ def table_rows(
             raise InputError(f"has no column {missing[0]}; it was not written by `{writer}`", path=path, line=1)
         line = reader.line_num + 1
         for cells in reader:
-            if cells and len(cells) != len(header):
+            if not any(map(str.strip, cells)):
+                pass  # spreadsheets save cleared rows
+            elif len(cells) != len(header):
                 error = InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
                 if problems is None:
                     raise error
                 problems.append(error)
-            elif cells:
+            else:
                 yield line, {name: plain(cell) for name, cell in zip(header, cells, strict=True)}
             line = reader.line_num + 1
     except csv.Error as error:
