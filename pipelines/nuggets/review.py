@@ -8,7 +8,7 @@ from rankbeam.pipelines.nuggets.make import Row, rows_of
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read_text, table_rows
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
-from rankbeam.transforms.records.labels import text_hash
+from rankbeam.transforms.records.labels import short_name
 
 COLUMNS = ("id", "query_id", "query", "nugget", "vital", "decision", "documents")
 _NEEDED = COLUMNS[:6]
@@ -52,7 +52,7 @@ def item_id_of(query_id: str, text: str) -> str:
     >>> len(item_id_of("q1", "a fact"))
     16
     """
-    return text_hash(f"{query_id}\0{text}")[:16]
+    return short_name(f"{query_id}\0{text}")
 
 
 def reviewable(path: str) -> str:

@@ -56,6 +56,16 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def short_name(text: str) -> str:
+    """16 characters of the text's hash, or 15 after an x if a spreadsheet would read them as a number, such as 1e3.
+
+    >>> short_name("q6"), short_name("q46")
+    ('77ec676ad8200ac1', 'x400e032e2714931')
+    """
+    name = text_hash(text)[:16]
+    return name if set(name) & set("abcdf") else f"x{name[1:]}"
+
+
 def items_hash(items: Iterable[str]) -> str | None:
     """The name of all claims, or other parts of a text, that a judge sees at once; None where there are none.
 
@@ -72,7 +82,7 @@ def item_id_of(step: str, query_id: str, left_hash: str | None, right_hash: str)
     >>> len(item_id_of("grade", "q1", None, text_hash("text")))
     16
     """
-    return text_hash("\0".join([step, query_id, left_hash or "", right_hash]))[:16]
+    return short_name("\0".join([step, query_id, left_hash or "", right_hash]))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from rankbeam.pipelines.labels.draw import Drawing, draw
 from rankbeam.pipelines.labels.tasks import indexes, last_drawing, read_index, write_tasks
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats.labels import read_labels
+from rankbeam.transforms.records.labels import item_id_of, text_hash
 
 EXAMPLE = Path("examples/helpdesk/answers.yaml").absolute()
 
@@ -73,6 +75,13 @@ def test_further_queries_continue_the_same_order(sampled: Path) -> None:
     assert [task["id"] for task in one_by_one] == list(dict.fromkeys(task.item_id for task in at_once))
     assert {task.probability for task in at_once} == {10 / 64}
     assert not {task["query"] for task in tasks(sampled)} & {task["query"] for task in tasks(sampled, 2)}
+
+
+@pytest.mark.parametrize("query_id", ["q629", "q143", "q2"])
+def test_no_spreadsheet_takes_an_id_for_a_number(query_id: str) -> None:
+    hashed = text_hash("\0".join(["grade", query_id, "", text_hash("t")]))
+    assert hashed.startswith({"q629": "0863042383522739", "q143": "3124618391e33612"}.get(query_id, ""))
+    assert not re.fullmatch(r"[0-9]+(e[0-9]+)?", item_id_of("grade", query_id, None, text_hash("t")))
 
 
 def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path) -> None:
