@@ -221,21 +221,24 @@ def pools_of(run: Results, depth: int) -> ContextPools:
 
     Of each ranking, judgements by people count for the first `depth` documents.
     """
-    by_people, texts = _by_people(run, depth)
+    by_people, stored = _by_people(run, depth)
     judge = judge_grades(run)
     if not by_people and not judge.by_text:
         problem = "has no contexts that people or a judge graded; add ContextRelevance@10 to the metrics"
         raise InputError(problem, path=run.output)
-    known = _texts(run, {doc_id for (_, doc_id), grade in by_people.items() if grade >= _LEAST_OF_PEOPLE}, texts)
+    useful = {pair: grade for pair, grade in by_people.items() if grade >= _LEAST_OF_PEOPLE}
+    corpus = _corpus(run, {doc_id for query_id, doc_id in useful if (query_id, doc_id) not in stored})
     relevant: defaultdict[str, dict[str, tuple[float, set[str]]]] = defaultdict(dict)
-    for (query_id, doc_id), grade in by_people.items():
-        if grade >= _LEAST_OF_PEOPLE and doc_id in known:
-            _, documents = relevant[query_id].setdefault(text_hash(known[doc_id]), (grade, set()))
+    by_digest: dict[str, str] = {}
+    for (query_id, doc_id), grade in useful.items():
+        for text in stored.get((query_id, doc_id), {}) or filter(None, [corpus.get(doc_id)]):
+            digest = text_hash(text)
+            by_digest[digest] = text
+            _, documents = relevant[query_id].setdefault(digest, (grade, set()))
             documents.add(doc_id)
     for (query_id, digest), documents in _by_judge(judge, by_people):
         relevant[query_id].setdefault(digest, (judge.by_text[query_id, digest], documents))
     digests = {digest for of_query in relevant.values() for digest in of_query}
-    by_digest = {text_hash(text): text for text in known.values()}
     by_digest |= {
         row["text_hash"]: row["text"]
         for row in run.stream("texts", ("text_hash", "text"))
@@ -261,16 +264,17 @@ def _pool(
     return NuggetPool(query_id, query, tuple(texts[digest] for digest in order)), documents
 
 
-def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], dict[str, str]]:
-    """Grades of retrieved documents by people, and the texts of documents that the run stored."""
+def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], Mapping[Pair, Mapping[str, None]]]:
+    """Grades of retrieved documents by people, and the texts that the run stored of each: passages for this query."""
     grades: dict[Pair, float] = {}
-    texts: dict[str, str] = {}
+    texts: defaultdict[Pair, dict[str, None]] = defaultdict(dict)
     for row in run.stream("rankings", ("query_id", "documents")):
         for document in row["documents"][:depth]:
             if document["grade"] is not None and document.get("grade_source") != LLM:
-                grades[row["query_id"], document["doc_id"]] = document["grade"]
+                pair = row["query_id"], document["doc_id"]
+                grades[pair] = document["grade"]
                 if document.get("text") is not None:
-                    texts[document["doc_id"]] = document["text"]
+                    texts[pair][document["text"]] = None
     return grades, texts
 
 
@@ -282,9 +286,5 @@ def _by_judge(judge: JudgeGrades, by_people: Mapping[Pair, float]) -> Iterator[t
             yield (query_id, digest), documents
 
 
-def _texts(run: Results, doc_ids: Collection[str], stored: Mapping[str, str]) -> dict[str, str]:
-    """The texts of documents; those that are neither stored nor in the corpus are missing."""
-    known = {doc_id: stored[doc_id] for doc_id in doc_ids if doc_id in stored}
-    if len(known) < len(doc_ids):
-        known |= {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in doc_ids and doc_id not in known}
-    return known
+def _corpus(run: Results, doc_ids: Collection[str]) -> dict[str, str]:
+    return {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in doc_ids} if doc_ids else {}

@@ -1,6 +1,7 @@
 """Nuggets of a collection that has none, from the command line to the next run, which reads the file."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,22 @@ def test_grades_of_people_come_before_those_of_the_judge(tmp_path: Path) -> None
     assert {pair for pair in retrieved if people.get(pair, 0) > 0} <= pooled
     assert not {pair for pair in pooled if people.get(pair) == 0}
     assert any(pair not in people for pair in pooled)  # the judge's
+
+
+def test_passages_of_a_shared_document_belong_to_the_query_that_retrieved_them(tmp_path: Path) -> None:
+    passages = {"q1": ("Owners pay.", "Cards are accepted."), "q2": ("Guests may read.",)}
+    answers = [
+        {"query_id": name, "answer": "?", "contexts": [{"doc_id": "manual", "text": text} for text in texts]}
+        for name, texts in passages.items()
+    ]
+    write(tmp_path / "answers.jsonl", "".join(json.dumps(row) + "\n" for row in answers))
+    write(tmp_path / "queries.jsonl", "".join(f'{{"_id": "{name}", "text": "{name}?"}}\n' for name in passages))
+    write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore\nq1\tmanual\t1\nq2\tmanual\t1\n")
+    replayed = "  - {name: prod, answers: {type: replay, path: answers.jsonl}}"
+    text = Path(experiment(tmp_path, "out", ", qrels: qrels.tsv", "Success@1", replayed)).read_text("utf-8")
+    evaluated(write(tmp_path / "out.yaml", re.sub("queries: .*?, corpus: .*?,", "queries: queries.jsonl,", text)))
+    pools = {pool.query_id: set(pool.contexts) for pool in pools_of(find_run(str(tmp_path / "out")), 10).pools}
+    assert pools == {name: set(texts) for name, texts in passages.items()}
 
 
 @pytest.mark.campaign
