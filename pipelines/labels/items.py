@@ -74,18 +74,22 @@ def ranked_queries(run: Results, ids: Collection[str]) -> set[str]:
 
 
 def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
-    """One task a query and document that is among the first of any chosen configuration."""
-    documents: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
+    """One task a query and document that is among the first of any chosen configuration, with all its passages."""
+    documents: defaultdict[str, defaultdict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for row in run.stream("rankings", ("config_id", "query_id", "documents"), chosen):
         if row["config_id"] in ids:
-            documents[row["query_id"]] |= {one["doc_id"]: one["text"] for one in row["documents"][:cutoff]}
-    names = {doc_id for of_query in documents.values() for doc_id, text in of_query.items() if text is None}
+            first = list(dict.fromkeys(one["doc_id"] for one in row["documents"]))[:cutoff]
+            for one in row["documents"]:
+                if one["doc_id"] in first:
+                    passages = documents[row["query_id"]][one["doc_id"]]
+                    passages |= {} if one["text"] is None else {one["text"]: None}
+    names = {doc_id for of_query in documents.values() for doc_id, passages in of_query.items() if not passages}
     texts = {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in names} if names else {}
     queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}
     return [
-        _ranking_task(query_id, queries.get(query_id), doc_id, texts.get(doc_id) if text is None else text)
+        _ranking_task(query_id, queries.get(query_id), doc_id, "\n\n".join(passages) or texts.get(doc_id))
         for query_id, of_query in documents.items()
-        for doc_id, text in of_query.items()
+        for doc_id, passages in of_query.items()
     ]
 
 

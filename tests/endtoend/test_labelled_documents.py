@@ -1,6 +1,7 @@
 """People grade documents: their labels become judgements, whose values are held against plain Python."""
 
 import csv
+import json
 import math
 from collections import defaultdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from support.inputs import write
 from support.labelled import Task, decided, tasks
 from support.runs import evaluated
 
+from rankbeam.pipelines.labels.draw import Drawing, draw
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -33,7 +35,7 @@ def experiment(folder: Path, name: str, metrics: str, qrels: Path | None = None)
 
 def grade(task: Task, person: int = 0) -> str:
     """A grade by the item's id, in which people differ now and then."""
-    number = int(task["id"], 16)
+    number = int(task["id"][1:], 16)
     return str((number + (person if number % 5 == 0 else 0)) % 4)
 
 
@@ -119,6 +121,21 @@ def test_values_by_labels_are_those_of_plain_python(folder: Path) -> None:
 
 
 @pytest.mark.campaign
+def test_of_documents_in_passages_the_first_documents_are_graded_with_all_their_passages(tmp_path: Path) -> None:
+    passages = [("a", "Owners pay."), ("a", "By card."), ("b", "Guests read."), ("c", "?"), ("a", "Each month.")]
+    contexts = [{"doc_id": name, "text": text} for name, text in passages]
+    write(tmp_path / "answers.jsonl", json.dumps({"query_id": "q", "answer": "?", "contexts": contexts}) + "\n")
+    write(tmp_path / "queries.jsonl", '{"_id": "q", "text": "Who pays?"}\n')
+    write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore\nq\tb\t1\n")
+    text = "name: x\ndataset: {queries: queries.jsonl, qrels: qrels.tsv}\nmetrics: [Success@2]\n"
+    text += "configurations: [{name: prod, answers: {type: replay, path: answers.jsonl}}]\n"
+    evaluated(write(tmp_path / "e.yaml", text), "first", tmp_path / "out")
+    run = find_run(str(tmp_path / "out"))
+    assert values(run)[run.configurations[0]["config_id"], "q"] == {"Success@2": 1.0}
+    shown = {task.doc_id: task.right_text for task in draw(run, Drawing("P@2", ("prod",)), 1)}
+    assert shown == {"a": "Owners pay.\n\nBy card.\n\nEach month.", "b": "Guests read."}
+
+
 def test_queries_that_are_labelled_in_part_are_no_judgements(tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluated(experiment(tmp_path, "e.yaml", "nDCG@10"), output=out)
