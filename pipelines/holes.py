@@ -188,7 +188,10 @@ def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> 
         advice = "add ContextRelevance@10 to the metrics, so that the judge grades the first 10 documents"
         raise InputError(f"has no grades of documents by a judge; {advice}", path=run.output)
     on_scale = {pair: scale[grade] for pair, grade in graded.by_pair.items()}
-    filled = {pair: float(grade) for pair, grade in on_scale.items() if human.get(pair, -1.0) < 0}
+    by_people = {query_id for query_id, _ in human}  # other queries have no holes: they are not in any mean
+    filled = {
+        pair: float(grade) for pair, grade in on_scale.items() if human.get(pair, -1.0) < 0 and pair[0] in by_people
+    }
     unchanged = {pair: grade for pair, grade in human.items() if pair not in filled}
     folder = files.join(run.output, FOLDER)
     files.make_folder(folder)

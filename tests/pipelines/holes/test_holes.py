@@ -16,6 +16,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
 QUERIES = 24
+UNJUDGED = "h001"  # by people
 METRICS = ["nDCG@5", "P(rel=2)@5", "AP"]
 EXPERIMENT = """name: holes
 dataset: {{queries: {queries}, qrels: {qrels}, corpus: {corpus}}}
@@ -47,7 +48,8 @@ def means(run: Results, *metrics: str) -> list[float | None]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     only = [f"{metric.replace('@', '(judged_only=True)@')}" for metric in METRICS[:1]]
     folder = tmp_path_factory.mktemp("holes")
-    qrels = few(folder, QUERIES) / "qrels" / "test.tsv"
+    lines = (few(folder, QUERIES) / "qrels" / "test.tsv").read_text("utf-8").splitlines(keepends=True)
+    qrels = write(folder / "qrels.tsv", "".join(line for line in lines if not line.startswith(UNJUDGED)))
     return evaluated(folder / "first", qrels, *METRICS, *only, "ContextRelevance@5")
 
 
@@ -62,13 +64,13 @@ def test_means_are_those_of_runs_with_the_two_files(run: Results, tmp_path: Path
     assert means(second, "Judged@5") == [1.0, 1.0]
 
 
-def test_grades_of_people_stay_and_each_line_names_its_source(run: Results, tmp_path: Path) -> None:
+def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> None:
     outcome = rankbeam("holes", run.output)
     assert outcome.status == 0, outcome.stderr
     assert "lower end of quadratic kappa" in outcome.stderr
     path = Path(run.output) / "holes" / f"{run.run_id}.tsv"
     header, *lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-    qrels = few(tmp_path, QUERIES) / "qrels" / "test.tsv"
+    qrels = Path(run.run["versions"]["dataset.qrels"])
     original = [line.split("\t") for line in qrels.read_text("utf-8").splitlines()[1:]]
     assert header == ["query-id", "corpus-id", "score", "source"]
     assert sorted([*line, "human"] for line in original) == sorted(line for line in lines if line[3] == "human")
@@ -80,9 +82,11 @@ def test_grades_of_people_stay_and_each_line_names_its_source(run: Results, tmp_
     assert facts["judge"]["prompt_hash"]
     assert (facts["human"], facts["filled"], facts["scale"]) == (len(original), len(filled), [0, 0, 2, 3])
     assert sum(map(sum, facts["audit"]["counts"])) == min(200, facts["audit"]["population"])
-    assert facts["audit"]["population"] + len(filled) == len(
-        {(row["query_id"], row["right_hash"]) for row in run.table("verdicts").to_pylist() if not row["is_sentinel"]}
-    )
+    graded = {
+        (row["query_id"], row["right_hash"]) for row in run.table("verdicts").to_pylist() if not row["is_sentinel"]
+    }
+    assert UNJUDGED in dict(graded)
+    assert facts["audit"]["population"] + len(filled) == sum(query_id != UNJUDGED for query_id, _ in graded)
 
 
 def test_grades_count_as_the_option_says(run: Results) -> None:
