@@ -89,7 +89,7 @@ def label(
         raise click.UsageError("--by belongs to --sample")
     with messages():
         from rankbeam.pipelines.labels.apply import apply
-        from rankbeam.pipelines.labels.draw import Drawing, draw, pick
+        from rankbeam.pipelines.labels.draw import Drawing, draw, listed, pick
         from rankbeam.pipelines.labels.items import with_histories
         from rankbeam.pipelines.labels.tasks import chosen_queries, described, drawn_before, last_drawing, write_tasks
         from rankbeam.transforms.records.errors import InputError
@@ -98,7 +98,7 @@ def label(
             click.echo(apply(named.folder, decisions, annotator, place).as_text())
             return
         run = named.find()
-        names = [name.strip() for name in configurations.split(",") if name.strip()]
+        names = listed(configurations, [row["name"] for row in run.configurations])
         if more is None:
             drawing = Drawing.of(run, metric, names, seed or 0, by)
         else:

@@ -52,6 +52,21 @@ class Drawing:
         return cls(chosen, tuple(dict.fromkeys(configurations)), seed, by)
 
 
+def listed(text: str, names: Collection[str]) -> list[str]:
+    """The names in a list separated by commas, which names of a grid contain, too.
+
+    >>> listed("a, bm25:k1=1,b=2", ["a", "bm25:k1=1,b=2"]), listed("a,b", ["a"])
+    (['a', 'bm25:k1=1,b=2'], ['a', 'b'])
+    """
+    result, parts = list[str](), text.split(",")
+    while parts:
+        joined = [",".join(parts[:count]).strip() for count in range(1, len(parts) + 1)]
+        count = max((place for place, name in enumerate(joined, 1) if name in names), default=1)
+        result += filter(None, [joined[count - 1]])
+        parts = parts[count:]
+    return result
+
+
 @dataclass
 class _Texts:
     """Hashes of the texts of one query under the chosen configurations."""

@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.records.labels import item_id_of, text_hash
 
 EXAMPLE = Path("examples/helpdesk/answers.yaml").absolute()
+SWEPT = "bm25:k1=0.9,b=0.4"  # a name as the grid makes them
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the example, judged by the metric that is labelled and by no other."""
     out = tmp_path_factory.mktemp("labelled") / "out"
     text = EXAMPLE.read_text("utf-8").replace("Faithfulness, ContextRecall, ClaimRecall]", "Faithfulness]")
+    text = text.replace("name: bm25-body-only", f"name: '{SWEPT}'")
     for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
         text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
     assert rankbeam("evaluate", write(out.parent / "e.yaml", text), "--output", str(out)).status == 0
@@ -82,6 +84,12 @@ def test_no_spreadsheet_takes_an_id_for_a_number(query_id: str) -> None:
     hashed = text_hash("\0".join(["grade", query_id, "", text_hash("t")]))
     assert hashed.startswith({"q629": "0863042383522739", "q143": "3124618391e33612"}.get(query_id, ""))
     assert not re.fullmatch(r"[0-9]+(e[0-9]+)?", item_id_of("grade", query_id, None, text_hash("t")))
+
+
+def test_names_of_a_grid_with_commas_can_be_listed(out: Path) -> None:
+    outcome = rankbeam("label", str(out), "--sample", "3", "--configurations", f"bm25-exact-words, {SWEPT},bm25")
+    assert outcome.status == 0, outcome.stderr
+    assert last_drawing(str(out)).configurations == ("bm25-exact-words", SWEPT, "bm25")
 
 
 def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path) -> None:
