@@ -126,7 +126,8 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
             advice = f"a random sample of at least {LEAST_LABELS} is needed: decide all items of the drawn queries, or "
             advice += "draw further ones with rankbeam label OUT --more N"
             if row.queries >= LEAST_LABELS:
-                advice = "too many others lack a label, so these are not a random sample: decide all of their items"
+                advice = "too many others lack a label, or have no value by people, so these are not a random sample: "
+                advice += "decide all items of the drawn queries"
             yield f"{configuration.name}: {name} has {row.queries:,} queries completely labelled; {advice}"
         elif row.queries < FEW_LABELS:
             yield f"{configuration.name}: {name} has {row.queries:,} labelled queries; {FEW_LABELS} or more are better"

@@ -13,7 +13,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.panels import Panel, panels_of
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE
 from rankbeam.transforms.records.scores.scored import (
     LABELS,
     ScoredConfiguration,
@@ -27,7 +27,8 @@ from rankbeam.transforms.records.slices import slices_of
 _ROWS_READ = 1 << 16
 _QUERIES_AT_ONCE = 50_000
 _STATUSES = pa.array(LABELS)
-_REASONS = {np.int8(len(LABELS) + i): reason for i, reason in enumerate((LABELLED_IN_PART, NOTHING_TO_LABEL))}
+_WITHOUT_LABEL = (LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE)
+_REASONS = {np.int8(len(LABELS) + i): reason for i, reason in enumerate(_WITHOUT_LABEL)}
 """Statuses of their own: why a query lacks a human value."""
 
 

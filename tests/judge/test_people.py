@@ -12,7 +12,7 @@ from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.judging.items import Gold
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion
 from rankbeam.transforms.records.labels import Label, Labels, items_hash, text_hash
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE
 
 NO_REPLIES: dict[JudgeQuestion, Any] = {}
 
@@ -100,6 +100,20 @@ def claims_of(names: str, decisions: dict[str, str], annotator: str = "ann") -> 
 def test_a_value_is_of_one_list_of_claims_that_all_have_labels(labels: list[Label], expected: float | str) -> None:
     case = JudgedCase("q?", ("c",), answer="Owners pay.")
     assert by_people("Faithfulness(labels=True)", labels, NO_REPLIES, case) == expected
+
+
+def test_a_query_with_all_decisions_and_no_value_is_not_labelled_in_part() -> None:
+    gold = Gold("Owners pay.")
+    claims = {JudgeQuestion("claims", ("Owners pay.",)): (Claim("Owners pay", 0, 1),)}
+    case = JudgedCase("q?", ("c",), answer="Guests read.", gold=gold)
+    rows = [
+        Label("i", "support", "q", text_hash("Owners pay."), 0, text_hash("Owners pay"), "Owners pay", text_hash(text),
+              0.5, "not_stated", "ann")
+        for text in ("c", "Guests read.")
+    ]  # fmt: skip
+    metric = "ContextUtilization(labels=True)"  # undefined if no context supports the reference
+    assert by_people(metric, rows, claims, case) == UNDEFINED_BY_PEOPLE
+    assert by_people(metric, rows[:1], claims, case) == LABELLED_IN_PART
 
 
 def test_a_query_drawn_for_another_metric_is_not_labelled_in_part() -> None:

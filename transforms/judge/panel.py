@@ -20,7 +20,12 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value, Votes
 from rankbeam.transforms.records.judging.steps import JudgeQuestion, JudgeVerdict
 from rankbeam.transforms.records.labels import ADJUDICATED, NO_LABELS, Labels, Place, text_hash
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, by_people
+from rankbeam.transforms.records.scores.judged import (
+    LABELLED_IN_PART,
+    NOTHING_TO_LABEL,
+    UNDEFINED_BY_PEOPLE,
+    by_people,
+)
 
 MAJORITY = "majority"
 """The name of the majority in tables, which no judge may have."""
@@ -204,25 +209,28 @@ def values_by_people(
         if not metric.labels:
             continue
         of_metric = [unit for unit in units if unit.configuration == position and metric in unit.metrics]
-        if _value(of_metric, metric, PeopleReplies(NO_LABELS, query_id, "", judge)) is not None:
+        if isinstance(_value(of_metric, metric, PeopleReplies(NO_LABELS, query_id, "", judge)), float):
             yield Value(position, by_people(str(metric)), None, NOTHING_TO_LABEL)
             continue
         # Another sample may have been drawn for a metric of other steps.
         is_drawn = any((query_id, step) in labels.drawn for step in metric.steps)
         annotators = labels.annotators[query_id] if is_drawn else ()
         values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name, judge)) for name in annotators}
-        known = {name: value for name, value in values.items() if value is not None}
+        known = {name: value for name, value in values.items() if isinstance(value, float)}
         if ADJUDICATED in known:
             known = {ADJUDICATED: known[ADJUDICATED]}
         if annotators and not known:
-            yield Value(position, by_people(str(metric)), None, LABELLED_IN_PART)
+            is_undefined = any(value is not None for value in values.values())
+            reason = UNDEFINED_BY_PEOPLE if is_undefined else LABELLED_IN_PART
+            yield Value(position, by_people(str(metric)), None, reason)
         elif known:
             yield Value(position, by_people(str(metric)), math.fsum(known.values()) / len(known))
 
 
-def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | None:
-    """The mean of an annotator's values; None where a unit was not completely labelled, or none has a value."""
-    values = []
+def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | Undefined | None:
+    """The mean of an annotator's values; a reason if none has one, None where a unit was not completely labelled."""
+    values: list[float] = []
+    undefined: Undefined | None = None
     for unit in units:
         alone = Unit(unit.configuration, (metric,), unit.case, unit.problem)
         if unit.problem is not None or alone.missing(replies):
@@ -230,8 +238,11 @@ def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) 
         value = alone.values(replies)[metric]
         if isinstance(value, CallError):
             return None
-        values += [] if isinstance(value, Undefined) else [float(value)]
-    return math.fsum(values) / len(values) if values else None
+        if isinstance(value, Undefined):
+            undefined = value
+        else:
+            values.append(float(value))
+    return math.fsum(values) / len(values) if values else undefined
 
 
 def labelled_verdicts(

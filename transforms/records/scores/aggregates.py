@@ -23,7 +23,7 @@ from rankbeam.transforms.kernels.statistics.moments import Clustered, ClusterMom
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, drawn_hashes, or_null
 from rankbeam.transforms.records.scores.rows import Difference
@@ -288,12 +288,12 @@ def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolA
     """Human values, which are the judge's where there is nothing to label, and judged ones, with those two reasons."""
     assert panel.judged is not None  # noqa: S101  the panel of a metric with labels has judged values
     assert panel.reasons is not None  # noqa: S101  and reasons
-    in_part, certain = (
+    in_part, undefined, certain = (
         np.asarray(pc.fill_null(pc.equal(panel.reasons, reason), fill_value=False))
-        for reason in (LABELLED_IN_PART, NOTHING_TO_LABEL)
+        for reason in (LABELLED_IN_PART, UNDEFINED_BY_PEOPLE, NOTHING_TO_LABEL)
     )
     labels = np.where(panel.scored, panel.values[:, 0], np.where(certain, panel.judged, np.nan))
-    return labels, panel.judged, in_part, certain
+    return labels, panel.judged, in_part | undefined, certain
 
 
 def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:

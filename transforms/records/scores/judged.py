@@ -17,6 +17,7 @@ NOT_JUDGED = "there is no judgement of it"
 NOT_ASKED = "a race had dropped the configuration before"
 NOT_LABELLED = "not_labelled"
 LABELLED_IN_PART = "labelled_in_part"
+UNDEFINED_BY_PEOPLE = "undefined_by_people"
 NOTHING_TO_LABEL = "nothing_to_label"
 
 
