@@ -123,8 +123,8 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
     for configuration, name in product(evaluation.configurations, names):
         row = estimates.means[ALL][configuration.config_id, name]
         if row.mean is None:
-            advice = f"a random sample of at least {LEAST_LABELS} is needed: decide all items of the drawn queries, or "
-            advice += "draw further ones with rankbeam label OUT --more N"
+            advice = f"a random sample of at least {LEAST_LABELS}, drawn for this metric, is needed: decide all of its "
+            advice += "items, or draw further queries with rankbeam label OUT --sample N or --more N"
             if row.queries >= LEAST_LABELS:
                 advice = "too many others lack a label, or have no value by people, so these are not a random sample: "
                 advice += "decide all items of the drawn queries"

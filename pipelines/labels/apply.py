@@ -221,6 +221,7 @@ def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Labe
         comment or None,
         task.drawn_by,
         task.items_hash,
+        task.drawn_for,
     )
 
 

@@ -52,6 +52,7 @@ class LabelTask:
     history: str | None = None
     drawn_by: str | None = None
     items_hash: str | None = None
+    drawn_for: str | None = None
 
     @property
     def instruction(self) -> str:

@@ -102,6 +102,30 @@ def test_a_value_is_of_one_list_of_claims_that_all_have_labels(labels: list[Labe
     assert by_people("Faithfulness(labels=True)", labels, NO_REPLIES, case) == expected
 
 
+@pytest.mark.parametrize(
+    ("drawn_for", "metric", "expected"),
+    [
+        ("Faithfulness(judge=lexical)", "Faithfulness(labels=True)", 0.5),
+        (None, "Faithfulness(labels=True)", 0.5),  # older labels
+        ("ContextAP(answer)", "Faithfulness(labels=True)", 0.5),
+        ("Faithfulness", "CitationRecall(labels=True)", 0.0),
+        # Only queries with a reference answer could be drawn, of which a mean over all queries is not.
+        ("Hallucination", "Faithfulness(labels=True)", None),
+        ("Hallucination", "SelfKnowledge(labels=True)", 0.0),
+        ("Hallucination", "ClaimPrecision(labels=True)", None),  # and with contexts
+    ],
+)
+def test_labels_count_if_every_query_with_a_value_could_be_drawn(
+    drawn_for: str | None, metric: str, expected: float | None
+) -> None:
+    rows = claims_of("ab", {"a": "supported", "b": "not_stated"})
+    gold = Gold("Guests read.")
+    rows += [replace(row, right_hash=text_hash("Guests read."), decision="not_stated") for row in rows]
+    case = JudgedCase("q?", ("c",), answer="Owners pay.", gold=gold)
+    labels = [replace(row, drawn_for=drawn_for) for row in rows]
+    assert by_people(metric, labels, NO_REPLIES, case) == expected
+
+
 def test_a_query_with_all_decisions_and_no_value_is_not_labelled_in_part() -> None:
     gold = Gold("Owners pay.")
     claims = {JudgeQuestion("claims", ("Owners pay.",)): (Claim("Owners pay", 0, 1),)}

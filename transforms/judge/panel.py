@@ -8,10 +8,11 @@ of a judge's replies: the same formulas make human values of them.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from rankbeam.transforms.judge.judge import Judge
-from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_judged
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
@@ -213,7 +214,8 @@ def values_by_people(
             yield Value(position, by_people(str(metric)), None, NOTHING_TO_LABEL)
             continue
         # Another sample may have been drawn for a metric of other steps.
-        is_drawn = any((query_id, step) in labels.drawn for step in metric.steps)
+        drawn_for = [name for step in metric.steps for name in labels.drawn.get((query_id, step), ())]
+        is_drawn = any(_represents(name, metric) for name in drawn_for)
         annotators = labels.annotators[query_id] if is_drawn else ()
         values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name, judge)) for name in annotators}
         known = {name: value for name, value in values.items() if isinstance(value, float)}
@@ -225,6 +227,15 @@ def values_by_people(
             yield Value(position, by_people(str(metric)), None, reason)
         elif known:
             yield Value(position, by_people(str(metric)), math.fsum(known.values()) / len(known))
+
+
+@cache
+def _represents(drawn_for: str | None, metric: JudgedMetric) -> bool:
+    """Return whether every query with a value of a metric could be drawn for another one, because that has one, too."""
+    if drawn_for is None or not is_judged(drawn_for):
+        return True
+    drawn, own = parse_judged(drawn_for).definition, metric.definition
+    return set(drawn.undefined) <= set(own.undefined) and drawn.needs <= own.needs
 
 
 def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | Undefined | None:

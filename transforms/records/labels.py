@@ -34,6 +34,7 @@ LABELS = pa.schema(
         ("comment", pa.string()),
         ("drawn_by", pa.string()),
         ("items_hash", pa.string()),
+        ("drawn_for", pa.string()),
     ]
 )
 """One row an item and annotator: the claim `left_hash`, or nothing, as `right_hash` supports it, answers it and so on.
@@ -41,9 +42,10 @@ LABELS = pa.schema(
 `owner_hash` is the text that makes the claim, as its claim number `position`. `probability` is the probability with
 which the query was drawn; null where a person chose it, and such labels serve agreement only. `drawn_by` is the
 attribute of the queries by whose values they were drawn; null where it was at random of all, and in older labels.
-`items_hash` names all claims of the text together; null for a whole text, and in older labels.
+`items_hash` names all claims of the text together; null for a whole text, and in older labels. `drawn_for` is the
+metric that the query was drawn for; null where a person chose it, and in older labels.
 """
-ADDED = ("drawn_by", "items_hash")
+ADDED = ("drawn_by", "items_hash", "drawn_for")
 """Columns that older labels lack."""
 
 
@@ -103,6 +105,7 @@ class Label:
     comment: str | None = None
     drawn_by: str | None = None
     items_hash: str | None = None
+    drawn_for: str | None = None
 
     @property
     def place(self) -> "Place":
@@ -160,9 +163,13 @@ class Labels:
         return {query: tuple(sorted(names)) for query, names in result.items()}
 
     @cached_property
-    def drawn(self) -> frozenset[tuple[str, str]]:
-        """The queries that were drawn at random, each with a step; only these represent all queries."""
-        return frozenset((row.query_id, row.step) for row in self.rows if row.probability is not None)
+    def drawn(self) -> dict[tuple[str, str], frozenset[str | None]]:
+        """By query that was drawn at random and step, the metrics it was drawn for; None in older labels."""
+        result: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
+        for row in self.rows:
+            if row.probability is not None:
+                result[row.query_id, row.step].add(row.drawn_for)
+        return {key: frozenset(metrics) for key, metrics in result.items()}
 
     @cached_property
     def strata(self) -> str | None:
