@@ -113,6 +113,7 @@ def test_a_value_is_of_one_list_of_claims_that_all_have_labels(labels: list[Labe
         ("Hallucination", "Faithfulness(labels=True)", None),
         ("Hallucination", "SelfKnowledge(labels=True)", 0.0),
         ("Hallucination", "ClaimPrecision(labels=True)", None),  # and with contexts
+        ("Faithfulness", "SelfKnowledge(labels=True)", None),  # which needs more decisions
     ],
 )
 def test_labels_count_if_every_query_with_a_value_could_be_drawn(
@@ -124,6 +125,27 @@ def test_labels_count_if_every_query_with_a_value_could_be_drawn(
     case = JudgedCase("q?", ("c",), answer="Owners pay.", gold=gold)
     labels = [replace(row, drawn_for=drawn_for) for row in rows]
     assert by_people(metric, labels, NO_REPLIES, case) == expected
+
+
+@pytest.mark.parametrize(
+    ("drawn_for", "metric", "expected"),
+    [
+        ("ContextRelevance@1", "ContextRelevance(labels=True)@2", None),
+        ("ContextRelevance@2", "ContextRelevance(labels=True)@2", LABELLED_IN_PART),
+        ("ContextRelevance", "ContextRelevance(labels=True)@2", LABELLED_IN_PART),
+        ("ContextRelevance@2", "ContextRelevance(labels=True)", None),
+        ("nDCG@1", "ContextRelevance(labels=True)@2", None),
+        ("nDCG@2", "ContextAP(grade,labels=True)@2", LABELLED_IN_PART),
+        ("ContextRelevance@2", "ContextRelevance(labels=True)@1", 1.0),
+    ],
+)
+def test_a_query_drawn_for_fewer_items_is_not_labelled_in_part(
+    drawn_for: str, metric: str, expected: float | str | None
+) -> None:
+    labels = [replace(label("a", "3"), drawn_for=drawn_for)]
+    assert (
+        by_people(metric, labels, NO_REPLIES, JudgedCase("q?", ("a", "b")[: parse_judged(metric).cutoff])) == expected
+    )
 
 
 def test_a_query_with_all_decisions_and_no_value_is_not_labelled_in_part() -> None:

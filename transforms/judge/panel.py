@@ -21,6 +21,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value, Votes
 from rankbeam.transforms.records.judging.steps import JudgeQuestion, JudgeVerdict
 from rankbeam.transforms.records.labels import ADJUDICATED, NO_LABELS, Labels, Place, text_hash
+from rankbeam.transforms.records.metrics.names import split_name
 from rankbeam.transforms.records.scores.judged import (
     LABELLED_IN_PART,
     NOTHING_TO_LABEL,
@@ -231,11 +232,19 @@ def values_by_people(
 
 @cache
 def _represents(drawn_for: str | None, metric: JudgedMetric) -> bool:
-    """Return whether every query with a value of a metric could be drawn for another one, because that has one, too."""
-    if drawn_for is None or not is_judged(drawn_for):
+    """Return whether a sample for one metric is a sample for another one, whose items are among its items.
+
+    Every query with a value of the other metric then has one of the first, so it could be drawn.
+    """
+    if drawn_for is None:
         return True
+    depth = split_name(drawn_for).cutoff
+    is_deep = depth is None or (metric.cutoff is not None and metric.cutoff <= depth)
+    if metric.is_criterion or not is_judged(drawn_for):
+        return is_deep
     drawn, own = parse_judged(drawn_for).definition, metric.definition
-    return set(drawn.undefined) <= set(own.undefined) and drawn.needs <= own.needs
+    has_items = is_deep and {name for name, of in own.inputs.items() if of.steps} <= drawn.inputs.keys()
+    return has_items and set(drawn.undefined) <= set(own.undefined) and drawn.needs <= own.needs
 
 
 def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | Undefined | None:
