@@ -125,7 +125,7 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     if problems:
         raise InputErrors(problems)
     if not labels:
-        raise InputError("has no decision about an item of the tasks", path=path)
+        raise InputError("has no decision about an item of the tasks; it needs `id` and `decision`", path=path)
     place = place or files.join(output, FOLDER)
     return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(by_people))
 

@@ -227,6 +227,13 @@ def test_wrong_uses_are_refused(sampled: Path, options: list[str], message: str)
     assert message in outcome.stderr
 
 
+def test_a_file_without_the_columns_of_decisions_is_refused_with_their_names(sampled: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f"ID;Grade\r\n{tasks(sampled)[0]['id']};supported\r\n")
+    outcome = rankbeam("label", str(sampled), "--apply", path)
+    assert outcome.status == 2
+    assert "has no decision about an item of the tasks; it needs `id` and `decision`" in outcome.stderr
+
+
 def test_without_tasks_nothing_is_continued_or_applied(out: Path, tmp_path: Path) -> None:
     assert "draw the first ones with --sample N" in rankbeam("label", str(out), "--more", "3").stderr
     path = write(tmp_path / "some.jsonl", '{"id": "a", "decision": "supported"}\n')
