@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
 _NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -33,19 +33,28 @@ def pdf(pages: Sequence[str], title: str = "") -> bytes:
     return content + f"xref\n0 {count}\n0000000000 65535 f \n{table}{trailer}".encode()
 
 
-def docx(body: str, title: str = "") -> bytes:
-    """A DOCX file of WordprocessingML; `Ueberschrift1` is the style named `heading 1`."""
+def docx(body: str, title: str = "", more: Mapping[str, str] | None = None) -> bytes:
+    """A DOCX file of WordprocessingML; `Ueberschrift1` is the style named `heading 1`, and `Liste` has bullets.
+
+    more: further parts by name; they may replace others.
+    """
     styles = '<w:style w:styleId="Ueberschrift1"><w:name w:val="heading 1"/></w:style>'
+    styles += '<w:style w:styleId="Liste"><w:name w:val="List Bullet"/><w:pPr><w:numPr/></w:pPr></w:style>'
     parts = {
-        "word/document.xml": f'<w:document xmlns:w="{_NAMESPACE}"><w:body>{body}</w:body></w:document>',
+        "word/document.xml": f'<w:document xmlns:w="{_NAMESPACE}" xmlns:mc="mc"><w:body>{body}</w:body></w:document>',
         "word/styles.xml": f'<w:styles xmlns:w="{_NAMESPACE}">{styles}</w:styles>',
         "docProps/core.xml": f'<p xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{escape(title)}</dc:title></p>',
     }
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        for name, text in parts.items():
+        for name, text in {**parts, **(more or {})}.items():
             archive.writestr(name, text)
     return content.getvalue()
+
+
+def notes(kind: str, text: str) -> str:
+    """A part with one footnote or endnote, which has the id 2."""
+    return f'<w:{kind}s xmlns:w="{_NAMESPACE}"><w:{kind} w:id="2">{paragraph(text)}</w:{kind}></w:{kind}s>'
 
 
 def paragraph(text: str, style: str = "", *, is_item: bool = False) -> str:

@@ -25,13 +25,14 @@ from typing import Any
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
 from rankbeam.transforms.clients.formats.documents.readers import (
     NO_TEXT,
+    NOT_UTF8,
     TOO_LARGE,
     Content,
     UnreadableError,
     read_page,
     read_pdf,
-    read_word,
 )
+from rankbeam.transforms.clients.formats.documents.word import read_word
 from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.public import SOURCE, filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
@@ -73,7 +74,9 @@ def _plain(content: bytes) -> Content:
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise UnreadableError("not UTF-8") from error
+        raise UnreadableError(NOT_UTF8) from error
+    if "\0" in text:  # UTF-16 of ASCII is valid UTF-8
+        raise UnreadableError(NOT_UTF8)
     first = next((line for line in text.splitlines() if line.strip()), "")
     return Content(first.lstrip("#").strip() if first.startswith("#") else "", text)
 
@@ -93,9 +96,9 @@ READERS: Mapping[str, Callable[[bytes], Content]] = {
 def versions() -> list[str]:
     """Versions of the readers, which decide the text of a file besides its bytes."""
     try:
-        return ["2", importlib.metadata.version("pypdf")]
+        return ["3", importlib.metadata.version("pypdf")]
     except importlib.metadata.PackageNotFoundError:
-        return ["2", ""]
+        return ["3", ""]
 
 
 def listed(source: FolderSource) -> list[File]:

@@ -1,45 +1,50 @@
-"""Text of HTML, DOCX and PDF files, with headings, lists, tables and code as Markdown, so that chunkers find them."""
+"""Text of HTML and PDF files, with headings, lists, tables and code as Markdown, so that chunkers find them."""
 
+import codecs
 import itertools
 import logging
 import re
 import struct
-import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from io import BytesIO
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 NO_TEXT = "no text"
 LOCKED = "password-protected"
 DAMAGED = "damaged, or not of the format that its suffix names"
 TOO_LARGE = "too large"
+NOT_UTF8 = "not UTF-8"
 
 _SAME_BLOCK = ("item", "row")  # kinds of lines that follow each other without a blank line
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 _INLINE = frozenset(
     re.findall(
         r"\w+",
-        "a abbr b bdi bdo cite code data del dfn em font i img input ins kbd label mark q s samp small span strong sub "
-        "sup time tt u var wbr",
+        "a abbr acronym b bdi bdo big cite code data del dfn em font i img input ins kbd label mark nobr q rb rp rt "
+        "ruby s samp small span strike strong sub sup time tt u var wbr "
+        "math mfrac mi mn mo mroot mrow ms msqrt mstyle msub msubsup msup mtext",
     )
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", re.IGNORECASE)
+_CHARSET = re.compile(rb"(?:<meta[^>]+charset|<\?xml[^>]+encoding)\s*=\s*[\"']?\s*([A-Za-z0-9_-]+)", re.IGNORECASE)
+_SUPERSETS = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "gb2312": "gb18030",
+    "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
+}  # fmt: skip
+"""Encodings that browsers read instead of a declared one, by Python's names."""
+_NOT_OF_PAGES = ("utf-16", "utf-32", "utf-7", "unicode", "raw")  # a declaration in ASCII is wrong, or no page has them
 _HEAD_BYTES = 4096
-_OLE = b"\xd0\xcf\x11\xe0"  # encrypted documents are such a container
-_MOST_BYTES = 1 << 28
-_MOST_LEVELS = 6
-_MARKS = {"tab": "\t", "br": " ", "cr": " ", "noBreakHyphen": "-"}
-_WRAPPERS = ("sdt", "sdtContent", "ins", "customXml", "smartTag", "moveTo")
-_SKIPPED = ("Fallback", "del", "moveFrom", "pPr", "rPr", "instrText")
+_SOFT_HYPHEN = "\u00ad"
+_LIGATURES = str.maketrans(
+    {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
+)
 _BETWEEN_PAGES = "\n\n"
-_DAMAGES = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
+DAMAGES = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
             AssertionError, OSError, EOFError, zlib.error, struct.error)  # fmt: skip
-"""Errors of Python that pypdf raises for damaged files, besides its own."""
+"""Errors of Python that libraries raise for damaged files, besides their own."""
 
 
 class UnreadableError(ValueError):
@@ -76,14 +81,14 @@ def row(cells: Iterable[str], *, is_first: bool) -> tuple[str, str]:
 
 
 def joined(blocks: Iterable[tuple[str, str]]) -> str:
-    """The text of blocks, with blank lines between all but neighbouring items and rows."""
+    """The text of blocks, with blank lines between all but neighbouring items and rows, without soft hyphens."""
     text, before = "", ""
     for kind, block in blocks:
         starts_table = kind == "row" and "\n" in block
         is_same = kind == before and kind in _SAME_BLOCK and not starts_table
         text += f"{'' if not text else chr(10) if is_same else chr(10) * 2}{block}"
         before = kind
-    return text
+    return text.replace(_SOFT_HYPHEN, "")  # it would divide a word for search
 
 
 def read_page(content: bytes) -> Content:
@@ -93,20 +98,28 @@ def read_page(content: bytes) -> Content:
         parser.close()
     except AssertionError as error:  # of html.parser, for a declaration that it does not know
         raise UnreadableError(DAMAGED) from error
-    parser.flush()
+    parser.finish()
     first = next((text.lstrip("# ") for kind, text in parser.blocks if kind == "heading"), "")
     return Content(" ".join(parser.title.split()) or first, joined(parser.blocks))
 
 
 def _decoded(content: bytes) -> str:
-    charset = _CHARSET.search(content[:_HEAD_BYTES])
-    declared = [] if charset is None else [charset[1].decode()]
-    for encoding in ("utf-8-sig", *declared):
-        try:
-            return content.decode(encoding)
-        except (UnicodeDecodeError, LookupError):
-            continue
-    raise UnreadableError("not UTF-8")
+    for encoding in _encodings(content):
+        with suppress(UnicodeError, LookupError):
+            text = content.decode(encoding)
+            if "\0" not in text:
+                return text
+    raise UnreadableError(NOT_UTF8)
+
+
+def _encodings(content: bytes) -> Iterator[str]:
+    yield "utf-8-sig"
+    declared = _CHARSET.search(content[:_HEAD_BYTES])
+    if declared is not None:
+        with suppress(LookupError):
+            name = codecs.lookup(declared[1].decode()).name
+            if not name.startswith(_NOT_OF_PAGES):
+                yield _SUPERSETS.get(name, name)
 
 
 class _Parser(HTMLParser):
@@ -170,6 +183,12 @@ class _Parser(HTMLParser):
         elif not self._hidden:
             self._text.append(data)
 
+    def finish(self) -> None:
+        """End what the file left open."""
+        if self._tables:
+            self._end_row()
+        self.flush()
+
     def flush(self) -> None:
         text, kind = " ".join("".join(self._text).split()), self._kind
         self._text = []
@@ -207,97 +226,6 @@ class _Parser(HTMLParser):
         self._cells = None
 
 
-def read_word(content: bytes) -> Content:
-    if content.startswith(_OLE):
-        raise UnreadableError(LOCKED)
-    try:
-        with zipfile.ZipFile(BytesIO(content)) as parts:
-            document = _part(parts, "word/document.xml")
-            names = set(parts.namelist())
-            styles = _headings(_part(parts, "word/styles.xml")) if "word/styles.xml" in names else {}
-            properties = _part(parts, "docProps/core.xml") if "docProps/core.xml" in names else Element("none")
-    except RuntimeError as error:
-        raise UnreadableError(LOCKED) from error
-    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ElementTree.ParseError) as error:
-        raise UnreadableError(DAMAGED) from error
-    body = next((node for node in document if _tag(node) == "body"), Element("none"))
-    blocks = [block for block in _blocks(body, styles) if block[1].strip()]
-    title = next((node.text or "" for node in properties if _tag(node) == "title"), "").strip()
-    first = next((text.lstrip("# ") for kind, text in blocks if kind == "heading"), "")
-    return Content(title or first, joined(blocks))
-
-
-def _part(parts: zipfile.ZipFile, name: str) -> Element:
-    if parts.getinfo(name).file_size > _MOST_BYTES:
-        raise UnreadableError(TOO_LARGE)
-    return ElementTree.fromstring(parts.read(name))  # noqa: S314  expat limits how much entities may expand
-
-
-def _tag(element: Element) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
-def _value(element: Element | None) -> str:
-    attributes = {} if element is None else element.attrib
-    return next((value for name, value in attributes.items() if name.rpartition("}")[2] == "val"), "")
-
-
-def _below(element: Element, *path: str) -> Element | None:
-    child: Element | None = element
-    for name in path:
-        child = None if child is None else next((node for node in child if _tag(node) == name), None)
-    return child
-
-
-def _headings(styles: Element) -> Mapping[str, int]:
-    """Levels of headings by the id of their style; ids are translated, names are not."""
-    levels = {}
-    for style in styles:
-        name = _value(_below(style, "name")).lower()
-        word, _, number = name.partition(" ")
-        if name == "title" or (word == "heading" and number.isdecimal()):
-            key = next((value for name, value in style.attrib.items() if name.endswith("styleId")), "")
-            levels[key] = 1 if name == "title" else min(int(number), _MOST_LEVELS)
-    return levels
-
-
-def _blocks(parent: Element, styles: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    for element in parent:
-        kind = _tag(element)
-        if kind == "p":
-            yield _paragraph(element, styles)
-        elif kind == "tbl":
-            rows = [node for node in element if _tag(node) == "tr"]
-            for number, node in enumerate(rows):
-                cells = ["".join(_texts(cell, " ")) for cell in node if _tag(cell) == "tc"]
-                yield row(cells, is_first=number == 0)
-        elif kind in _WRAPPERS:
-            yield from _blocks(element, styles)
-
-
-def _paragraph(element: Element, styles: Mapping[str, int]) -> tuple[str, str]:
-    text = "".join(_texts(element, "")).strip()
-    level = styles.get(_value(_below(element, "pPr", "pStyle")))
-    if not text:
-        return "paragraph", ""
-    if level is not None:
-        return heading(level, text)
-    return item(text) if _below(element, "pPr", "numPr") is not None else ("paragraph", text)
-
-
-def _texts(parent: Element, after_paragraph: str) -> Iterator[str]:
-    for element in parent:
-        kind = _tag(element)
-        if kind == "t":
-            yield element.text or ""
-        elif kind in _MARKS:
-            yield _MARKS[kind]
-        elif kind not in _SKIPPED:
-            yield from _texts(element, after_paragraph)
-            if kind == "p":
-                yield after_paragraph
-
-
 def read_pdf(content: bytes) -> Content:
     """The content of a PDF file; `page_starts` are the offsets of its pages in the text."""
     from pypdf import PdfReader
@@ -315,7 +243,7 @@ def read_pdf(content: bytes) -> Content:
         raise
     except DependencyError as error:
         raise UnreadableError("encrypted in a way that needs pip install cryptography") from error
-    except (PyPdfError, *_DAMAGES) as error:
+    except (PyPdfError, *DAMAGES) as error:
         raise UnreadableError(DAMAGED) from error
     if not any(pages):
         raise UnreadableError("PDF without text (scanned pages need OCR)")
@@ -326,5 +254,5 @@ def read_pdf(content: bytes) -> Content:
 
 
 def _valid(text: str) -> str:
-    """A text without halves of characters, which broken fonts yield."""
-    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """A text without ligatures, which no search for words finds, and halves of characters, which broken fonts yield."""
+    return text.replace("\0", "").translate(_LIGATURES).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
