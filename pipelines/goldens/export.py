@@ -138,7 +138,7 @@ def _cells(item: Golden, chosen: Chosen) -> list[str]:
     answerable, is_reviewed = candidate.type != UNANSWERABLE, candidate.item_id in chosen.reviews
     words = ["true" if flag else "false" for flag in (answerable, is_reviewed)]
     quotes = "\n".join(piece.quote for piece in candidate.evidence)
-    doc_ids = " ".join(candidate.doc_ids)
+    doc_ids = "\n".join(candidate.doc_ids)
     about = (candidate.type, item.split, item.difficulty)
     return [candidate.item_id, candidate.question, candidate.answer, words[0], *about, doc_ids, quotes, words[1]]
 

@@ -1,7 +1,7 @@
 """Make a benchmark from beginning to end, and write its folder after every round."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -56,11 +56,19 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
         len(progress.accepted),
         lacking,
         len(progress.failed),
-        tuple(warnings(goldens, plan, progress)),
+        (*warnings(goldens, plan, progress), *_lost_reviews(folder, progress)),
         sum(use.calls for use in progress.usage),
         sum(use.ledger_hits for use in progress.usage),
         cost(goldens, progress),
     )
+
+
+def _lost_reviews(folder: GoldensFolder, progress: RoundProgress) -> Iterator[str]:
+    """Decisions about questions that are not made any more, mostly since a document has changed."""
+    lost = sorted(folder.reviews().keys() - {item.item_id for item in progress.accepted})
+    if lost:
+        problem = f"reviewed questions that are no longer in the benchmark: {len(lost):,}, such as {lost[0]}"
+        yield f"{problem}; documents or the plan have changed, and reviews.jsonl keeps the decisions"
 
 
 def cost(goldens: Goldens, progress: RoundProgress) -> float | None:

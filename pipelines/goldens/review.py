@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.formats.syntax import spreadsheets
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
+from rankbeam.transforms.records.chunking import parse_chunk_id
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.forms import place_of
 
@@ -69,9 +70,12 @@ class AppliedReview:
     differing: tuple[str, ...] = ()
     kappa: float | None = None
     both: int = 0
+    without_nuggets: int = 0  # items whose answer was edited
 
     def as_text(self) -> str:
         lines = [f"{self.decided:,} of {self.items:,} items are reviewed"]
+        if self.without_nuggets:
+            lines.append(f"items without nuggets, because their answer was edited: {self.without_nuggets:,}")
         if self.both:
             kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"
             lines.append(f"two reviewers decided {self.both:,} items: Cohen's kappa {kappa}")
@@ -100,7 +104,11 @@ def apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
     reviews = {**folder.reviews(), **new}
     folder.save_reviews(reviews.values())
     folder.publish()
-    return AppliedReview(len(reviews), len(items), differing, None if kappa is None else float(kappa), len(both))
+    present = [(item, reviews[name]) for name, item in items.items() if name in reviews]
+    edited = sum(bool(item.made.nuggets) and review.answer is not None for item, review in present)
+    return AppliedReview(
+        len(present), len(items), differing, None if kappa is None else float(kappa), len(both), edited
+    )
 
 
 def _decisions(
@@ -158,14 +166,24 @@ def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Golden
         return None
     if not quotes and item.made.evidence:
         raise InputError("has no quotes left; an answer needs at least one")
-    return tuple(_located(quote, item, texts) for quote in quotes)
+    unchanged = list(zip(quotes_of(item), item.made.evidence, strict=True))
+    return tuple(_located(quote, unchanged, item, texts) for quote in quotes)
 
 
-def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> GoldenEvidence:
-    names = item.made.doc_ids or tuple(name.rpartition("#")[0] for name in item.made.spans)
-    for doc_id in names:
-        if (place := place_of(quote, texts[doc_id])) is not None:
-            return GoldenEvidence(doc_id, *place, texts[doc_id][place[0] : place[1]])
+def _located(
+    quote: str, unchanged: list[tuple[str, GoldenEvidence]], item: Golden, texts: Mapping[str, str]
+) -> GoldenEvidence:
+    """The piece with an unchanged quote, or the place of a new one, in the text of the question if it is there."""
+    same = next((pair for pair in unchanged if pair[0] == quote), None)
+    if same is not None:
+        unchanged.remove(same)
+        return same[1]
+    spans = list(filter(None, map(parse_chunk_id, item.made.spans)))
+    names = item.made.doc_ids or tuple(doc_id for doc_id, *_ in spans)
+    for doc_id, start, end in [*spans, *((name, 0, len(texts[name])) for name in names)]:
+        text = texts[doc_id][start:end]
+        if (place := place_of(quote, text)) is not None:
+            return GoldenEvidence(doc_id, start + place[0], start + place[1], text[slice(*place)])
     raise InputError(f"the quote {shortened(quote)!r} does not occur word for word in {', '.join(names)}")
 
 

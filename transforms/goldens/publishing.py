@@ -43,6 +43,7 @@ def _edited(item: WrittenItem, review: Review) -> WrittenItem:
         item,
         question=item.question if review.question is None else review.question,
         answer=item.answer if review.answer is None else review.answer,
+        nuggets=item.nuggets if review.answer is None else (),  # they are parts of the old answer
         evidence=item.evidence if review.evidence is None else review.evidence,
     )
 

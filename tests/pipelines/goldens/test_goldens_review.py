@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -16,13 +17,23 @@ from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 
 Rows = list[dict[str, str]]
+LOST = "g000000000001"
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    assert rankbeam("goldens", goldens_file(folder, reviews={"pool": 3})).status == 0
+    lost = {"item_id": LOST, "decision": "accept"}  # about a question of documents that have changed
+    write(folder / "out" / "reviews.jsonl", json.dumps(lost) + "\n")
+    outcome = rankbeam("goldens", goldens_file(folder, reviews={"pool": 3}))
+    assert outcome.status == 0
+    write(folder / "out" / "stderr", outcome.stderr)
     return folder / "out"
+
+
+def test_decisions_about_questions_that_are_gone_are_counted(finished: Path) -> None:
+    messages = (finished / "stderr").read_text()
+    assert f"reviewed questions that are no longer in the benchmark: 1, such as {LOST}" in messages
 
 
 @pytest.fixture
@@ -72,6 +83,49 @@ def test_decisions_are_taken_over_and_applying_them_again_changes_nothing(out: P
     rankbeam("goldens", "apply", str(out), path)
     rankbeam("goldens", "apply", str(out), written(tmp_path, again, "again.csv"))
     assert (out / "manifest.json").read_bytes() == before
+
+
+def test_an_edited_answer_has_no_nuggets_of_the_old_one(out: Path, tmp_path: Path) -> None:
+    rows = table(out)
+    edited = answerable(rows)
+    edited |= {"decision": "edit", "answer": "Never."}
+
+    assert "items without nuggets, because their answer was edited: 1\n" in _applied(out, tmp_path, rows)
+    references = {row["query_id"]: row for row in lines(out / "nuggets.jsonl")}
+    assert references[edited["item_id"]] == {"query_id": edited["item_id"], "answer": "Never.", "answerable": True}
+    assert all("nuggets" in row for name, row in references.items() if row["answerable"] and name != edited["item_id"])
+
+
+def test_quotes_stay_where_they_are_in_a_text_that_repeats_itself(out: Path, tmp_path: Path) -> None:
+    corpus = lines(out / "corpus.jsonl")
+    shift = max(len(row["text"]) for row in corpus)
+    twice = [{**row, "text": row["text"].ljust(shift) + row["text"]} for row in corpus]
+    items = lines(out / "items.jsonl")
+    for item in (item["made"] for item in items):
+        item["spans"] = [re.sub(r"(\d+)-(\d+)$", lambda at: _later(at, shift), span) for span in item["spans"]]
+        for piece in item["evidence"]:
+            piece |= {"start": piece["start"] + shift, "end": piece["end"] + shift}
+    for name, changed in {"corpus": twice, "items": items}.items():
+        write(out / f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in changed))
+    rows = table(out)
+    edited = answerable(rows)
+    words = edited["quotes"].split()
+    edited |= {"decision": "edit", "quotes": f"{edited['quotes']}\n{' '.join(words[1:4])}"}
+    _applied(out, tmp_path, rows)
+
+    pieces = [row for row in lines(out / "evidence.jsonl") if row["query_id"] == edited["item_id"]]
+    assert [" ".join(piece["quote"].split()) for piece in pieces] == edited["quotes"].split("\n")
+    assert all(piece["start"] >= shift for piece in pieces)
+
+
+def _later(places: re.Match[str], shift: int) -> str:
+    return "-".join(str(int(place) + shift) for place in places.groups())
+
+
+def _applied(out: Path, folder: Path, rows: Rows) -> str:
+    outcome = rankbeam("goldens", "apply", str(out), written(folder, rows))
+    assert outcome.status == 0, outcome.stderr
+    return outcome.stdout
 
 
 def test_each_mistake_is_refused_with_its_line_and_nothing_is_taken_over(out: Path, tmp_path: Path) -> None:
@@ -171,7 +225,11 @@ def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
     benchmark = json.loads((tmp_path / "benchmark.json").read_text())
     assert {row["Question"] for row in benchmark} == questions
     assert all({"context", "Q&A Gen Profile", "Question", "Answer"} <= row.keys() for row in benchmark)
-    assert {row["user_input"] for row in lines(tmp_path / "ragas.jsonl")} == questions
+    ragas = {row["query_id"]: row for row in lines(tmp_path / "ragas.jsonl")}
+    assert {row["user_input"] for row in ragas.values()} == questions
+    with (tmp_path / "table.csv").open(newline="") as file:
+        doc_ids = {row["item_id"]: row["doc_ids"].splitlines() for row in csv.DictReader(file)}
+    assert doc_ids == {name: row["reference_context_ids"] for name, row in ragas.items()}
     documents, read, qrels = GenericDataLoader(str(tmp_path / "beir")).load(split="test")
     assert read.items() <= {name: row["text"] for name, row in queries.items()}.items()
     assert len(documents) == 24
