@@ -85,6 +85,25 @@ def test_links_that_lead_to_no_file_are_named_and_many_reasons_are_counted(folde
     assert note.endswith("26 for 26 other reasons; " + note.rpartition("; ")[2])
 
 
+def test_a_file_that_may_not_be_read_is_named_until_it_may(folder: Path) -> None:
+    secret = folder / "secret.txt"
+    secret.write_text("text")
+    secret.chmod(0)
+    if os.access(secret, os.R_OK):
+        pytest.skip("root may read any file")
+
+    assert "1 no permission to read it (secret.txt)" in (extract(FolderSource(str(folder))).note or "")
+    secret.chmod(0o600)
+    assert "secret.txt" in {row["_id"] for row in rows(extract(FolderSource(str(folder))))}
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file that fails when it is read")
+def test_a_file_that_fails_while_it_is_read_is_refused_with_its_path(folder: Path) -> None:
+    (folder / "memory.txt").symlink_to("/proc/self/mem")
+    with pytest.raises(InputError, match=r"memory\.txt: cannot be "):
+        extract(FolderSource(str(folder)))
+
+
 def test_a_folder_that_cannot_be_listed_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may list any folder, so the system call fails instead."""
     scandir = os.scandir

@@ -58,7 +58,10 @@ class FolderSource:
 
 @dataclass(frozen=True)
 class File:
-    """A file of a folder: its place, its path in the folder, its bytes (-1: a link to no file), its time of change."""
+    """A file of a folder: its place, its path in the folder, its time of change.
+
+    bytes: its size; -1 for a link to no file, or a file that this user may not read.
+    """
 
     path: str
     name: str
@@ -141,15 +144,16 @@ def read(file: File) -> Content:
     """The content of a file; its title is the name of the file where it has no other."""
     reader = READERS.get(file.suffix)
     if file.bytes < 0:
-        raise UnreadableError("link without a file")
+        raise UnreadableError("no permission to read it" if Path(file.path).is_file() else "link without a file")
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
     if (fault := ids.fault(file.name)) is not None:
         raise UnreadableError(f"its path cannot be an id: it {fault}")
     if file.bytes > _MOST_BYTES:
         raise UnreadableError(TOO_LARGE)
-    with files.open_raw(file.path) as handle:
-        content = reader(handle.read())
+    with files.refusing(file.path, "cannot be read"), files.open_raw(file.path) as handle:
+        stored = handle.read()
+    content = reader(stored)
     if not content.text.strip():
         raise UnreadableError(NO_TEXT)
     return replace(content, title=content.title or PurePosixPath(file.name).stem)
@@ -160,7 +164,7 @@ def _local(folder: str) -> Iterator[File]:
         folders[:] = [child for child in folders if not _is_hidden(child)]
         for name in [*names, *(child for child in folders if Path(place, child).is_symlink())]:
             path = Path(place, name)
-            stat = path.stat() if path.is_file() else None
+            stat = path.stat() if path.is_file() and os.access(path, os.R_OK) else None
             state = (-1, 0.0) if stat is None else (stat.st_size, stat.st_mtime)
             relative = os.fsencode(path.relative_to(folder).as_posix())
             yield File(str(path), relative.decode("utf-8", "backslashreplace"), *state)
