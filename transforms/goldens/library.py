@@ -12,11 +12,12 @@ from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Neighbours, Profile, label, profiles, topic_count, topics
 from rankbeam.transforms.kernels.wording import words
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
 LEAST_WORDS = 12
 """The fewest words of a span from which a question is made."""
+_NOT_IN_QRELS = "\t\0\ufeff"  # besides line ends
 _LEAST_LINK = 4  # weight of the words that two documents share, for a question about both
 
 
@@ -64,6 +65,7 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
     documents = gathered.documents
     if not documents:
         raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)
+    _refuse_unwritable([document.id for document in documents], path)
     passages = tuple(span for document in documents for span in spans_of(document, span_tokens))
     long = [span for span in passages if len(words(span.text)) >= LEAST_WORDS]
     if not long:
@@ -85,6 +87,14 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
         {long[place].id: long[first].id for place, first in enumerate(same) if first != place},
         gathered.warnings,
     )
+
+
+def _refuse_unwritable(ids: Iterable[str], path: str) -> None:
+    """Refuse ids that the judgements, which are lines with tabs, cannot hold."""
+    for name in ids:
+        if len(name.splitlines()) > 1 or any(mark in name for mark in _NOT_IN_QRELS):
+            problem = f"the id {shortened(repr(name))} has a tab, a line end, a NUL or a byte order mark"
+            raise InputError(f"{problem}, which files of judgements cannot hold; change it", path=path)
 
 
 def spans_of(document: Document, tokens: int) -> Iterator[SourceSpan]:

@@ -47,6 +47,8 @@ output: out
         ([], "empty"),
         ([{"_id": "d1", "text": "Too short."}], "none of 1 documents has a part of 12 words: too short for a question"),
         ([{"_id": "d1", "text": "x"}, {"_id": "d1", "text": "y"}], "document 'd1' is given twice"),
+        ([{"_id": "a\tb", "text": "x"}], r"the id 'a\tb' has a tab"),
+        ([{"_id": "a\u2028b", "text": "x"}], r"the id 'a\u2028b' has a tab, a line end"),
     ],
 )
 def test_documents_that_cannot_be_used_are_refused(rows: list[dict[str, str]], problem: str, tmp_path: Path) -> None:
