@@ -280,7 +280,9 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.transforms.clients.storage import files
 
-        items = chosen(GoldensFolder(folder), split, only_reviewed=only_reviewed)
-        for path, content in FORMATS[form](items, output).items():
+        benchmark = GoldensFolder(folder)
+        contents = FORMATS[form](chosen(benchmark, split, only_reviewed=only_reviewed), output)
+        benchmark.refuse_own(contents)
+        for path, content in contents.items():
             files.write(path, content.encode("utf-8", "replace"))
             click.echo(path)

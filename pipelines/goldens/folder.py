@@ -62,6 +62,15 @@ class GoldensFolder:
         path = self.below(ABOUT)
         return formats.parsed_object(path, 1, _text(path))
 
+    def refuse_own(self, paths: Iterable[str]) -> None:
+        """Refuse paths of the benchmark's own files, which an export must not replace."""
+        path = self.below(MANIFEST)
+        names = [*formats.parsed_object(path, 1, _text(path))["files"], MANIFEST, ABOUT, REVIEWS]
+        own = {files.absolute(self.below(name)) for name in names}
+        for path in paths:
+            if files.absolute(path) in own:
+                raise InputError("is a file of the benchmark itself; choose another output", path=path)
+
     def documents(self) -> dict[str, dict[str, Any]]:
         path, documents = self.below("corpus.jsonl"), dict[str, dict[str, Any]]()
         for number, line in enumerate(_text(path).split("\n"), 1):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from beir.datasets.data_loader import GenericDataLoader
 from support.cli import rankbeam
-from support.goldens import goldens_file, lines
+from support.goldens import goldens_file, lines, stable
 from support.inputs import write
 
 from rankbeam.transforms.clients.formats.cases.read import read_cases
@@ -237,6 +237,13 @@ def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
     assert {(query, doc): int(grade) for query, _, doc, grade in trec} == {
         (query, doc): grade for query, docs in qrels.items() for doc, grade in docs.items()
     }
+
+
+def test_no_export_replaces_a_file_of_the_benchmark(out: Path) -> None:
+    before = stable(out)
+    outcome = rankbeam("goldens", "export", str(out), "--format", "beir", "--output", str(out))
+    assert (outcome.status, "is a file of the benchmark itself" in outcome.stderr) == (2, True)
+    assert stable(out) == before
 
 
 @pytest.mark.parametrize("form", ["auto_rag_eval", "adk_list"])
