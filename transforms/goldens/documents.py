@@ -96,10 +96,13 @@ def read_folder(
 ) -> tuple[list[Document], tuple[str, ...]]:
     """Read the documents in a folder, in the order of their paths, with a warning about files that are not read."""
     source = FolderSource(folder, glob)
-    listing = listed(source)
-    keys = sorted(sample.key(file.name) for file in listing)[: sample.documents] if sample is not None else []
-    extracted = extract(source, None if sample is None else {name for _, name in keys})
-    notes = () if sample is None else sample.note(len(listing))
+    names, notes = None, tuple[str, ...]()
+    if sample is not None:
+        listing = listed(source)
+        keys = sorted(sample.key(file.name) for file in listing if file.is_opened)
+        notes = sample.note(len(keys))
+        names = {name for _, name in keys[: sample.documents]} | {file.name for file in listing if not file.is_opened}
+    extracted = extract(source, names)
     documents = [
         Document(entry.id, entry.title, entry.text, dict(entry.attributes)) for _, entry in _entries(extracted.corpus)
     ]

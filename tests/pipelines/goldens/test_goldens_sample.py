@@ -58,9 +58,12 @@ def test_only_the_files_of_a_sample_are_opened(tmp_path: Path, monkeypatch: pyte
     chosen = {name for _, name in sorted(Sample(5, 1).key(f"{number}.md") for number in range(30))[:5]}
     for name in {f"{number}.md" for number in range(30)} - chosen:
         (tmp_path / "docs" / name).write_bytes(b"\xff")  # would be counted as unreadable
+    for number in range(30):
+        write(tmp_path / "docs" / f"{number}.png", "no document")
     read, notes = read_folder(str(tmp_path / "docs"), sample=Sample(5, 1))
     assert {document.id for document in read} == chosen
-    assert [note.split(":")[0] for note in notes] == ["a sample of 5 of 30 documents is read"]
+    assert notes[0].startswith("a sample of 5 of 30 documents is read: ")
+    assert "30 suffix .png is not read" in notes[1]
 
 
 def test_a_benchmark_is_made_of_a_sample(tmp_path: Path) -> None:

@@ -72,6 +72,11 @@ class File:
     def suffix(self) -> str:
         return PurePosixPath(self.name).suffix.lower()
 
+    @property
+    def is_opened(self) -> bool:
+        """True for a file that is opened for its text; others are counted as unread."""
+        return self.bytes >= 0 and self.suffix in READERS
+
 
 def _plain(content: bytes) -> Content:
     try:
