@@ -59,6 +59,25 @@ def test_a_page_loses_nothing_of_a_table_without_an_end() -> None:
     assert read_page(b"<table><tr><td>a<td>b<tr><td>c<td>d").text == "| a | b |\n| --- | --- |\n| c | d |"
 
 
+def test_cells_of_a_page_that_cover_several_columns_or_rows_leave_others_in_their_columns() -> None:
+    page = """<table><tr><th rowspan=2>Plan<th colspan=2>Price<th>Seats</tr><tr><th>month<th>year</tr>
+<tr><td rowspan=2>Team<td>3<td>30<td>5</tr><tr><td colspan=x>4<td>40<td rowspan=9>6</table>
+<table><tr><td>a<td rowspan=2>b<tr><td>c<tr><td>d<td>e</table>"""
+
+    assert read_page(page.encode()).text.splitlines() == [
+        "| Plan | Price |  | Seats |",
+        "| --- | --- | --- | --- |",
+        "|  | month | year |",
+        "| Team | 3 | 30 | 5 |",
+        "|  | 4 | 40 | 6 |",
+        "",
+        "| a | b |",
+        "| --- | --- |",
+        "| c |",
+        "| d | e |",
+    ]
+
+
 def test_words_of_a_page_are_not_divided() -> None:
     page = "<p>E<big>v</big>ery<strike>one</strike> Rech&shy;nung <math><mi>x</mi><mo>=</mo><mn>1</mn></math>"
 
@@ -107,6 +126,13 @@ def test_a_word_file_loses_no_rows_and_cells_in_content_controls() -> None:
     body = f"<w:tbl><w:tr>{control(cells)}</w:tr>{control(f'<w:tr>{cells}</w:tr>')}</w:tbl>"
 
     assert read_word(docx(body)).text == "| a | b |\n| --- | --- |\n| a | b |"
+
+
+def test_a_cell_of_a_word_file_that_covers_two_columns_leaves_others_in_their_columns() -> None:
+    wide = '<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>'
+    body = f"<w:tbl><w:tr><w:tc>{wide}{paragraph('a')}</w:tc><w:tc>{paragraph('b')}</w:tc></w:tr></w:tbl>"
+
+    assert read_word(docx(body)).text == "| a |  | b |\n| --- | --- | --- |"
 
 
 @pytest.mark.parametrize(("kind", "mark"), [("footnote", "[^2]"), ("endnote", "[^e2]")])

@@ -37,6 +37,7 @@ _SUPERSETS = {
 """Encodings that browsers read instead of a declared one, by Python's names."""
 _NOT_OF_PAGES = ("utf-16", "utf-32", "utf-7", "unicode", "raw")  # a declaration in ASCII is wrong, or no page has them
 _HEAD_BYTES = 4096
+_MOST_EXTENT = 1000  # as in browsers
 _SOFT_HYPHEN = "\u00ad"
 _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
@@ -78,6 +79,11 @@ def row(cells: Iterable[str], *, is_first: bool) -> tuple[str, str]:
     escaped = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
     below = f"\n|{' --- |' * len(escaped)}" if is_first else ""
     return "row", f"| {' | '.join(escaped)} |{below}"
+
+
+def extent(value: str | None) -> int:
+    """The number of columns or rows that a cell says it covers."""
+    return min(max(int(value), 1), _MOST_EXTENT) if value is not None and value.isdecimal() else 1
 
 
 def joined(blocks: Iterable[tuple[str, str]]) -> str:
@@ -134,11 +140,12 @@ class _Parser(HTMLParser):
         self._hidden: list[str] = []
         self._tables = 0
         self._cells: list[str] | None = None
+        self._extents: list[tuple[int, int]] = []  # columns and rows that each cell covers
+        self._covered: dict[int, int] = {}  # rows that cells above still cover, by column
         self._is_first_row = True
         self._is_title = self._is_code = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        del attrs
         if tag in _HIDDEN:
             self._hidden.append(tag)
         elif tag == "title" and not self._hidden and not self.title:
@@ -151,9 +158,9 @@ class _Parser(HTMLParser):
             self._tables += 1
             if self._tables == 1:
                 self.flush()
-                self._is_first_row = True
+                self._is_first_row, self._covered = True, {}
         elif self._tables:
-            self._in_table(tag)
+            self._in_table(tag, dict(attrs))
         else:
             self.flush()
             self._kind = tag if tag in _HEADINGS or tag == "li" else self._kind if tag == "p" else ""
@@ -200,16 +207,17 @@ class _Parser(HTMLParser):
         else:
             self.blocks.append(item(text) if kind == "li" else ("paragraph", text))
 
-    def _in_table(self, tag: str) -> None:
+    def _in_table(self, tag: str, attributes: Mapping[str, str | None]) -> None:
         if self._tables > 1 or tag not in ("tr", "td", "th"):
             self._text.append(" ")
         elif tag == "tr":
             self._end_row()
-            self._cells = []
+            self._cells, self._extents = [], []
         else:
             self._end_cell()
             self._cells = [] if self._cells is None else self._cells
             self._cells.append("")
+            self._extents.append((extent(attributes.get("colspan")), extent(attributes.get("rowspan"))))
 
     def _end_cell(self) -> None:
         if self._cells:
@@ -220,10 +228,24 @@ class _Parser(HTMLParser):
 
     def _end_row(self) -> None:
         self._end_cell()
-        if self._cells and any(cell.strip() for cell in self._cells):
-            self.blocks.append(row(self._cells, is_first=self._is_first_row))
+        columns = [] if self._cells is None else list(self._columns(self._cells))
+        if any(cell.strip() for cell in columns):
+            self.blocks.append(row(columns, is_first=self._is_first_row))
             self._is_first_row = False
         self._cells = None
+
+    def _columns(self, cells: Iterable[str]) -> Iterator[str]:
+        """Cells in their columns, with empty ones where another cell covers several columns or rows."""
+        covered, column = self._covered, 0
+        self._covered = {place: rows - 1 for place, rows in covered.items() if rows > 1}
+        for cell, (columns, rows) in zip(cells, self._extents, strict=True):
+            while column in covered:
+                column += 1
+                yield ""
+            for text in (cell, *[""] * (columns - 1)):
+                self._covered |= {column: rows - 1} if rows > 1 else {}
+                column += 1
+                yield text
 
 
 def read_pdf(content: bytes) -> Content:

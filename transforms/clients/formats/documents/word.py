@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
     TOO_LARGE,
     Content,
     UnreadableError,
+    extent,
     heading,
     item,
     joined,
@@ -127,7 +128,14 @@ def _blocks(body: Element, styles: Styles) -> Iterator[tuple[str, str]]:
             yield _paragraph(element, styles)
             continue
         for number, node in enumerate(_within(element, "tr")):
-            yield row(["".join(_texts(cell)) for cell in _within(node, "tc")], is_first=number == 0)
+            yield row(_columns(node), is_first=number == 0)
+
+
+def _columns(node: Element) -> Iterator[str]:
+    """Cells of a row in their columns, with empty ones where a cell covers several."""
+    for cell in _within(node, "tc"):
+        columns = extent(_value(_below(cell, "tcPr", "gridSpan")))
+        yield from ("".join(_texts(cell)), *[""] * (columns - 1))
 
 
 def _paragraph(element: Element, styles: Styles) -> tuple[str, str]:
