@@ -214,7 +214,7 @@ def review(folder: str, output: str | None) -> None:
     with messages():
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.pipelines.goldens.review import as_csv
-        from rankbeam.transforms.clients.storage import files
+        from rankbeam.transforms.clients.storage import files, whole
         from rankbeam.transforms.records.errors import InputError
 
         text = as_csv(GoldensFolder(folder))
@@ -223,7 +223,7 @@ def review(folder: str, output: str | None) -> None:
         elif files.exists(output) and files.read_all(output) != text.encode():
             raise InputError("exists already, and may have decisions; choose another path", path=output)
         else:
-            files.write(output, text.encode())
+            whole.put(output, text.encode())
 
 
 @goldens.command()

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.syntax import json_lines as formats
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, whole
 from rankbeam.transforms.goldens import publishing
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.publishing import TABLES
@@ -89,7 +89,7 @@ class GoldensFolder:
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
         ordered = sorted(reviews, key=lambda review: review.item_id)
-        self.write(REVIEWS, json_lines(map(asdict, ordered)))
+        whole.put(self.below(REVIEWS), json_lines(map(asdict, ordered)))  # nothing else has earlier decisions
 
     def publish(self) -> None:
         about, reviews = self.about(), self.reviews()

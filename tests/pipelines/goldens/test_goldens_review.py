@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import resource
 import shutil
 from pathlib import Path
 
@@ -180,6 +181,24 @@ def test_a_damaged_benchmark_is_refused_with_file_and_line(out: Path, tmp_path: 
         write(out / name, content[: len(content) // 2])
         refused = rankbeam(*arguments)
         assert (refused.status, f"/{name}:" in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_full_disk_takes_no_decisions_and_leaves_no_half_table(out: Path, tmp_path: Path) -> None:
+    rows = table(out)
+    for row in rows:
+        row["decision"] = "accept"
+    path = written(tmp_path, rows)
+    before = (out / "reviews.jsonl").read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
+    try:
+        commands = ["apply", str(out), path], ["review", str(out), "--output", str(tmp_path / "half.csv")]
+        outcomes = [rankbeam("goldens", *command) for command in commands]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [(outcome.status, "cannot be written: " in outcome.stderr) for outcome in outcomes] == [(2, True)] * 2
+    assert (out / "reviews.jsonl").read_bytes() == before
+    assert not (tmp_path / "half.csv").exists()
 
 
 def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: Path, tmp_path: Path) -> None:
