@@ -121,7 +121,7 @@ class DataStore:
         with _refused(self.place):
             listed: tuple[ListedDocument, ...] = service.one(ListPages(api, DOCUMENTS), self.place)
             documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
-        advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunks"
+        advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunk"
         unread = _unread(self.place, [file.id for file in listed], {document.id for document in documents}, advice)
         return Gathered(_distinct(self.place, documents), (*service.warnings, *unread))
 

@@ -80,7 +80,7 @@ def test_documents_of_a_data_store_are_fields_texts_and_files(
     outcome = rankbeam("goldens", goldens_file(tmp_path, documents=source, **SMALL))
     assert outcome.status == 0, outcome.stderr
     assert f"1 of 15 documents of {STORE}/branches/default_branch have no text" in outcome.stderr
-    assert "such as scan: take its chunks: unit: chunk" in outcome.stderr
+    assert "such as scan: take its chunks: unit: chunk\n" in outcome.stderr
     of_fields = {row["_id"]: (row["title"], row["text"].partition(". ")[0]) for row in rows}
     assert contents(tmp_path / "out") == {
         **of_fields,
