@@ -10,7 +10,6 @@ from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retrieve
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
@@ -106,9 +105,6 @@ class Goldens:
             },
             budget=self._budget,
         )
-
-    def work_folder(self, round_number: int, stage: str) -> str:
-        return files.join(self.output, "work", f"round-{round_number}-{stage}")
 
     @property
     def _budget(self) -> float:

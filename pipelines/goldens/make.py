@@ -14,6 +14,7 @@ from rankbeam.pipelines.goldens.folder import MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.rounds import Making, RoundProgress
+from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
@@ -48,7 +49,9 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
     _write_documents(folder, plan)
     now = datetime.now(UTC)
     owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
-    progress = Making(goldens, plan, options, owner, lambda rounds: _write(folder, goldens, plan, rounds)).run()
+    with work_folder(goldens.output, WORK, owner.run_id) as work:
+        making = Making(goldens, plan, options, owner, work, lambda rounds: _write(folder, goldens, plan, rounds))
+        progress = making.run()
     _write(folder, goldens, plan, progress)
     folder.publish()
     lacking = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rankbeam.pipelines.config.yaml_lines import load, problems_of
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import run_stage
+from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.forecast import size_of
@@ -140,10 +141,10 @@ def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[Suggested
         raise load(goldens.text, suggestion.source).error(("max_cost",), problem)
     now = datetime.now(UTC)
     owner = Owner(f"{work.stage}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
-    folder, ledger = goldens.work_folder(0, work.stage), Ledger(goldens.ledger, owner)
-    items = [("sample", suggestion.sample)]
-    results = run_stage(goldens.stage(work), ledger, items, folder, SuggestedProfiles, options)
-    files.delete(folder)
+    ledger, items = Ledger(goldens.ledger, owner), [("sample", suggestion.sample)]
+    with work_folder(goldens.output, WORK, owner.run_id) as folder:
+        place = files.join(folder, work.stage)
+        results = run_stage(goldens.stage(work), ledger, items, place, SuggestedProfiles, options)
     (profiles,) = results.records[:1] or [SuggestedProfiles(problem="no answer")]
     if profiles.dimensions:
         model = goldens.writer.parameters.identity(goldens.writer.kind) | {"model_version": profiles.model_version}

@@ -85,6 +85,7 @@ class Finding:
 
     goldens: Goldens
     library: Library
+    folder: str
     do: Do
     warnings: list[str] = field(default_factory=list)
 
@@ -201,7 +202,7 @@ class Finding:
 
     @cached_property
     def _search(self) -> PassageSearch:
-        path = files.join(self.goldens.output, "work", "passages.jsonl")
+        path = files.join(self.folder, "passages.jsonl")
         lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in self.library.passages)
         files.write(path, json_lines(lines))
         opened = {one.name: self._opened(one, path) for one in self.goldens.pool.retrievers if one.remote is None}
@@ -229,11 +230,13 @@ class Making:
     plan: GoldensPlan
     options: PipelineOptions
     owner: Owner
+    folder: str
     keep: Callable[[RoundProgress], None]
 
     def run(self) -> RoundProgress:
         progress = RoundProgress()
-        finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
+        do = partial(self._done, progress)
+        finding = Finding(self.goldens, self.plan.library, self.folder, do, progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
             sources = finding.with_context(sources, number)
@@ -283,7 +286,7 @@ class Making:
     ) -> list[Any]:
         """Do the tasks of a stage, with what is left of the budget."""
         progress.stages += 1
-        folder = self.goldens.work_folder(number, f"{stage.name}-{progress.stages}")
+        folder = files.join(self.folder, f"round-{number}-{stage.name}-{progress.stages}")
         # Each stage is a run of its own to the ledger, which looks for calls of lost bundles by the run's name.
         owner = replace(self.owner, run_id=f"{self.owner.run_id}-{number}-{stage.name}-{progress.stages}")
         ledger = Ledger(self.goldens.ledger, owner)

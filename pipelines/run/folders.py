@@ -3,6 +3,7 @@
     OUTPUT/race-RUNID/owner              the process that runs a race
     OUTPUT/race-RUNID/…                  what a round says, which the next round needs
     LEDGER/batches/round-RUN/owner, …    the same for rounds that leave calls to batch jobs
+    OUTPUT/work-RUN/owner, …             what the stages of a benchmark say
 
 A folder of rounds is deleted when its run has ended. A killed run leaves it: the next such run of the same output or
 ledger deletes it, or `rankbeam runs --prune` for races. Whether a process of another machine still runs cannot be seen
@@ -65,7 +66,7 @@ def prepared_folders(experiment: Experiment) -> Iterator[None]:
         os.umask(before)
 
 
-RACE, ROUND = "race-", "round-"
+RACE, ROUND, WORK = "race-", "round-", "work-"
 _OWNER = "owner"
 _RETENTION = timedelta(days=30)
 

@@ -95,7 +95,8 @@ def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
     wide = replace(goldens, context=ContextModel(passages=2, neighbours=1))
     library = plan_of(goldens).library
     sources = plan_of(goldens).round(1, [], ())
-    narrow, widened = (Finding(one, library, lambda *_: ()).with_context(sources, 1) for one in (goldens, wide))
+    finding = (Finding(one, library, str(tmp_path), lambda *_: ()) for one in (goldens, wide))
+    narrow, widened = (one.with_context(sources, 1) for one in finding)
     texts = {document.id: document.text for document in library.documents}
     for alone, together in zip(narrow, widened, strict=True):
         for passage, wider in zip(alone.context, together.context, strict=True):

@@ -10,7 +10,7 @@ import yaml
 from support.inputs import write
 
 HELPDESK = Path(__file__).parents[2] / "examples" / "helpdesk" / "corpus.jsonl"
-VOLATILE = ("costs.jsonl", "usage.json", "ledger", "work")
+VOLATILE = ("costs.jsonl", "usage.json", "ledger")
 """Files that depend on retries and on the earlier content of the ledger."""
 OFFLINE = {"sentences": {"type": "extractive"}, "words": {"type": "lexical"}}
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import resource
 import shutil
@@ -16,6 +17,7 @@ from support.inputs import write
 
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.ledger.leases import process
 
 Rows = list[dict[str, str]]
 LOST = "g000000000001"
@@ -26,10 +28,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     lost = {"item_id": LOST, "decision": "accept"}  # about a question of documents that have changed
     write(folder / "out" / "reviews.jsonl", json.dumps(lost) + "\n")
+    owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.this_started()}
+    write(folder / "out" / "work-other" / "owner", json.dumps(owner))  # of a run that is not over
     outcome = rankbeam("goldens", goldens_file(folder, reviews={"pool": 3}))
     assert outcome.status == 0
     write(folder / "out" / "stderr", outcome.stderr)
     return folder / "out"
+
+
+def test_runs_at_the_same_time_have_folders_of_their_own_for_answers(finished: Path) -> None:
+    assert [path.name for path in finished.glob("work*")] == ["work-other"]
 
 
 def test_decisions_about_questions_that_are_gone_are_counted(finished: Path) -> None:
@@ -39,7 +47,7 @@ def test_decisions_about_questions_that_are_gone_are_counted(finished: Path) -> 
 
 @pytest.fixture
 def out(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "work")))
+    return Path(shutil.copytree(finished, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "work-*")))
 
 
 def table(out: Path) -> Rows:
