@@ -69,7 +69,7 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
 def _lost_reviews(folder: GoldensFolder, progress: RoundProgress) -> Iterator[str]:
     """Decisions about questions that are not made any more, mostly since a document has changed."""
     lost = sorted(folder.reviews().keys() - {item.item_id for item in progress.accepted})
-    if lost:
+    if lost and not progress.failed:  # failed questions may come back
         problem = f"reviewed questions that are no longer in the benchmark: {len(lost):,}, such as {lost[0]}"
         yield f"{problem}; documents or the plan have changed, and reviews.jsonl keeps the decisions"
 

@@ -122,11 +122,15 @@ def read_chunks(path: str) -> list[Document]:
     The text of a document is its chunks one after the other, with a blank line between two of them.
     """
     chunks: dict[str, list[texts.TextEntry]] = {}
+    places: dict[tuple[str, str], Place] = {}
     for name, entry in _entries(path):
         doc_id = entry.attributes.get(_DOCUMENT, "")
         if (fault := ids.fault(doc_id)) is not None or not doc_id:
             problem = f"the chunk {entry.id!r} has no doc_id" if not doc_id else f"the doc_id {fault}"
             raise InputError(f"{problem}; name the document that it is part of", path=name, line=entry.line)
+        place = name, entry.line
+        if (first := places.setdefault((doc_id, entry.id), place)) != place:
+            raise repeated_at(f"chunk {entry.id!r} of {doc_id!r} is given twice", [first, place], "ids must differ")
         chunks.setdefault(doc_id, []).append(entry)
     return [_of_entries(doc_id, chunks[doc_id]) for doc_id in sorted(chunks)]
 

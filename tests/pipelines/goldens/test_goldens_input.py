@@ -9,6 +9,8 @@ from support.goldens import corpus, documents, goldens_file, lines
 from support.inputs import write
 
 from rankbeam.transforms.clients.public import FOLDER
+from rankbeam.transforms.goldens.documents import read_chunks
+from rankbeam.transforms.records.errors import InputError
 
 
 def refused(path: str) -> str:
@@ -53,6 +55,12 @@ output: out
 )
 def test_documents_that_cannot_be_used_are_refused(rows: list[dict[str, str]], problem: str, tmp_path: Path) -> None:
     assert problem in refused(goldens_file(tmp_path, documents=corpus(tmp_path, rows)))
+
+
+def test_a_chunk_that_is_given_twice_is_refused_with_its_lines(tmp_path: Path) -> None:
+    chunks = [{"_id": "0", "doc_id": name, "text": "x"} for name in ("a", "b", "a")]
+    with pytest.raises(InputError, match=r":3: chunk '0' of 'a' is given twice \(also at line 1\)"):
+        read_chunks(corpus(tmp_path, chunks))
 
 
 def test_a_file_of_profiles_with_mistakes_is_refused_by_line(tmp_path: Path) -> None:
