@@ -79,9 +79,12 @@ def test_cells_of_a_page_that_cover_several_columns_or_rows_leave_others_in_thei
 
 
 def test_words_of_a_page_are_not_divided() -> None:
-    page = "<p>E<big>v</big>ery<strike>one</strike> Rech&shy;nung <math><mi>x</mi><mo>=</mo><mn>1</mn></math>"
+    title = "<title>Rech&shy;nung</title>"
+    page = title + "<p>E<big>v</big>ery<strike>one</strike> Rech&shy;nung <math><mi>x</mi><mo>=</mo><mn>1</mn></math>"
 
-    assert read_page(page.encode()).text == "Everyone Rechnung x=1"
+    read = read_page(page.encode())
+
+    assert (read.title, read.text) == ("Rechnung", "Everyone Rechnung x=1")
 
 
 @given(st.text())
@@ -160,7 +163,9 @@ def test_a_word_file_has_items_by_their_style() -> None:
 
 
 def test_words_of_a_word_file_are_not_divided() -> None:
-    assert read_word(docx(paragraph("Rech\u00adnung"))).text == "Rechnung"
+    read = read_word(docx(paragraph("Rech\u00adnung", "Ueberschrift1")))
+
+    assert (read.title, read.text) == ("Rechnung", "# Rechnung")
 
 
 def test_a_word_file_may_call_its_parts_otherwise() -> None:

@@ -38,7 +38,6 @@ _SUPERSETS = {
 _NOT_OF_PAGES = ("utf-16", "utf-32", "utf-7", "unicode", "raw")  # a declaration in ASCII is wrong, or no page has them
 _HEAD_BYTES = 4096
 _MOST_EXTENT = 1000  # as in browsers
-_SOFT_HYPHEN = "\u00ad"
 _LIGATURES = str.maketrans(
     {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb05": "st", "\ufb06": "st"}
 )
@@ -86,15 +85,20 @@ def extent(value: str | None) -> int:
     return min(max(int(value), 1), _MOST_EXTENT) if value is not None and value.isdecimal() else 1
 
 
+def without_soft_hyphens(text: str) -> str:
+    """A text whose words are whole for search."""
+    return text.replace("\u00ad", "")
+
+
 def joined(blocks: Iterable[tuple[str, str]]) -> str:
-    """The text of blocks, with blank lines between all but neighbouring items and rows, without soft hyphens."""
+    """The text of blocks, with blank lines between all but neighbouring items and rows."""
     text, before = "", ""
     for kind, block in blocks:
         starts_table = kind == "row" and "\n" in block
         is_same = kind == before and kind in _SAME_BLOCK and not starts_table
         text += f"{'' if not text else chr(10) if is_same else chr(10) * 2}{block}"
         before = kind
-    return text.replace(_SOFT_HYPHEN, "")  # it would divide a word for search
+    return text
 
 
 def read_page(content: bytes) -> Content:
@@ -185,6 +189,7 @@ class _Parser(HTMLParser):
             self.flush()
 
     def handle_data(self, data: str) -> None:
+        data = without_soft_hyphens(data)
         if self._is_title:
             self.title += data
         elif not self._hidden:

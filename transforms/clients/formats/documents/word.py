@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
     item,
     joined,
     row,
+    without_soft_hyphens,
 )
 
 _OLE = b"\xd0\xcf\x11\xe0"  # encrypted documents are such a container
@@ -161,7 +162,7 @@ def _texts(parent: Element) -> Iterator[str]:
         kind = _tag(element)
         note = kind.removesuffix("Reference")
         if kind == "t":
-            yield element.text or ""
+            yield without_soft_hyphens(element.text or "")
         elif kind in _MARKS:
             yield _MARKS[kind]
         elif note != kind and note in _NOTES:
