@@ -8,6 +8,7 @@ from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.goldens.records.items import SourceSpan
+from rankbeam.transforms.kernels.chunks import chunk_spans
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Neighbours, Profile, label, profiles, topic_count, topics
@@ -103,6 +104,8 @@ def spans_of(document: Document, tokens: int) -> Iterator[SourceSpan]:
     >>> text = "One two three. Four five six. Seven eight nine."
     >>> [span.text for span in spans_of(Document("d", "", text), 8)]
     ['One two three. Four five six.', 'Seven eight nine.']
+    >>> [span.text for span in spans_of(Document("d", "", "The owners download invoices"), 4)]
+    ['The owners', 'download', 'invoices']
     """
     places = document.chunks or tuple(_places(document.text, tokens * CHARACTERS_PER_TOKEN))
     for start, end in places:
@@ -111,7 +114,7 @@ def spans_of(document: Document, tokens: int) -> Iterator[SourceSpan]:
 
 
 def _places(text: str, most: int) -> Iterator[tuple[int, int]]:
-    parts = list(_short(sentences(text), most))
+    parts = list(_short(text, most))
     count = max(1, -(-sum(end - start for start, end in parts) // most))
     aim = len(text) / count
     first, last = None, 0
@@ -125,8 +128,11 @@ def _places(text: str, most: int) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _short(places: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[int, int]]:
-    """Sentences, those that are longer than a span cut into pieces."""
-    for start, end in places:
-        for begin in range(start, end, most):
-            yield begin, min(begin + most, end)
+def _short(text: str, most: int) -> Iterator[tuple[int, int]]:
+    """Sentences, those that are longer than a span cut into pieces, between words."""
+    for start, end in sentences(text):
+        if end - start <= most:
+            yield start, end
+        else:
+            for first, last in chunk_spans(text[start:end], "characters", most, 0):
+                yield start + first, start + last
