@@ -38,7 +38,8 @@ def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> 
     selected = [item for item in reviewed(items, reviews) if split in (None, item.split)]
     selected = [item for item in selected if not only_reviewed or item.made.item_id in reviews]
     if not selected:
-        raise InputError("has no such item" if items else "has no item", path=folder.path)
+        selecting = " that --split and --reviewed select" if items else ""
+        raise InputError(f"has no question{selecting}", path=folder.path)
     return Chosen(about["name"], selected, reviews, folder.documents())
 
 

@@ -270,6 +270,8 @@ def test_no_export_replaces_a_file_of_the_benchmark(out: Path) -> None:
     before = stable(out)
     outcome = rankbeam("goldens", "export", str(out), "--format", "beir", "--output", str(out))
     assert (outcome.status, "is a file of the benchmark itself" in outcome.stderr) == (2, True)
+    outcome = rankbeam("goldens", "export", str(out), "--format", "beir", "--output", f"{out}/beir", "--reviewed")
+    assert (outcome.status, "no question that --split and --reviewed select" in outcome.stderr) == (2, True)
     assert stable(out) == before
 
 
