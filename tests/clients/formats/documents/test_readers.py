@@ -59,9 +59,19 @@ def test_a_page_loses_nothing_of_a_table_without_an_end() -> None:
     assert read_page(b"<table><tr><td>a<td>b<tr><td>c<td>d").text == "| a | b |\n| --- | --- |\n| c | d |"
 
 
+def test_a_page_may_have_cells_outside_of_rows() -> None:
+    assert read_page(b"<table><tr><td>a</tr><td>b<td>c</table>").text == "| a |\n| --- |\n| b | c |"
+
+
+@given(st.lists(st.sampled_from(["<table>", "</table>", "<tr>", "</tr>", "<td>", "<th rowspan=2 colspan=2>", "a"])))
+def test_no_table_of_a_page_is_an_error_or_loses_text(parts: list[str]) -> None:
+    assert read_page("".join(parts).encode()).text.count("a") == parts.count("a")
+
+
 def test_cells_of_a_page_that_cover_several_columns_or_rows_leave_others_in_their_columns() -> None:
     page = """<table><tr><th rowspan=2>Plan<th colspan=2>Price<th>Seats</tr><tr><th>month<th>year</tr>
-<tr><td rowspan=2>Team<td>3<td>30<td>5</tr><tr><td colspan=x>4<td>40<td rowspan=9>6</table>
+<tr><td rowspan=2>Team<td>3<td>30<td>5</tr><tr><td colspan=x>4<td>40<td rowspan=9>6
+<tr><td colspan=100>per user</table>
 <table><tr><td>a<td rowspan=2>b<tr><td>c<tr><td>d<td>e</table>"""
 
     assert read_page(page.encode()).text.splitlines() == [
@@ -70,6 +80,7 @@ def test_cells_of_a_page_that_cover_several_columns_or_rows_leave_others_in_thei
         "|  | month | year |",
         "| Team | 3 | 30 | 5 |",
         "|  | 4 | 40 | 6 |",
+        "| per user |",
         "",
         "| a | b |",
         "| --- | --- |",

@@ -217,7 +217,7 @@ class _Parser(HTMLParser):
             self._text.append(" ")
         elif tag == "tr":
             self._end_row()
-            self._cells, self._extents = [], []
+            self._cells = []
         else:
             self._end_cell()
             self._cells = [] if self._cells is None else self._cells
@@ -233,24 +233,24 @@ class _Parser(HTMLParser):
 
     def _end_row(self) -> None:
         self._end_cell()
-        columns = [] if self._cells is None else list(self._columns(self._cells))
+        columns = [] if self._cells is None else self._columns(self._cells)
         if any(cell.strip() for cell in columns):
             self.blocks.append(row(columns, is_first=self._is_first_row))
             self._is_first_row = False
-        self._cells = None
+        self._cells, self._extents = None, []
 
-    def _columns(self, cells: Iterable[str]) -> Iterator[str]:
-        """Cells in their columns, with empty ones where another cell covers several columns or rows."""
-        covered, column = self._covered, 0
+    def _columns(self, cells: Iterable[str]) -> list[str]:
+        """Cells in their columns, with empty ones where a cell before or above covers several."""
+        covered, column, placed = self._covered, 0, dict[int, str]()
         self._covered = {place: rows - 1 for place, rows in covered.items() if rows > 1}
         for cell, (columns, rows) in zip(cells, self._extents, strict=True):
             while column in covered:
                 column += 1
-                yield ""
-            for text in (cell, *[""] * (columns - 1)):
-                self._covered |= {column: rows - 1} if rows > 1 else {}
-                column += 1
-                yield text
+            placed[column] = cell
+            if rows > 1:
+                self._covered |= dict.fromkeys(range(column, column + columns), rows - 1)
+            column += columns
+        return [placed.get(place, "") for place in range(max(placed, default=-1) + 1)]
 
 
 def read_pdf(content: bytes) -> Content:
