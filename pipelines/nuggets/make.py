@@ -21,12 +21,13 @@ from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of, model_stage
+from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, whole
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import LLM
@@ -138,11 +139,10 @@ def collect(collection: PooledCollection, options: PipelineOptions) -> Collected
     now = datetime.now(UTC)
     name = f"{STAGE}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     owner = Owner(name, now.isoformat(), experiment.wait_for_lease_s, experiment.leases_path)
-    folder = files.join(experiment.output, FOLDER, "work")
     items = [(pool.query_id, pool) for pool in collection.todo]
     stage = model_stage(experiment, STAGE, {STAGE: work})
-    results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
-    files.delete(folder)
+    with work_folder(experiment.output, WORK, owner.run_id) as folder:
+        results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
     records = {record.query_id: record for record in results.records}
     lacking = {pool.query_id: "no answer" for pool in collection.todo if pool.query_id not in records}
     failures = lacking | {query_id: one.problem for query_id, one in records.items() if one.problem is not None}
@@ -174,9 +174,8 @@ def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -
     for query_id in sorted({*collection.references, *collection.finished, *new}):
         row = {"query_id": query_id, **collection.references.get(query_id, {}), **new.get(query_id, {})}
         rows.append(collection.finished.get(query_id, row))
-    files.make_folder(files.parent(collection.path))
     content = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    files.write(collection.path, content.encode("utf-8", "replace"))
+    whole.put(collection.path, content.encode("utf-8", "replace"))
 
 
 def _references(experiment: Experiment) -> dict[str, Row]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.nuggets.make import Row, rows_of
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read_text, table_rows
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.labels import short_name
 
@@ -91,7 +91,7 @@ def apply_review(path: str, table: str) -> AppliedNuggetReview:
     for query_id, of_query in by_query.items():
         rows[query_id], result = _changed(rows[query_id], of_query, result)
     stays = [row for row in rows.values() if _says_something(row)]
-    files.write(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in stays).encode("utf-8", "replace"))
+    whole.put(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in stays).encode("utf-8", "replace"))
     return result
 
 

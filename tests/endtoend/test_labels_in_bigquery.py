@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.bigquery_tables import Tables, new_dataset
 from support.cli import rankbeam
@@ -14,7 +15,7 @@ from support.labelled import by_words, decided, tasks
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats.labels import read_labels
-from rankbeam.transforms.records.labels import LABELS
+from rankbeam.transforms.records.labels import ADDED, LABELS
 
 pytest_plugins = ["support.emulators.fixtures"]
 
@@ -124,6 +125,20 @@ def test_what_is_wrong_in_a_table_is_refused_as_in_a_file(out: Path, tables: Tab
     missing = applied(out, f"bigquery://{tables.dataset}.wrong9", "--labels", place)
     assert missing.status == 2
     assert "did you mean 'wrong" in missing.stderr
+
+
+def test_a_table_of_an_earlier_version_gets_the_columns_that_it_lacks(
+    out: Path, tables: Tables, tmp_path: Path
+) -> None:
+    rows, folder = decisions(out), str(tmp_path / "labels")
+    some, others = ({name: values[part] for name, values in rows.items()} for part in (slice(4), slice(4, None)))
+    assert applied(out, tables.add("first", some), "--labels", folder).status == 0
+    labels = tables.add("labels", pq.read_table(folder).drop_columns(ADDED))
+    outcome = applied(out, tables.add("second", others), "--labels", labels)
+    assert outcome.status == 0, outcome.stderr
+    hashes = [row.items_hash for row in read_labels(labels).rows]
+    assert hashes.count(None) == 4
+    assert len(hashes) > 4
 
 
 def test_a_second_decision_that_contradicts_the_table_is_refused(out: Path, tables: Tables) -> None:

@@ -101,8 +101,12 @@ def _append(place: str, content: bytes, digest: str) -> None:
         write_disposition=bigquery.WriteDisposition.WRITE_APPEND,
     )
     try:
-        if session.table(name.table) is None:
-            session.create(bigquery.Table(str(name), schemas.columns_of(LABELS)))
+        columns = [bigquery.SchemaField.from_api_repr(column) for column in schemas.columns_of(LABELS)]
+        table = session.table(name.table) or session.create(bigquery.Table(str(name), columns))
+        known = {column.name for column in table.schema}
+        if lacking := [column for column in columns if column.name in ADDED and column.name not in known]:
+            table.schema = [*table.schema, *lacking]
+            session.update(table, ["schema"])
         with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
             file.write(content)
             file.flush()
