@@ -235,7 +235,7 @@ def _summed(used: list[Usage]) -> Usage:
 
 def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     """The use of a pool and model with that of lost bundles."""
-    of_pool = [use for use in lost if use.pool == usage.pool]
+    of_pool = [use for use in lost if (use.pool, use.stage) == (usage.pool, usage.stage)]
     own = usage.stage, usage.model or ""
     added = [item for use in of_pool for *name, item in use.usages if tuple(name) == own]
     tokens = sum((item.tokens for item in added if item.position is None), usage.tokens)

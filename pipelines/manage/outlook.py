@@ -155,13 +155,11 @@ def _of_lanes(uses: Iterable[LedgerUse]) -> tuple[int, int]:
     """
     attempts: dict[tuple[object, ...], list[LedgerUse]] = {}
     for use in sorted(uses, key=lambda use: use.at):
-        attempts.setdefault((*use.attempted, *sorted({stage for stage, *_ in use.usages})), []).append(use)
-    lanes = {key[:4] for key in attempts if len(key) > 4}
+        attempts.setdefault(use.attempted, []).append(use)
     needed = answered = 0
-    for key, (*lost, last) in attempts.items():
+    for *lost, last in attempts.values():
         answered += sum(use.answered for use in (*lost, last))
-        if len(key) > 4 or key not in lanes:  # otherwise an attempt that was lost before its first call
-            needed += max(0, last.planned - last.hits) + sum(use.answered for use in lost)
+        needed += max(0, last.planned - last.hits) + sum(use.answered for use in lost)
     return needed, answered
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.call import with_lost_attempts
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner, survey
 from rankbeam.transforms.records.calls.steps import CallUsage, Usage
 from rankbeam.transforms.records.reply import Tokens
 
@@ -30,7 +30,7 @@ def lost(folder: Path, counted: LaneCounts) -> Ledger:
 def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
     usages: list[tuple[str, str, CallUsage]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    ledger = lost(tmp_path_factory.mktemp("ledger"), LaneCounts(2, 7, 5, tuple(usages)))
+    ledger = lost(tmp_path_factory.mktemp("ledger"), LaneCounts(2, 7, 5, tuple(usages), stage="judge"))
     assert ledger.uses()[0].usages == tuple(usages)
     own = CallUsage(None, 1, 0, Tokens(1, 1, 1), {0: 1})
     used = [Usage("pool", 1, 6, (), "judge", model, own.tokens, (own,)) for model in ("small", "large")]
@@ -58,3 +58,18 @@ def test_a_record_of_an_earlier_release_restores_calls(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     (usage,) = with_lost_attempts([Usage("pool", 1, 6)], ledger)
     assert (usage.calls, usage.ledger_hits, usage.took) == (8, 1, ())
+
+
+def test_stages_of_one_pool_have_their_own_calls_and_hits(tmp_path: Path) -> None:
+    ledger = lost(tmp_path, LaneCounts(0, 7, 5, stage="rewrite"))
+    ledger.record("pool", 0, lambda: LaneCounts(2, 20, 10, stage="judge")).write()
+    rewrite, judge = Usage("pool", 0, 5, stage="rewrite"), Usage("pool", 1, 12, stage="judge")
+    (first,) = with_lost_attempts([rewrite], ledger)
+    (second,) = with_lost_attempts([judge], ledger, [first])
+    assert [(usage.calls, usage.ledger_hits) for usage in (first, second)] == [(7, 0), (21, 2)]
+
+
+def test_hits_of_a_stage_do_not_make_those_of_another_one_in_its_pool_seem_lost(tmp_path: Path) -> None:
+    for stage in ("rewrite", "judge"):
+        lost(tmp_path, LaneCounts(50, 30, 30, stage=stage))
+    assert survey(str(tmp_path)).hits == 100

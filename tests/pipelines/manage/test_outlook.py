@@ -34,7 +34,7 @@ def use(
     )
     moment = START + timedelta(seconds=at)
     usages = costs if answered else ()
-    return LedgerUse("use", "r1", START.isoformat(), pool, 0, hits, answered, answered, moment, usages, planned)
+    return LedgerUse("use", "r1", START.isoformat(), pool, 0, hits, answered, answered, moment, usages, planned, stage)
 
 
 def running(**counts: int) -> JobSnapshot:

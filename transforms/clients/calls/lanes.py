@@ -338,4 +338,4 @@ class LaneRun:
         usages = tuple(
             (stage.name, stage.model(name) or "", usage) for name, usage in self.sums.usages() if name in services
         )
-        return LaneCounts(hits, calls, self._answered_of[pool], usages, planned)
+        return LaneCounts(hits, calls, self._answered_of[pool], usages, planned, stage.name)

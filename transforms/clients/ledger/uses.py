@@ -34,6 +34,7 @@ class LaneCounts:
     answered: int
     usages: tuple[tuple[str, str, CallUsage], ...] = ()
     planned: int = 0  # with those that the ledger answers, as far as they are known
+    stage: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,12 @@ class LedgerUse:
     at: AwareDatetime
     usages: tuple[tuple[str, str, CallUsage], ...] = ()  # empty in records of earlier versions
     planned: int = 0  # 0 in records of earlier versions
+    stage: str = ""  # the stage whose calls are counted
 
     @property
-    def attempted(self) -> tuple[str, str, str, int]:
+    def attempted(self) -> tuple[str, str, str, str, int]:
         """Identifies the lane. Several records of one lane are of attempts of which all but the last were lost."""
-        return self.run_id, self.run_started, self.pool, self.lane
+        return self.run_id, self.run_started, self.stage, self.pool, self.lane
 
 
 class UseRecord:
@@ -83,7 +85,7 @@ class UseRecord:
         with self._lock:
             counted = self._counted()
             paused = self._clock() - self._written_at >= self._pause_s
-            if counted == (self._written or LaneCounts(0, 0, 0)) or not (paused or at_once):
+            if counted == (self._written or LaneCounts(0, 0, 0, stage=counted.stage)) or not (paused or at_once):
                 return
             usages = [{"stage": stage, "model": model, **asdict(costs)} for stage, model, costs in counted.usages]
             content = {**self._about, **asdict(replace(counted, usages=())), "took": usages}
@@ -116,7 +118,7 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
 
 def saved(records: Iterable[LedgerUse]) -> int:
     """Number of answers of earlier runs that some lanes found, without those that an attempt at the same lane paid."""
-    attempts: dict[tuple[str, str, str, int], list[LedgerUse]] = {}
+    attempts: dict[tuple[str, str, str, str, int], list[LedgerUse]] = {}
     for use in records:
         attempts.setdefault(use.attempted, []).append(use)
     count = 0

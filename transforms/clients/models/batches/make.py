@@ -61,27 +61,27 @@ class BatchedService:
 
 
 class _Sums:
-    """Counts of the calls that jobs of one service made."""
+    """Counts of the calls that jobs of one service made for a stage."""
 
-    def __init__(self) -> None:
-        self._usages: dict[tuple[str, str], tuple[CallUsage, ...]] = {}
+    def __init__(self, stage: str, model: str) -> None:
+        self._stage, self._model = stage, model
+        self._usages: tuple[CallUsage, ...] = ()
         self._calls = self._answered = 0
 
-    def add(self, record: BatchJobRecord, model: str, matched: Matched, calls: Iterable[PendingCall]) -> None:
+    def add(self, matched: Matched, calls: Iterable[PendingCall]) -> None:
         usages = [
             CallUsage(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
             for call in calls
             if call.key in matched.tokens
             for position in (None, *call.positions)
         ]
-        known = self._usages.get((record.stage, model), ())
-        self._usages[record.stage, model] = summed([*known, *usages])
+        self._usages = summed([*self._usages, *usages])
         self._calls += len(matched.tokens)
         self._answered += len(matched.replies)
 
     def counts(self) -> LaneCounts:
-        usages = tuple((stage, model, item) for (stage, model), items in self._usages.items() for item in items)
-        return LaneCounts(0, self._calls, self._answered, usages)
+        usages = tuple((self._stage, self._model, item) for item in self._usages)
+        return LaneCounts(0, self._calls, self._answered, usages, stage=self._stage)
 
 
 class BatchJobs:
@@ -151,28 +151,27 @@ class BatchJobs:
         return None
 
     async def _run(self, records: Sequence[BatchJobRecord], waits: bool) -> dict[str, str]:
-        services = {service.name: service for record in records if (service := self._service(record)) is not None}
+        jobs = [(record, service) for record in records if (service := self._service(record)) is not None]
+        services = {service.name: service for _, service in jobs}
         lanes = {service.account: service.quota.lanes for service in services.values()}
         names = [f"quota pool {account}, lane {lane}" for account in lanes for lane in range(lanes[account])]
         leases = [self._ledger.lease(name, self._clock) for name in names]
-        writer, sums = self._ledger.writer(clock=self._clock), {name: _Sums() for name in services}
-        uses = {
-            name: self._ledger.record(service.pool, 0, partial(_Sums.counts, sums[name]), self._clock)
-            for name, service in services.items()
-        }
+        writer, recordings = self._ledger.writer(clock=self._clock), dict[tuple[str, str], _Recording]()
+        for record, service in jobs:
+            sums = _Sums(record.stage, service.parameters.model)
+            use = self._ledger.record(service.pool, 0, sums.counts, self._clock)
+            recordings.setdefault((service.name, record.stage), _Recording(writer, sums, use))
+        uses = [recording.use for recording in recordings.values()]
         hooks = SessionHooks(_go_on, self._stopped.set, self._pause)
-        async with LedgerSession(self._ledger, leases, writer, list(uses.values()), hooks, self._clock.monotonic):
+        async with LedgerSession(self._ledger, leases, writer, uses, hooks, self._clock.monotonic):
             connections: dict[str, BatchService] = {}
             try:
                 for name, service in services.items():
                     connections[name] = await service.connect()
                 works = []
-                for record in records:
-                    service = self._service(record)
-                    if service is not None:
-                        run = self._job_run(service, connections[service.name], waits)
-                        recording = _Recording(writer, sums[service.name], uses[service.name])
-                        works.append(self._ended(record, service, run, recording))
+                for record, service in jobs:
+                    run = self._job_run(service, connections[service.name], waits)
+                    works.append(self._ended(record, service, run, recordings[service.name, record.stage]))
                 return {key: reason for decided in await _all_of(works) for key, reason in decided.items()}
             finally:
                 for connection in connections.values():
@@ -195,7 +194,7 @@ class BatchJobs:
         async with self._in_memory:
             calls = self._folder.calls(record.hash)
             matched = await self._matched(run, record, job, calls)
-            await asyncio.to_thread(self._record, record, service, matched, calls, recording)
+            await asyncio.to_thread(self._record, service, matched, calls, recording)
             self._folder.save(_closed(record, job, matched))
             self._folder.delete_part(record.hash)
         self._ended_parts.add(record.hash)
@@ -224,19 +223,14 @@ class BatchJobs:
                 pause_s = min(2 * pause_s, 10 * FIRST_POLL_S)
 
     def _record(
-        self,
-        record: BatchJobRecord,
-        service: BatchedService,
-        matched: Matched,
-        calls: Sequence[PendingCall],
-        recording: "_Recording",
+        self, service: BatchedService, matched: Matched, calls: Sequence[PendingCall], recording: "_Recording"
     ) -> None:
         """Write answers, then what they took: what is written twice after a kill is the usage, never a call."""
         now = self._clock.now()
         for key, reply in matched.replies.items():
             recording.writer.add(LedgerEntry(key, None, reply.answer, 1, 0.0, now, reply.tokens, service.name, BATCH))
         recording.writer.flush()
-        recording.sums.add(record, service.parameters.model, matched, calls)
+        recording.sums.add(matched, calls)
         recording.use.write(at_once=True)
 
     def _report(
