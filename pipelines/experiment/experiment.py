@@ -70,6 +70,7 @@ class Experiment:
     computes: bool = True  # False for a plan, in which models in this process embed nothing
     day: str | None = None  # the date that calls are made for, where each day calls anew
     batch: BatchRound | None = None  # None where no call is left to batch jobs
+    spent: Mapping[str, float] = field(default_factory=dict)  # cost of earlier rounds of the run, by stage
 
     @property
     def is_monitored(self) -> bool:
@@ -97,9 +98,8 @@ class Experiment:
         """Budget of the calls of a stage and those before it; what earlier rounds spent later is not left."""
         if self.max_cost is None:
             return math.inf
-        spent = {} if self.batch is None else self.batch.spent
         later = _STAGES[_STAGES.index(stage) :]  # a stage takes off what the stages before it have spent
-        return max(0.0, self.max_cost - sum(spent.get(name, 0.0) for name in later))
+        return max(0.0, self.max_cost - sum(self.spent.get(name, 0.0) for name in later))
 
     @property
     def batched(self) -> list[str]:

@@ -61,13 +61,13 @@ def batched(
 
     def run_round(batch: BatchRound) -> None:
         pipeline = new_pipeline(copy.deepcopy(options))
-        calls_of(pipeline, replace(pinned, batch=batch), execution, read_dataset(pipeline, pinned))
+        calls_of(pipeline, replace(pinned, batch=batch, spent=batch.spent), execution, read_dataset(pipeline, pinned))
         pipeline.run().wait_until_finish()
 
     with rounds(ledger, jobs, experiment.pools, experiment.max_cost, run_round) as last:
         evaluation = experiment.evaluation
         evaluation = replace(evaluation, notes=(*evaluation.notes, *jobs.warnings))
-        yield replace(experiment, batch=last, evaluation=evaluation)
+        yield replace(experiment, batch=last, spent=last.spent, evaluation=evaluation)
 
 
 @contextmanager

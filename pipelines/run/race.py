@@ -10,6 +10,7 @@ import base64
 import copy
 import logging
 import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -50,19 +51,20 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> E
             last = int(order[look.queries - 1])
             left, usage = _round(pinned, execution, options, look, last, folder)
             pinned, dropped = _without(pinned, left, look, last)
-            pinned = replace(pinned, max_cost=_left_of(pinned, experiment.max_cost, usage))
+            pinned = replace(pinned, spent=_spent(pinned, usage))
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(left))
             if len(left) < 2:
                 break
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
-    return replace(experiment, evaluation=evaluation, max_cost=pinned.max_cost)
+    return replace(experiment, evaluation=evaluation, spent=pinned.spent)
 
 
-def _left_of(experiment: Experiment, limit: float | None, used: Iterable[Usage]) -> float | None:
-    """Remainder of `max_cost`, which needs prices; None without a limit."""
-    if limit is None:
-        return None
-    return max(0.0, limit - sum(experiment.pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0 for usage in used))
+def _spent(experiment: Experiment, used: Iterable[Usage]) -> dict[str, float]:
+    """Cost of the rounds so far, by stage."""
+    costs: defaultdict[str, float] = defaultdict(float)
+    for usage in used:
+        costs[usage.stage] += experiment.pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0
+    return dict(costs)
 
 
 def _without(experiment: Experiment, left: frozenset[int], look: Look, last: int) -> tuple[Experiment, int]:

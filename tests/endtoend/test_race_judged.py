@@ -9,7 +9,7 @@ from support.cli import rankbeam
 from support.racing import FIRST, LOOKS, QUERIES, calls, experiment, systems
 from support.remote import signalled
 from support.runs import without_run
-from support.standins import Standin
+from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 
@@ -65,6 +65,24 @@ def test_judged_values_decide(tmp_path: Path) -> None:
         assert calls(servers) == {"best": QUERIES, "worst": LOOKS[0]}
     assert outcome.status == 0, outcome.stderr
     assert_the_worst_is_dropped(Results(str(tmp_path / "out"), "r"))
+
+
+@pytest.mark.campaign
+def test_max_cost_is_lowered_once_by_what_earlier_rounds_retrieved(tmp_path: Path) -> None:
+    """Calls to retrieve cost 1, and those of the judge less than 0.001."""
+    with systems("best", "worst") as servers, serve("openai") as server:
+        path = judged(tmp_path, servers)
+        content = yaml.safe_load(Path(path).read_text("utf-8"))
+        content["services"] = {"words": {"type": "openai", "base_url": f"{server.url}/v1", "model": "m"}}
+        content["quotas"] = {
+            "http": {"requests_per_minute": 60_000, "price_per_1000": 1000},
+            "words": {"requests_per_minute": 60_000, "price_per_million": {"input": 0.1, "output": 0.1}},
+        }
+        content["max_cost"] = QUERIES + LOOKS[0] + 10
+        Path(path).write_text(yaml.safe_dump(content), "utf-8")
+        outcome = rankbeam("evaluate", path, "--run-id", "r")
+    assert "max_cost" not in outcome.stderr
+    assert 150 < sum(row["cost"] for row in Results(str(tmp_path / "out"), "r").table("usage").to_pylist()) < 160
 
 
 @pytest.mark.campaign

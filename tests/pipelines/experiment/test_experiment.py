@@ -2,6 +2,7 @@
 """Experiment files: what a good one means, and every mistake of a bad one in one message."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,8 @@ def test_parameters_may_be_merged_and_overridden(folder: Path) -> None:
     assert [
         json.loads(configuration.parameters)["retriever"].get("b") for configuration in evaluation.configurations
     ] == [0.4, None, 0.9]
+
+
+def test_a_stage_leaves_the_cost_of_stages_before_it_to_their_usage(folder: Path) -> None:
+    experiment = replace(load(folder, GOOD), max_cost=10.0, spent={"retrieve": 3.0, "judge": 2.0})
+    assert [experiment.budget(stage) for stage in ("embed", "retrieve", "judge")] == [5.0, 5.0, 8.0]
