@@ -350,7 +350,7 @@ def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, mon
 def test_answers_that_are_gone_are_named_and_their_job_is_forgotten_by_cancel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve("openai_batches", batch={"deleted": 1}) as server:
+    with serve("openai_batches", batch={"deleted": 1, "without_usage": 1}) as server:
         path = batches.experiment(tmp_path, server, MIN, queries=6)
         with pytest.raises(InputError, match=r"cannot be read: HTTP 404 for the file .*batch cancel OUT"):
             batches.evaluated(path, "r", monkeypatch)
@@ -359,6 +359,8 @@ def test_answers_that_are_gone_are_named_and_their_job_is_forgotten_by_cancel(
         assert rankbeam("batch", "cancel", str(tmp_path / "out")).stdout == f"forgot {record.name}\n"
         results = batches.evaluated(path, "r2", monkeypatch)
         assert server.stats().extra["rows"] == 2 * 6 + 18
+    estimated = [warning for warning in results.run["warnings"] if "tokens and cost are estimated" in warning]
+    assert len(estimated) == 1
     assert not results.table("failures").num_rows
 
 

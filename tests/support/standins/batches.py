@@ -33,6 +33,7 @@ class JobFaults:
         shuffled: whether the rows come in another order.
         half_line: whether the last row is cut.
         wrong_shape: rows whose answer breaks its form.
+        without_usage: rows without token counts.
         no_file: whether there is no output file although the job succeeded.
         deleted: jobs whose output file is deleted.
         create: faults of requests that make a job, one after the other: "quota", "lost" (made, but the connection
@@ -50,6 +51,7 @@ class JobFaults:
     shuffled: bool = False
     half_line: bool = False
     wrong_shape: int = 0
+    without_usage: int = 0
     no_file: bool = False
     deleted: int = 0
     create: tuple[str, ...] = ()

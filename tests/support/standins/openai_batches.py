@@ -85,6 +85,8 @@ class OpenAiBatches(BatchConnection, OpenAi):
         for row in answers[: self.book.faults.wrong_shape]:
             message = row["response"]["body"]["choices"][0]["message"]
             message["content"] = re.sub(r'"(verdicts|claims)": \[', r'"other": [', message["content"])
+        for row in answers[: self.book.faults.without_usage]:
+            del row["response"]["body"]["usage"]
         output = None if not answers else self.book.add_file(self.book.written(answers))
         errors = (
             self.book.add_file(b"".join(json.dumps(row).encode() + b"\n" for row in failures)) if failures else None

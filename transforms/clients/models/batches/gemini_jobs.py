@@ -47,6 +47,10 @@ class GeminiJobs:
 
     connection: GeminiConnection
 
+    @property
+    def warnings(self) -> list[str]:
+        return self.connection.warnings
+
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
         line = {"key": key, "request": self.request(request, prompt)}
         return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")

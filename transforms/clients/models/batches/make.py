@@ -175,6 +175,7 @@ class BatchJobs:
                 return {key: reason for decided in await _all_of(works) for key, reason in decided.items()}
             finally:
                 for connection in connections.values():
+                    self.warnings += [warning for warning in connection.warnings if warning not in self.warnings]
                     await connection.close()
 
     def _job_run(self, service: BatchedService, connection: BatchService, waits: bool) -> JobRun:

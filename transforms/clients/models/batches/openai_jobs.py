@@ -36,6 +36,10 @@ class OpenAiJobs:
 
     connection: OpenAiConnection
 
+    @property
+    def warnings(self) -> list[str]:
+        return self.connection.warnings
+
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
         embeds = prompt.step == EMBED
         own = self.connection

@@ -38,6 +38,9 @@ class BatchRow(NamedTuple):
 class BatchService(Protocol):
     """The batch jobs of one service. Every method may raise a CallError."""
 
+    @property
+    def warnings(self) -> list[str]: ...
+
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes: ...
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply: ...
