@@ -86,6 +86,7 @@ def payments_of(
     problems += wrong_batches(located, pools, services, is_raced=model.race is not None)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
+        problems += _uncounted(located, pools, sources)
         problems += _unpriced_imports(located, expanded.sources, corpora)
     return pools
 
@@ -154,6 +155,16 @@ def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[Inp
             of_tokens = "price_per_million: {input: …, output: …}"
             price = of_tokens if name in pools.services.values() else "price_per_1000"
             yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
+
+
+def _uncounted(located: Located, pools: Pools, sources: Sequence[Retrieving]) -> Iterator[InputError]:
+    """Pools of retrievers with a price of tokens only, which no reply reports: their calls would cost nothing."""
+    remote = [(pool, source.kind, source.remote) for pool, source in zip(pools.names, sources, strict=True)]
+    counted = {pool for pool, _, one in remote if one is not None and one.reports_tokens}
+    for pool, kind in {pool: kind for pool, kind, _ in remote if pool is not None and pool not in counted}.items():
+        if pools.quotas[pool].prices is not None and pools.quotas[pool].price_per_1000 is None:
+            problem = f"needs the price of every call, and no reply of {kind} reports tokens"
+            yield located.error(("max_cost",), f"{problem}; give its usage:, or quotas: {{{pool}: {{price_per_1000}}}}")
 
 
 def quota_of(default: Quota, model: QuotaModel) -> Quota:

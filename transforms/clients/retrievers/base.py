@@ -211,6 +211,11 @@ class RemoteRetriever(RetrieverParameters):
         """None: a retriever's calls cost no tokens."""
         return NO_TOKENS
 
+    @property
+    def reports_tokens(self) -> bool:
+        """True if replies may have token counts."""
+        return False
+
     def identity(self, kind: str) -> dict[str, Any]:
         """All that decides the answer besides query and depth, as JSON values.
 

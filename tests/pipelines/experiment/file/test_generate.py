@@ -189,6 +189,8 @@ MISTAKES = [
      "e.yaml:7: max_cost: must be at least 0, found -1"),
     (experiment({"a": NEAR}, "max_cost: 1\n"),
      "e.yaml:7: max_cost: needs the price of every call; give quotas: {near: {price_per_1000}}"),
+    (experiment({"a": NEAR}, "quotas: {near: {price_per_million: {input: 1, output: 1}}}\nmax_cost: 1\n"),
+     "e.yaml:8: max_cost: needs the price of every call, and no reply of near reports tokens; give its usage:, or "),
     (generating("{service: m}", "quotas: {near: {price_per_1000: 1}}\nmax_cost: 1\n"),
      "e.yaml:10: max_cost: needs the price of every call; give quotas: {m: {price_per_million: {input: "),
     (experiment({"a": f"{NEAR}, answers: {{type: replay, path: answers.jsonl}}"}),

@@ -54,6 +54,10 @@ class AdkApplication(HttpApplication):
         return {"appName": self.app, "userId": self.user, "newMessage": message}
 
     @property
+    def reports_tokens(self) -> bool:
+        return True
+
+    @property
     def takes_history(self) -> bool:
         return True
 

@@ -95,6 +95,10 @@ class HttpApplication(Http):
         return tuple(sorted(self._placeholders() - _OWN))
 
     @property
+    def reports_tokens(self) -> bool:
+        return bool(self.usage)
+
+    @property
     def takes_history(self) -> bool:
         """True if the request holds the messages before the query."""
         return HISTORY in self.attributes
