@@ -1,9 +1,14 @@
-"""Delete finished runs of an output folder or of BigQuery: never the latest of an experiment, and never the ledger."""
+"""Delete finished runs of an output folder or of BigQuery.
+
+The latest run of an experiment, the baseline run that it is monitored against, and the ledger always stay.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from rankbeam.pipelines.gates.gates import MONITOR
 from rankbeam.pipelines.manage.derived import left_out
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
@@ -20,14 +25,27 @@ from rankbeam.transforms.records.errors import InputError
 def needless(
     runs: Sequence[Results], keep: int, older_than: float | None, now: datetime | None = None
 ) -> list[Results]:
-    """The runs to delete: of each experiment, all but the latest."""
+    """The runs to delete: of each experiment, all but the latest and its baseline."""
+    baselines = set(_baselines(runs))
     before = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
     chosen = []
     for place, run in enumerate(runs):
         later = sum(other.experiment == run.experiment for other in runs[place + 1 :])
-        if later >= keep and (before is None or run.execution[1] < before):
+        is_old = before is None or run.execution[1] < before
+        if later >= keep and is_old and (run.experiment, run.run_id) not in baselines:
             chosen.append(run)
     return chosen
+
+
+def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
+    """The runs that the latest run of each experiment is monitored against, by experiment and id."""
+    firsts = {run.experiment: run.run_id for run in reversed(runs)}
+    for name, latest in {run.experiment: run for run in runs}.items():
+        with suppress(InputError, AttributeError):  # an experiment that cannot be read names none
+            experiment = latest.experiment_file.value
+            is_gate = any(gate.get("value") == MONITOR for gate in experiment.get("gates") or ())
+            if is_gate or "monitor" in experiment:
+                yield name, (experiment.get("monitor") or {}).get("baseline") or firsts[name]
 
 
 def delete(output: str, runs: Sequence[Results]) -> None:

@@ -76,3 +76,18 @@ def test_what_is_kept_by_number_and_age(out: Path) -> None:
     assert needless(runs, 3, None) == []
     assert needless(runs, 1, 1.0, now) == []
     assert [run.run_id for run in needless(runs, 1, 1.0, now + timedelta(days=2))] == ["a1", "a2"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "deleted"),
+    [
+        ("monitor: {baseline: a2}", ["a1"]),
+        ("monitor: {alpha: 0.1}", ["a2"]),
+        ("gates: [{metric: RR, value: monitor, at_least: -0.1}]", ["a2"]),
+        ("gates: [{metric: RR, at_least: 0.1}]", ["a1", "a2"]),
+    ],
+)
+def test_the_baseline_of_a_monitor_stays(settings: str, deleted: list[str], out: Path) -> None:
+    runs = finished_runs(str(out))
+    runs[-1].run["experiment_yaml"] += f"{settings}\n"
+    assert [run.run_id for run in needless(runs, 1, None)] == deleted
