@@ -1,14 +1,18 @@
 -- Which configuration is best, by which metric, and how sure is that? `rank` is among those of one dialect: values by
--- the rules of different tools are not comparable.
+-- the rules of different tools are not comparable. The lowest mean is the best of a metric such as `Cost`, whose `sign` is
+-- -1.
 SELECT
   r.run_id, r.experiment, m.started_at, r.is_latest, m.metric, c.dialect,
-  RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC NULLS LAST) AS rank,
+  RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.sign * m.mean DESC NULLS LAST) AS rank,
   c.name AS configuration, m.mean, m.ci_low, m.ci_high, m.std_error, m.joint_low, m.joint_high, m.may_be_best,
   COALESCE(m.panel, 'retrieval') AS panel,
   m.queries, m.empty, m.failed, COALESCE(m.undefined, 0) AS undefined, m.missing,
   m.lowest, m.highest, m.tie_lowest, m.tie_highest, m.equal_to,
-  c.position, c.config_id
+  c.position, c.config_id, m.sign
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
-JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
-WHERE m.slice = 'all'
+JOIN (
+  SELECT *, IF(REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'), -1, 1) AS sign
+  FROM configuration_metrics
+  WHERE slice = 'all'
+) AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id

@@ -12,8 +12,8 @@ SELECT
     WHEN queries = 0 THEN 'nothing to compare'
     WHEN better + worse = 0 THEN 'same'
     WHEN queries < 20 THEN 'unclear'
-    WHEN difference + 1.96 * std_error < 0 THEN 'worse'
-    WHEN difference - 1.96 * std_error > 0 THEN 'better'
+    WHEN sign * difference + 1.96 * std_error < 0 THEN 'worse'
+    WHEN sign * difference - 1.96 * std_error > 0 THEN 'better'
     ELSE 'unclear'
   END AS verdict,
   queries, unpaired, better, worse, queries - better - worse AS same,
@@ -21,19 +21,22 @@ SELECT
 FROM (
   SELECT
     t.run_id, t.experiment, t.started_at, t.is_latest, t.configuration, t.dialect, t.metric, t.parameters_changed,
-    t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id,
+    t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id, t.sign,
     AVG(IF(q.difference IS NULL, NULL, q.value)) AS mean,
     AVG(IF(q.difference IS NULL, NULL, q.previous_value)) AS previous_mean,
     AVG(q.difference) AS difference,
     SAFE_DIVIDE(STDDEV_SAMP(q.difference), SQRT(COUNT(q.difference))) AS std_error,
     COUNT(q.difference) AS queries,
     COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
-    COUNT(IF(q.difference > 0, 1, NULL)) AS better,
-    COUNT(IF(q.difference < 0, 1, NULL)) AS worse
-  FROM trend AS t
+    COUNT(IF(t.sign * q.difference > 0, 1, NULL)) AS better,
+    COUNT(IF(t.sign * q.difference < 0, 1, NULL)) AS worse
+  FROM (
+    SELECT *, IF(REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'), -1, 1) AS sign
+    FROM trend
+  ) AS t
   LEFT JOIN query_changes AS q
     ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id AND q.metric = t.metric
   GROUP BY
     t.run_id, t.experiment, t.started_at, t.is_latest, t.configuration, t.dialect, t.metric, t.parameters_changed,
-    t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id
+    t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id, t.sign
 ) AS changes

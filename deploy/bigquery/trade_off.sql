@@ -4,7 +4,7 @@
 SELECT
   l.run_id, l.experiment, l.started_at, l.is_latest, l.metric, l.dialect, l.configuration,
   k.cost_of_1000_queries, k.calls, l.mean, l.ci_low, l.ci_high,
-  l.mean = MAX(l.mean) OVER cheaper AND k.cost_of_1000_queries = MIN(k.cost_of_1000_queries) OVER alike AS is_front,
+  l.mean = l.sign * MAX(l.sign * l.mean) OVER cheaper AND k.cost_of_1000_queries = MIN(k.cost_of_1000_queries) OVER alike AS is_front,
   l.queries, l.position, l.config_id
 FROM leaderboard AS l
 JOIN (

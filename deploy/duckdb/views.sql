@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 1425568c5f871ce67443dff1231d85225eb3f3695fab1143b93d3e955d8aa703
+-- sha256 a973a013d3ba6d191e7b9b673ffcc7271259a401581032c33987a64afcdeddd3
 
 CREATE VIEW run_history AS
 SELECT
@@ -267,7 +267,10 @@ SELECT
   r.is_latest,
   m.metric,
   c.dialect,
-  RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC) AS rank,
+  RANK() OVER (
+    PARTITION BY m.started_at, r.run_id, c.dialect, m.metric
+    ORDER BY m.sign * m.mean DESC
+  ) AS rank,
   c.name AS configuration,
   m.mean,
   m.ci_low,
@@ -288,14 +291,27 @@ SELECT
   m.tie_highest,
   m.equal_to,
   c.position,
-  c.config_id
+  c.config_id,
+  m.sign
 FROM run_history AS r
 JOIN configurations AS c
   ON c.run_id = r.run_id AND c.started_at = r.started_at
-JOIN configuration_metrics AS m
-  ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
-WHERE
-  m.slice = 'all';
+JOIN (
+  SELECT
+    *,
+    CASE
+      WHEN REGEXP_MATCHES(
+        metric,
+        '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+      )
+      THEN -1
+      ELSE 1
+    END AS sign
+  FROM configuration_metrics
+  WHERE
+    slice = 'all'
+) AS m
+  ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id;
 
 CREATE VIEW monitoring AS
 SELECT
@@ -392,7 +408,7 @@ SELECT
   c.dialect,
   RANK() OVER (
     PARTITION BY m.started_at, r.run_id, c.dialect, m.slice, m.metric
-    ORDER BY m.mean DESC
+    ORDER BY m.sign * m.mean DESC
   ) AS rank,
   c.name AS configuration,
   m.mean,
@@ -414,14 +430,23 @@ SELECT
   m.tie_highest,
   m.equal_to,
   c.position,
-  c.config_id
+  c.config_id,
+  m.sign
 FROM run_history AS r
 JOIN configurations AS c
   ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   SELECT
     *,
-    REGEXP_REPLACE(slice, '×([^×=]*)=', CHR(31) || '\1=', 'g') AS parted
+    REGEXP_REPLACE(slice, '×([^×=]*)=', CHR(31) || '\1=', 'g') AS parted,
+    CASE
+      WHEN REGEXP_MATCHES(
+        metric,
+        '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+      )
+      THEN -1
+      ELSE 1
+    END AS sign
   FROM configuration_metrics
   WHERE
     slice <> 'all'
@@ -773,7 +798,7 @@ SELECT
   l.mean,
   l.ci_low,
   l.ci_high,
-  l.mean = MAX(l.mean) OVER cheaper
+  l.mean = l.sign * MAX(l.sign * l.mean) OVER cheaper
   AND k.cost_of_1000_queries = MIN(k.cost_of_1000_queries) OVER alike AS is_front,
   l.queries,
   l.position,
@@ -973,9 +998,9 @@ SELECT
     THEN 'same'
     WHEN queries < 20
     THEN 'unclear'
-    WHEN difference + 1.96 * std_error < 0
+    WHEN sign * difference + 1.96 * std_error < 0
     THEN 'worse'
-    WHEN difference - 1.96 * std_error > 0
+    WHEN sign * difference - 1.96 * std_error > 0
     THEN 'better'
     ELSE 'unclear'
   END AS verdict,
@@ -1003,6 +1028,7 @@ FROM (
     t.previous_started_at,
     t.config_id,
     t.previous_config_id,
+    t.sign,
     AVG(CASE WHEN q.difference IS NULL THEN NULL ELSE q.value END) AS mean,
     AVG(CASE WHEN q.difference IS NULL THEN NULL ELSE q.previous_value END) AS previous_mean,
     AVG(q.difference) AS difference,
@@ -1013,9 +1039,21 @@ FROM (
     END AS std_error,
     COUNT(q.difference) AS queries,
     COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
-    COUNT(CASE WHEN q.difference > 0 THEN 1 ELSE NULL END) AS better,
-    COUNT(CASE WHEN q.difference < 0 THEN 1 ELSE NULL END) AS worse
-  FROM trend AS t
+    COUNT(CASE WHEN t.sign * q.difference > 0 THEN 1 ELSE NULL END) AS better,
+    COUNT(CASE WHEN t.sign * q.difference < 0 THEN 1 ELSE NULL END) AS worse
+  FROM (
+    SELECT
+      *,
+      CASE
+        WHEN REGEXP_MATCHES(
+          metric,
+          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+        )
+        THEN -1
+        ELSE 1
+      END AS sign
+    FROM trend
+  ) AS t
   LEFT JOIN query_changes AS q
     ON q.run_id = t.run_id
     AND q.started_at = t.started_at
@@ -1033,7 +1071,8 @@ FROM (
     t.previous_run_id,
     t.previous_started_at,
     t.config_id,
-    t.previous_config_id
+    t.previous_config_id,
+    t.sign
 ) AS changes;
 
 CREATE VIEW coverage AS

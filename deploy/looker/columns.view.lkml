@@ -1565,7 +1565,10 @@ view: leaderboard_columns {
         r.is_latest,
         m.metric,
         c.dialect,
-        RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC) AS rank,
+        RANK() OVER (
+          PARTITION BY m.started_at, r.run_id, c.dialect, m.metric
+          ORDER BY m.sign * m.mean DESC
+        ) AS rank,
         c.name AS configuration,
         m.mean,
         m.ci_low,
@@ -1586,14 +1589,27 @@ view: leaderboard_columns {
         m.tie_highest,
         m.equal_to,
         c.position,
-        c.config_id
+        c.config_id,
+        m.sign
       FROM run_history AS r
       JOIN configurations AS c
         ON c.run_id = r.run_id AND c.started_at = r.started_at
-      JOIN configuration_metrics AS m
+      JOIN (
+        SELECT
+          *,
+          IF(
+            REGEXP_CONTAINS(
+              metric,
+              '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+            ),
+            -1,
+            1
+          ) AS sign
+        FROM configuration_metrics
+        WHERE
+          slice = 'all'
+      ) AS m
         ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
-      WHERE
-        m.slice = 'all'
     ;;
   }
 
@@ -1757,6 +1773,12 @@ view: leaderboard_columns {
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: sign {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.sign ;;
   }
 }
 
@@ -2551,9 +2573,9 @@ view: regressions_columns {
           THEN 'same'
           WHEN queries < 20
           THEN 'unclear'
-          WHEN difference + 1.96 * std_error < 0
+          WHEN sign * difference + 1.96 * std_error < 0
           THEN 'worse'
-          WHEN difference - 1.96 * std_error > 0
+          WHEN sign * difference - 1.96 * std_error > 0
           THEN 'better'
           ELSE 'unclear'
         END AS verdict,
@@ -2581,15 +2603,28 @@ view: regressions_columns {
           t.previous_started_at,
           t.config_id,
           t.previous_config_id,
+          t.sign,
           AVG(IF(q.difference IS NULL, NULL, q.value)) AS mean,
           AVG(IF(q.difference IS NULL, NULL, q.previous_value)) AS previous_mean,
           AVG(q.difference) AS difference,
           SAFE_DIVIDE(STDDEV_SAMP(q.difference), SQRT(COUNT(q.difference))) AS std_error,
           COUNT(q.difference) AS queries,
           COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
-          COUNT(IF(q.difference > 0, 1, NULL)) AS better,
-          COUNT(IF(q.difference < 0, 1, NULL)) AS worse
-        FROM trend AS t
+          COUNT(IF(t.sign * q.difference > 0, 1, NULL)) AS better,
+          COUNT(IF(t.sign * q.difference < 0, 1, NULL)) AS worse
+        FROM (
+          SELECT
+            *,
+            IF(
+              REGEXP_CONTAINS(
+                metric,
+                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+              ),
+              -1,
+              1
+            ) AS sign
+          FROM trend
+        ) AS t
         LEFT JOIN query_changes AS q
           ON q.run_id = t.run_id
           AND q.started_at = t.started_at
@@ -2607,7 +2642,8 @@ view: regressions_columns {
           t.previous_run_id,
           t.previous_started_at,
           t.config_id,
-          t.previous_config_id
+          t.previous_config_id,
+          t.sign
       ) AS changes
     ;;
   }
@@ -3208,7 +3244,7 @@ view: slice_leaderboard_columns {
         c.dialect,
         RANK() OVER (
           PARTITION BY m.started_at, r.run_id, c.dialect, m.slice, m.metric
-          ORDER BY m.mean DESC
+          ORDER BY m.sign * m.mean DESC
         ) AS rank,
         c.name AS configuration,
         m.mean,
@@ -3230,14 +3266,23 @@ view: slice_leaderboard_columns {
         m.tie_highest,
         m.equal_to,
         c.position,
-        c.config_id
+        c.config_id,
+        m.sign
       FROM run_history AS r
       JOIN configurations AS c
         ON c.run_id = r.run_id AND c.started_at = r.started_at
       JOIN (
         SELECT
           *,
-          REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(  31), '\\1=')) AS parted
+          REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(  31), '\\1=')) AS parted,
+          IF(
+            REGEXP_CONTAINS(
+              metric,
+              '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+            ),
+            -1,
+            1
+          ) AS sign
         FROM configuration_metrics
         WHERE
           slice <> 'all'
@@ -3421,6 +3466,12 @@ view: slice_leaderboard_columns {
   dimension: config_id {
     type: string
     sql: ${TABLE}.config_id ;;
+  }
+
+  dimension: sign {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.sign ;;
   }
 }
 

@@ -33,11 +33,11 @@ class ExpectedCosts:
                 priced.append((row, used))
         for row, used in priced:
             rivals = [
-                (self._of_1000(other), theirs["mean"])
+                (self._of_1000(other), row["sign"] * theirs["mean"])
                 for theirs, other in priced
                 if all(theirs[name] == row[name] for name in ("run_id", "dialect", "metric"))
             ]
-            point = (self._of_1000(used), row["mean"])
+            point = (self._of_1000(used), row["sign"] * row["mean"])
             columns = (*self.run(row["run_id"]), "metric", "dialect", "configuration", "mean", "ci_low", "ci_high")
             yield {name: row[name] for name in (*columns, "queries", "position", "config_id")} | {
                 "cost_of_1000_queries": self._of_1000(used), "calls": used["calls"],

@@ -1,5 +1,6 @@
 """Expected rows of every view, computed in plain Python from the rows of the tables."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -160,12 +161,13 @@ class Expected(ExpectedAnswers, ExpectedCosts):
                     for (run, of_id, of), by in self.means.items()
                     if (run, of, self.configurations[run, of_id]["dialect"]) == (run_id, name, configuration["dialect"])
                 ]
-                own = -1 if row["mean"] is None else row["mean"]
-                above = [other for other in others if other is not None and other > own]
+                sign = -1 if metric == "Cost" else 1
+                own = -math.inf if row["mean"] is None else sign * row["mean"]
+                above = [other for other in others if other is not None and sign * other > own]
                 yield self.run(run_id) | {column: row[column] for column in (*MEANS, "equal_to", "panel")} | {
                     "slice": name, "metric": metric, "config_id": config_id, "rank": 1 + len(above),
                     "configuration": configuration["name"], "position": configuration["position"],
-                    "dialect": configuration["dialect"],
+                    "dialect": configuration["dialect"], "sign": sign,
                 }  # fmt: skip
 
     def differences(self) -> Iterator[Row]:
@@ -230,7 +232,11 @@ class Expected(ExpectedAnswers, ExpectedCosts):
         for line in self.trend():
             rows = grouped[line["run_id"], line["config_id"], line["metric"]]
             columns = ("configuration", "dialect", "metric", "config_id", "parameters_changed", *PREVIOUS)
-            yield self.run(line["run_id"]) | {name: line[name] for name in columns} | verdict(rows)
+            yield (
+                self.run(line["run_id"])
+                | {name: line[name] for name in columns}
+                | verdict(rows, -1 if line["metric"] == "Cost" else 1)
+            )
 
     def trend(self) -> Iterator[Row]:
         for (run_id, config_id), configuration in self.configurations.items():
@@ -309,11 +315,11 @@ class Expected(ExpectedAnswers, ExpectedCosts):
             yield when | sums | {"runs": len(rows), "ledger_share": share}
 
 
-def verdict(rows: list[Row]) -> Row:
+def verdict(rows: list[Row], sign: int) -> Row:
     """The summary of the changes of queries."""
     paired = [row for row in rows if row["difference"] is not None]
     differences = [row["difference"] for row in paired]
-    better, worse = sum(difference > 0 for difference in differences), sum(difference < 0 for difference in differences)
+    better, worse = (sum(way * difference > 0 for difference in differences) for way in (sign, -sign))
     counts = {
         "queries": len(paired), "unpaired": len(rows) - len(paired), "better": better, "worse": worse,
         "same": len(paired) - better - worse,
@@ -325,7 +331,7 @@ def verdict(rows: list[Row]) -> Row:
     error = statistics.stdev(differences) / len(paired) ** 0.5 if len(paired) > 1 else None
     few = len(paired) < 20
     low, high = (None, None) if few or error is None else (mean - 1.96 * error, mean + 1.96 * error)
-    sure = "worse" if (high or 0) < 0 else "better" if (low or 0) > 0 else "unclear"
+    sure = "unclear" if not low or not high or low < 0 < high else "better" if sign * low > 0 else "worse"
     return counts | {
         "mean": statistics.fmean(row["value"] for row in paired),
         "previous_mean": statistics.fmean(row["previous_value"] for row in paired),
