@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
+from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
@@ -50,20 +48,6 @@ class ComparisonQuestion:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """Queries of two runs, scored or not."""
-
-    both: int
-    only_run: int
-    only_other: int
-
-    @property
-    def sentence(self) -> str:
-        only = f"{self.only_run:,} only in this run, {self.only_other:,} only in the baseline's"
-        return f"the datasets differ: differences are over the {self.both:,} queries that both runs have; {only}"
-
-
-@dataclass(frozen=True)
 class Compared:
     """The result of a comparison."""
 
@@ -71,7 +55,8 @@ class Compared:
     other: Results | None
     statistics: Statistics
     rows: list[NamedComparison]
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # metrics
+    unmatched: tuple[str, ...] = ()  # names of configurations
     too_small: tuple[str, ...] = ()
     shared: Shared | None = None
     unjudged: Mapping[str, str] = field(default_factory=dict)  # metrics with labels, by the one that is missing
@@ -82,8 +67,7 @@ class Compared:
         if self.other is not None:
             yield from judge_differences(self.run, self.other, (side.row.metric for side in self.rows))
         yield from self.warnings_of_labels()
-        if self.left_out:
-            yield f"only one of the runs has {', '.join(self.left_out)}; left out"
+        yield from left_out_of(self.left_out, self.unmatched)
         if self.too_small:
             least = self.statistics.min_slice
             units = "queries" if self.statistics.cluster is None else "clusters"
@@ -123,7 +107,7 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     """Compare the configurations of a run with a baseline, in it or in another run."""
     if other is not None:
         _check_dataset(run, other, question)
-    metrics, left_out = _metrics(run, other, question)
+    metrics = _metrics(run, other, question)
     unjudged = {} if question.metrics else _unjudged(run, other, metrics)
     metrics = [name for name in metrics if name not in unjudged] or metrics
     slices = _slices(run, other, question)
@@ -143,15 +127,38 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
         statistics=_statistics(run, question),
         chosen=pairs,
     )
-    every = _rows(members, evaluation)
-    if question.other_dataset and not any(side.row.queries for side in every):
-        raise InputError("the runs have no scored query in common", path=run.output)
-    rows = [side for side in every if side.row.slice in slices]
+    shared = shared_queries(run, other)
+    if shared is not None and not shared.both:
+        raise InputError("the runs have no query in common", path=run.output)
+    rows = [side for side in _rows(members, evaluation) if side.row.slice in slices]
     rows.sort(key=lambda comparison: (metrics.index(comparison.row.metric), slices.index(comparison.row.slice)))
     compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
-    shared = shared_queries(run, other)
-    return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared, unjudged)
+    left_out, unmatched = ((), ()) if other is None else only_in_one(run, other)
+    if question.metrics:
+        left_out = ()
+    if question.baseline is not None:
+        unmatched = ()
+    return Compared(run, other, evaluation.statistics, rows, left_out, unmatched, too_small, shared, unjudged)
+
+
+def only_in_one(run: Results, other: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The metrics, and the names of configurations, that only one of two runs has."""
+    names = [[row["name"] for row in side.configurations] for side in (run, other)]
+    metrics, configurations = (
+        tuple(name for name in dict.fromkeys([*ours, *theirs]) if (name in ours) != (name in theirs))
+        for ours, theirs in ((run.metrics, other.metrics), names)
+    )
+    return metrics, configurations
+
+
+def left_out_of(metrics: Sequence[str], configurations: Sequence[str]) -> Iterator[str]:
+    """Warnings about metrics and configurations that only one of two runs has."""
+    if metrics:
+        yield f"only one of the runs has {', '.join(metrics)}; left out"
+    if configurations:
+        names = ", ".join(map(repr, configurations))
+        yield f"only one of the runs has a configuration named {names}; left out"
 
 
 def slices_matching(pattern: str, known: Sequence[str]) -> list[str]:
@@ -180,8 +187,8 @@ def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -
     )
 
 
-def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) -> tuple[list[str], tuple[str, ...]]:
-    """The metrics to compare, and those that only one of the runs has."""
+def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) -> list[str]:
+    """The metrics to compare."""
     theirs = run.metrics if other is None else other.metrics
     common = [name for name in run.metrics if name in theirs]
     if not common:
@@ -191,8 +198,7 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
     for name in requested:
         if name not in common:
             raise InputError(f"there is no metric {name} to compare; {did_you_mean(name, common)}")
-    alone = tuple(name for name in dict.fromkeys([*run.metrics, *theirs]) if name not in common)
-    return requested or common, () if requested else alone
+    return requested or common
 
 
 def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -> str | None:
@@ -284,17 +290,3 @@ def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedCompar
         one, base = members[int(row.config_id)], members[int(row.baseline)]
         comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
     return comparisons
-
-
-def shared_queries(run: Results, other: Results | None) -> Shared | None:
-    """Count the queries that two runs share; None where the other is the same run, or of the same dataset."""
-    if other is None or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
-        return None
-    ours, theirs = _query_ids(run), _query_ids(other)
-    both = pc.sum(pc.is_in(ours, theirs)).as_py() or 0
-    return Shared(both, len(ours) - both, len(theirs) - both)
-
-
-def _query_ids(run: Results) -> pa.Array:
-    parts = [pc.unique(batch["query_id"]) for batch in run.batches("query_metrics", ["query_id"])]
-    return pa.chunked_array(parts, pa.string()).unique()

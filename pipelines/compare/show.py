@@ -82,6 +82,7 @@ def as_json(compared: Compared) -> str:
         "baseline_run": None if compared.other is None else compared.other.identity(),
         "statistics": json.loads(compared.statistics.as_json()),
         "left_out": list(compared.left_out),
+        "configurations_left_out": list(compared.unmatched),
         "queries": None if compared.shared is None else asdict(compared.shared),
         "comparisons": _documents(compared),
     }

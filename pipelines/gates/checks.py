@@ -187,7 +187,9 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
         nights_until = 0 if change is None else change.skipped
         reason = f"none of {nights_until} nights counts" if nights_until else "no night after the baseline run yet"
         return Check(gate, configuration, name, None, reason, is_new=True)
-    return Check(gate, configuration, name, end, f"{change.nights} nights since {change.since:%Y-%m-%d}")
+    reason = f"{change.nights} {'night' if change.nights == 1 else 'nights'} since {change.since:%Y-%m-%d}"
+    skipped = f"; {change.skipped} more {'does' if change.skipped == 1 else 'do'} not count" if change.skipped else ""
+    return Check(gate, configuration, name, end, reason + skipped)
 
 
 def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:

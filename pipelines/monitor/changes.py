@@ -1,14 +1,16 @@
 """Changes of every metric since a pinned baseline run.
 
-The same queries every night add no evidence: tonight is compared with the baseline query by query. Fresh queries do:
-confidence sequences combine the nights, and hold at all nights at once.
+The same queries every night add no evidence: tonight is compared with the baseline query by query, also if judgements
+or some of the queries have changed. Fresh queries do: confidence sequences combine the nights, and hold at all nights
+at once.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rankbeam.pipelines.compare.compare import Compared, ComparisonQuestion, compare
+from rankbeam.pipelines.compare.compare import Compared, ComparisonQuestion, compare, left_out_of, only_in_one
+from rankbeam.pipelines.compare.shared import shared_queries
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
@@ -70,14 +72,16 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
     nights = [night for night in own if baseline.execution[1] < night.execution[1] <= run.execution[1]]
     if run.execution == baseline.execution or not nights:
         return Monitored(run, baseline, (), ())
-    if run.run["dataset_fingerprint"] == baseline.run["dataset_fingerprint"]:
-        compared = compare(run, baseline, ComparisonQuestion())
-        doubts = (*_unseen(run), *_judge_changes(run, baseline), *compared.warnings_of_labels())
-        return Monitored(run, baseline, tuple(_fixed(compared, baseline)), doubts)
+    shared = shared_queries(run, baseline)
+    if shared is None or shared.is_most:
+        compared = compare(run, baseline, ComparisonQuestion(other_dataset=True))
+        return Monitored(run, baseline, tuple(_fixed(compared, baseline)), (*_unseen(run), *compared.warnings()))
     level = alpha or settings.get("alpha", ALPHA)
     counted, repeated = _new_samples(nights, baseline)
     changes = tuple(_fresh(run, baseline, counted, repeated, level))
-    doubts = (*_doubts(run, counted, changes), *_judge_changes(run, baseline))
+    common = [metric for metric in run.metrics if metric in baseline.metrics]
+    judges = judge_differences(run, baseline, common)
+    doubts = (*_doubts(run, counted, changes), *judges, *left_out_of(*only_in_one(run, baseline)))
     return Monitored(run, baseline, changes, doubts)
 
 
@@ -116,10 +120,6 @@ def _fixed(compared: Compared, baseline: Results) -> Iterator[Change]:
             0,
             1,
         )
-
-
-def _shared(run: Results, baseline: Results) -> list[str]:
-    return [metric for metric in run.metrics if metric in baseline.metrics]
 
 
 def _means(run: Results) -> Iterator[tuple[dict[str, str], str, ConfigurationMetric]]:
@@ -193,10 +193,6 @@ def _unseen(run: Results) -> Iterator[str]:
     """A warning that the ledger hides changes of services."""
     if run.run["ledger_hits"] and not run.run["calls"]:
         yield "every answer came from the ledger, so changes of services are invisible; set fresh: daily"
-
-
-def _judge_changes(run: Results, baseline: Results) -> Iterator[str]:
-    return judge_differences(run, baseline, _shared(run, baseline))
 
 
 def _doubts(run: Results, nights: Sequence[Results], changes: Sequence[Change]) -> Iterator[str]:

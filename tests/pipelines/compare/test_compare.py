@@ -135,6 +135,7 @@ def test_two_runs_by_name(today: Results, yesterday: Results) -> None:
     document = compared(today.output, yesterday.output)
     assert (document["run"]["run_id"], document["baseline_run"]["run_id"]) == ("new", "old")
     assert document["left_out"] == ["P@1", "AP"]
+    assert document["configurations_left_out"] == ["flaky", NASTY]
     ours, theirs = query_values(today), query_values(yesterday)
     rows = document["comparisons"]
     assert [(row["metric"], row["configuration"]) for row in rows] == [
@@ -205,7 +206,7 @@ def test_different_datasets_all_the_same(today: Results, smaller: Results) -> No
 
 def test_datasets_without_a_query_in_common(smaller: Results, tmp_path: Path) -> None:
     rest = finished(tmp_path, {"base": ranks(1)}, queries=QUERIES[:12])
-    assert "the runs have no scored query in common" in refused(smaller.output, rest.output, "--other-dataset")
+    assert "the runs have no query in common" in refused(smaller.output, rest.output, "--other-dataset")
 
 
 def test_names_that_there_are_not(today: Results, yesterday: Results) -> None:
@@ -252,8 +253,10 @@ def test_the_table_and_its_sentences(today: Results, yesterday: Results) -> None
     outcome = shown(today.output, yesterday.output, "-m", "RR", "--confidence", "0.9")
     against = f"the same configuration of {yesterday.output} ({yesterday.named}) at 90% confidence"
     assert outcome.stdout.splitlines()[-1].startswith(f"RR, against {against}: ")
-    assert "warning" not in outcome.stderr
-    assert "warning: only one of the runs has P@1, AP; left out" in shown(today.output, yesterday.output).stderr
+    unmatched = f"warning: only one of the runs has a configuration named 'flaky', {NASTY!r}; left out\n"
+    assert outcome.stderr == unmatched
+    problems = shown(today.output, yesterday.output).stderr
+    assert problems == f"warning: only one of the runs has P@1, AP; left out\n{unmatched}"
 
 
 def test_a_narrow_table_does_not_repeat_the_names_of_configurations(today: Results, yesterday: Results) -> None:

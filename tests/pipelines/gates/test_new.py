@@ -81,7 +81,8 @@ def test_the_queries_that_both_have_are_compared_and_counted(
     outcome = gate(pull_request, main, tmp_path, gates, "--format", "json", "--markdown", path)
     assert counts in outcome.stderr
     assert counts in path.read_text(encoding="utf-8").replace("\\", "")
-    assert json.loads(outcome.stdout)["queries"] == {"both": 20, "only_run": 4, "only_other": 0}
+    shared = {"both": 20, "only_run": 4, "only_other": 0, "reworded": 0, "rejudged": ""}
+    assert json.loads(outcome.stdout)["queries"] == shared
     compared = rankbeam("compare", pull_request.output, main.output, "--other-dataset", "--format", "json")
     assert counts in compared.stderr
     assert {row["queries"] for row in json.loads(compared.stdout)["comparisons"]} == {20}

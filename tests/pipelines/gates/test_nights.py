@@ -56,7 +56,7 @@ def test_the_end_that_proves_a_change_is_held_against_the_limit(
     other = replace(CHANGE, metric="AP", lowest_high=-9.0, highest_low=9.0)
     result = checked(gate, other, replace(CHANGE, **change))
     assert (result.measured, result.is_met, result.is_new) == (measured, is_met, False)
-    assert result.reason == "3 nights since 2026-01-05"
+    assert result.reason == "3 nights since 2026-01-05; 2 more do not count"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from support import experiments
-from support.finished import finished, install, ranks
+from support.finished import QUERIES, finished, install, ranks
 from support.inputs import trec_qrels, trec_run, write
 from support.pages import Page
 from support.runs import evaluated, rankbeam
@@ -120,6 +120,13 @@ def test_the_same_queries_are_compared_one_by_one(tmp_path: Path) -> None:
     assert "RR of other fell, nDCG@10 of other fell" in problems
     assert monitored(tmp_path, "--tolerance", "0.9")[0] == 0
     assert monitored(tmp_path, "--run-id", "first")[1]["changes"] == []
+    finished(tmp_path, {"base": ranks(3, 4), "renamed": ranks(1)}, "fewer", QUERIES[4:], metrics=["RR"])
+    status, document, problems = monitored(tmp_path)
+    (change,) = document["changes"]
+    assert (status, change["mode"], change["state"], change["queries"]) == (3, "fixed", "fell", 20)
+    assert "over the 20 queries that both runs have; 0 only in this run, 4 only in the baseline's" in problems
+    assert "has a configuration named 'renamed', 'other'; left out" in problems
+    assert "only one of the runs has nDCG@10, P@1; left out" in problems
 
 
 def test_another_baseline_can_be_pinned(tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""The queries that two runs with different datasets share."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.results.run import Results
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Queries of two runs with different datasets, scored or not.
+
+    Attributes:
+        both: number of queries with the same id in both runs.
+        only_run: number of queries in this run alone.
+        only_other: number of queries in the baseline's run alone.
+        reworded: number of queries in both runs whose texts differ.
+        rejudged: parts of the datasets that differ although all queries are the same; "" if queries differ.
+    """
+
+    both: int
+    only_run: int
+    only_other: int
+    reworded: int
+    rejudged: str
+
+    @property
+    def is_most(self) -> bool:
+        """Return whether at least half of this run's queries are the baseline's."""
+        return self.both - self.reworded >= (self.both + self.only_run) / 2
+
+    @property
+    def sentence(self) -> str:
+        over = f"the datasets differ: differences are over the {self.both:,} queries that both runs have"
+        if self.rejudged:
+            return f"{over}; their {self.rejudged} differ, so differences may not be due to the configurations"
+        only = f"{self.only_run:,} only in this run, {self.only_other:,} only in the baseline's"
+        return f"{over}; {only}" + (f"; {self.reworded:,} of both have another text" if self.reworded else "")
+
+
+def shared_queries(run: Results, other: Results | None) -> Shared | None:
+    """Count the queries that two runs share; None without another run, or with the same dataset."""
+    if other is None or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
+        return None
+    ours, theirs = _queries(run), _queries(other)
+    place = pc.index_in(ours["query_id"], theirs["query_id"])
+    both = len(place) - place.null_count
+    reworded = pc.sum(pc.not_equal(ours["text_first"], theirs["text_first"].take(place))).as_py() or 0
+    return Shared(both, len(ours) - both, len(theirs) - both, reworded, _rejudged(run, other))
+
+
+def _rejudged(run: Results, other: Results) -> str:
+    """The parts of two datasets that differ if their queries are the same, by their fingerprints; else ""."""
+    (qrels, texts, *references), (others, same, *theirs) = (
+        side.run["dataset_fingerprint"].split("-") for side in (run, other)
+    )
+    if texts != same:
+        return ""
+    parts = {"judgements": qrels != others, "reference answers": references != theirs}
+    return " and ".join(name for name, differs in parts.items() if differs)
+
+
+def _queries(run: Results) -> pa.Table:
+    """The id and text of every query of a run, as query_id and text_first."""
+    names = ["query_id", "text"]
+    parts = [
+        pa.table([batch[name] for name in names], names).group_by(names).aggregate([])
+        for batch in run.batches("query_metrics", names)
+    ]
+    return pa.concat_tables(parts).group_by("query_id", use_threads=False).aggregate([("text", "first")])
