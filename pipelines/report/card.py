@@ -64,7 +64,7 @@ def _difference(study: Study, row: Comparison, sign: int, label: str, against: s
     interval = f", {study.confidence} interval {bounds}{doubt(row)}" if bounds else ""
     difference = sign * (row.difference or 0.0)
     is_clear = study.is_significant(row)
-    tone = "" if not is_clear else "good" if difference > 0 else "bad"
+    tone = "" if not is_clear else "good" if sign * row.gain > 0 else "bad"
     verdict = {True: "significant", False: "not significant", None: "not tested"}[is_clear]
     return CardFact(label, words.signed(difference), f"{against}{interval}; {verdict}", tone)
 

@@ -145,7 +145,8 @@ def _cell(study: Study, metric: str, one: int, other: int) -> MatrixCell:
         defined = differences[~np.isnan(differences)]
         return MatrixCell(words.signed(float(defined.mean()) if len(defined) else None, 3), "open")
     difference = sign * tested.difference
-    kind = "win" if difference > 0 else "loss" if difference < 0 else "even"
+    gain = sign * tested.gain
+    kind = "win" if gain > 0 else "loss" if gain < 0 else "even"
     strong = bool(study.is_significant(tested))
     return MatrixCell(words.signed(difference, 3), kind, strong, _hint(tested, sign))
 

@@ -9,14 +9,10 @@ from rankbeam.transforms.judge.metrics import named_in, parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
-_LOWER_IS_BETTER = ("NoiseSensitivity", "Steps", "Retrievals")
-
 
 def verdict(study: Study) -> str:
     """The decision by the metric that the experiment names under `decide_by:`, else by its first metric."""
     metric = _metric(study)
-    if metric.startswith(_LOWER_IS_BETTER):
-        return f"No decision: lower values of {metric} are better. Name another metric under decide_by."
     if reason := _undecided(study, metric):
         return f"No decision is possible yet: {reason}."
     one, other, row = _compared(study, metric)
@@ -27,7 +23,7 @@ def verdict(study: Study) -> str:
 def states_difference(study: Study) -> bool:
     """Return whether the decision names the difference by the first metric, which then is not repeated."""
     metric = _metric(study)
-    return metric == study.metrics[0] and not metric.startswith(_LOWER_IS_BETTER) and not _undecided(study, metric)
+    return metric == study.metrics[0] and not _undecided(study, metric)
 
 
 def _metric(study: Study) -> str:

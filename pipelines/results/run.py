@@ -20,7 +20,7 @@ from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.steps import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
-from rankbeam.transforms.records.metrics.panels import RETRIEVAL
+from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
 from rankbeam.transforms.records.scores.aggregates import UNMET
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
@@ -196,7 +196,7 @@ class Results:
 
         def height(row: dict[str, Any]) -> tuple[float, int]:
             mean = self.means[row["config_id"], ALL, metric].mean
-            return (math.inf if mean is None else -mean, row["position"])
+            return (math.inf if mean is None else -sign_of(metric) * mean, row["position"])
 
         return sorted(self.configurations, key=height)
 

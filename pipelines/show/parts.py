@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, named, offline_words, without_value
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, ConfigurationMetric, significance_level
 from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
 
@@ -16,9 +17,10 @@ NONE = "none"
 
 
 def best_mean(results: Results, name: str, metric: str) -> float | None:
-    """The highest mean of a metric over a slice; None where all configurations failed."""
+    """The best mean of a metric over a slice; None where all configurations failed."""
     means = [results.means[row["config_id"], name, metric].mean for row in results.configurations]
-    return max((mean for mean in means if mean is not None), default=None)
+    known = (mean for mean in means if mean is not None)
+    return max(known, key=lambda mean: sign_of(metric) * mean, default=None)
 
 
 CUT_SHORT = "† looks at more documents than top_k leaves"
@@ -169,7 +171,7 @@ class Significance:
         for row in tests:
             if row.is_significant(confidence):
                 pair = (first[row.config_id], first[row.baseline])
-                better.add((row.metric, *(pair if (row.difference or 0.0) > 0.0 else reversed(pair))))
+                better.add((row.metric, *(pair if row.gain > 0.0 else reversed(pair))))
         complete = statistics["all_pairs"] or len(order) <= 2
         return cls(
             letters=letters,

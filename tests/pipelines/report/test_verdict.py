@@ -1,5 +1,6 @@
 """The sentence that a report begins with: equal to what the tables say, whatever may be absent."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
+from rankbeam.pipelines import show
 from rankbeam.pipelines.report.card import card
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
@@ -65,6 +67,28 @@ def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
     assert decision.endswith("; keep the baseline; every gate is met.")
     (won,) = (fact for fact in card(Study(Results(str(tmp_path / "out"), "r"))) if fact.label == "Won : lost")
     assert (won.value, won.note) == ("39 : 0", "queries, new against old; 1 tied")
+
+
+def test_fewer_steps_are_better_wherever_a_configuration_is_called_the_best(tmp_path: Path) -> None:
+    write(tmp_path / "queries.jsonl", "".join(f'{{"_id": "{query}", "text": "?"}}\n' for query in QUERIES))
+    for name, calls in (("long", 3), ("short", 1)):
+        answer = {"answer": "yes", "steps": [{"tool": "search"}] * calls}
+        write(tmp_path / f"{name}.jsonl", "".join(json.dumps({"query_id": q} | answer) + "\n" for q in QUERIES))
+    configurations = [
+        {"name": name, "answers": {"type": "replay", "path": str(tmp_path / f"{name}.jsonl")}}
+        for name in ("long", "short")
+    ]
+    dataset = {"queries": str(tmp_path / "queries.jsonl")}
+    decision = sentence(tmp_path, configurations, dataset=dataset, metrics=["Steps"])
+    assert decision.startswith("short is better than long: Steps −2.0000")
+    run = Results(str(tmp_path / "out"), "r")
+    facts = {fact.label: fact.value for fact in card(Study(run))}
+    assert (facts["Best by Steps"], facts["Won : lost"]) == ("short", "40 : 0")
+    text = show.as_text(run)
+    assert "By Steps, short is the best with 95% confidence." in text
+    assert text.index("short") < text.index("long")
+    assert "short & \\textbf{1.0000}$^{b}$" in show.as_latex(run)
+    assert "is better" in rankbeam("compare", run.output).stdout
 
 
 def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ The metrics of rankings are one panel, as a query has all of them or none. Every
 query may have a value of one, lack another because a call failed, and lack a third because the value is undefined.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -52,6 +53,19 @@ def range_of(metric: AnyMetric) -> Range:
     if isinstance(metric, Metric):
         return Range(0.0, metric.definition.highest)
     return Range(metric.lowest, metric.highest)
+
+
+_COUNTS_AND_COSTS = ("Steps", "Retrievals", "Tokens", "InputTokens", "OutputTokens", "Cost", "Seconds")
+_LOWER_IS_BETTER = frozenset(("Hallucination", "NoiseSensitivity", *_COUNTS_AND_COSTS))
+
+
+def sign_of(metric: str) -> float:
+    """-1 for a metric of which lower values are better, such as one of errors or costs; else 1.
+
+    >>> sign_of("NoiseSensitivity(relevant,judge=lexical)"), sign_of("Cost"), sign_of("nDCG@10")
+    (-1.0, -1.0, 1.0)
+    """
+    return -1.0 if re.split("[(@]", metric)[0] in _LOWER_IS_BETTER else 1.0
 
 
 def bits_of(metric: AnyMetric) -> int:

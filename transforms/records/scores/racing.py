@@ -8,6 +8,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.kernels.statistics.selection import may_be_best
 from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.means import SumLayout, means_by_cluster
@@ -26,6 +27,7 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
     totals = aggregate.replicates[ALL].totals()
     layout = SumLayout.of(evaluation)
     panel, column = evaluation.raced
+    sign = sign_of(str(evaluation.panels[panel].metrics[column]))
     left: set[int] = set()
     for positions in groups.values():
         states = [aggregate.queries[position, panel, ALL] for position in positions]
@@ -37,7 +39,7 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
             known = (means_by_cluster(by_cluster, evaluation, position, panel) for position in positions)
             counts = [of_metrics[column].count for of_metrics in known]
         scored = min(filter(None, counts), default=0)
-        stays = survivors(means, replicates, scored, look.level)
+        stays = survivors(sign * means, sign * replicates, scored, look.level)
         left |= {position for position, stay in zip(positions, stays.tolist(), strict=True) if stay}
     return frozenset(left)
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from rankbeam.transforms.records.metrics.panels import RETRIEVAL
+from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
 
 STUDENT = "student"
 """The `p_method` of a difference by labels: Student's test that its interval inverts."""
@@ -167,6 +167,11 @@ class Comparison(Difference):
         return self.ci_low is not None and evidence_of(self) < FEW_QUERIES
 
     @property
+    def gain(self) -> float:
+        """The difference, above 0 if the configuration is better than the baseline."""
+        return sign_of(self.metric) * (self.difference or 0.0)
+
+    @property
     def corrected_p_value(self) -> float | None:
         """The p-value corrected for the number of comparisons; without a correction, the plain one."""
         return self.p_value if self.p_adjusted is None else self.p_adjusted
@@ -180,9 +185,12 @@ class Comparison(Difference):
     def verdict(self, confidence: float) -> Verdict:
         """The verdict at a confidence.
 
-        >>> row = Comparison.of({"difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9})
+        >>> known = {"metric": "AP", "difference": 0.1, "p_value": 0.01, "p_adjusted": 0.02, "queries": 9, "wins": 9}
+        >>> row = Comparison.of(known)
         >>> str(row.verdict(0.95)), str(row.verdict(0.99))
         ('better', 'undecided')
+        >>> str(Comparison.of({**known, "metric": "Hallucination"}).verdict(0.95))
+        'worse'
         >>> [str(Comparison.of({"difference": d, "queries": 9, "ties": 9}).verdict(0.95)) for d in (0.0, None)]
         ['equal', 'unknown']
         """
@@ -194,7 +202,7 @@ class Comparison(Difference):
             return Verdict.UNKNOWN
         if not is_significant:
             return Verdict.UNDECIDED
-        return Verdict.BETTER if (self.difference or 0.0) > 0.0 else Verdict.WORSE
+        return Verdict.BETTER if self.gain > 0.0 else Verdict.WORSE
 
 
 def evidence_of(row: ConfigurationMetric | Comparison) -> float:
