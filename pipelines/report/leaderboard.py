@@ -146,10 +146,11 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     if len(set(study.results.dialects)) > 1 or all(verdict is None for verdict in verdicts):
         return []  # values by the rules of different tools are no better or worse than each other
     others = [study.titles[place_of] for place_of, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
+    confidence = study.results.confidence_of_best(1 + len(others))
     if not others:
         compared = "every other configuration" + (" with a value" if None in verdicts else "")
         best = study.titles[order[0]]
-        return [f"{best} differs significantly from {compared} at {study.confidence} confidence."]
+        return [f"{best} differs significantly from {compared} at {confidence} confidence."]
     worse = sum(1 for verdict in verdicts[1:] if verdict is False)
     rest = (
         f" The other {words.count(worse, 'configuration differs', 'configurations differ')} significantly from it."
@@ -158,4 +159,4 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     )
     names = words.series(others, _MOST_NAMED)
     verb = "shows" if len(others) == 1 else "show"
-    return [f"{names} {verb} no significant difference from the best at {study.confidence} confidence.{rest}"]
+    return [f"{names} {verb} no significant difference from the best at {confidence} confidence.{rest}"]

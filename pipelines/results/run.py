@@ -21,6 +21,7 @@ from rankbeam.transforms.records.calls.steps import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
+from rankbeam.transforms.records.race import ALPHA
 from rankbeam.transforms.records.scores.aggregates import UNMET
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
@@ -189,6 +190,14 @@ class Results:
         mixture = mixed_versions(self.judge_quality)
         is_strict = bool(mixture) and self.judge_settings.get("strict_version", False)
         return f"{mixture} (judge.strict_version)" if is_strict else ""
+
+    def confidence_of_best(self, number: int) -> str:
+        """The confidence that the best configuration is among this number, also after a race; such as 95%."""
+        wrong = 1.0 - self.run["statistics"]["confidence"]
+        if any(row.get("dropped_at") is not None for row in self.configurations):
+            lost = float(self.experiment_file.value["race"].get("alpha", ALPHA))
+            wrong = lost if number == 1 else lost + wrong
+        return f"{100.0 * (1.0 - wrong):g}%"
 
     def leaderboard(self) -> list[dict[str, Any]]:
         """The configurations, the best by the first metric first; failed ones last."""

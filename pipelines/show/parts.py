@@ -137,7 +137,7 @@ def _comparison(results: Results, metric: str) -> str:
     if len(different) == 1:
         return "the configurations have equal values at every query."
     may_be = [name for name, row in known.items() if row.may_be_best]
-    level = f"{100.0 * results.run['statistics']['confidence']:g}%"
+    level = results.confidence_of_best(len(may_be))
     if len(may_be) == 1:
         (best,) = may_be
         low, high = known[best].joint_low, known[best].joint_high

@@ -9,6 +9,8 @@ import numpy as np
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 
+ALPHA = 0.05
+"""The probability of dropping the best one in a race that states none."""
 _SALT = np.uint64(0x9E3779B97F4A7C15)  # another order than that of buckets and of the bootstrap's weights
 
 

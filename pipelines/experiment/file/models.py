@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.holes import LEAST_AUDITED, LLM, MOST_AUDITED
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
+from rankbeam.transforms.records.race import ALPHA
 from rankbeam.transforms.records.slices import CROSS, canonical
 
 
@@ -209,7 +210,7 @@ class RaceModel(Section):
     """
 
     metric: Word
-    alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = 0.05
+    alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = ALPHA
     looks: Annotated[list[Count], Field(min_length=1)] = [50, 100, 200, 350, 550, 1000]  # noqa: RUF012  pydantic copies it
 
     @field_validator("looks")

@@ -10,7 +10,7 @@ from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
-from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.estimates import RunEstimates, _after_race
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, Verdict
@@ -69,6 +69,8 @@ def test_what_a_race_dropped_is_not_the_best_and_is_compared_with_nothing() -> N
         ("other", ALL, "RR")
     ]
     assert {actual[name, ALL, "RR"].joint_low is None for name in ("base", "retrieval-only")} == {False}
+    # By other metrics, and over a slice, the dropped one may be the best: nothing is known of the others there.
+    assert {row.may_be_best for key, row in actual.items() if key[1:] != (ALL, "RR")} == {None}
 
 
 def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
@@ -79,6 +81,14 @@ def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
     assert best == {"base": True, "other": False, "retrieval-only": False}
     assert {row.may_be_best for row in actual if (row.slice, row.metric) != (ALL, "RR")} == {None}
     assert {row.joint_low for row in actual} == {None}
+
+
+def test_a_race_knows_nothing_of_a_configuration_without_a_value() -> None:
+    base, other, last = JUDGED_RUN.evaluation.configurations
+    evaluation = replace(JUDGED_RUN.evaluation, configurations=(base, replace(other, dropped_at=10), last), race=RACE)
+    (row,) = (row for row in WHOLE if (row.config_id, row.slice, row.metric) == ("base", ALL, "RR"))
+    failed = replace(row, mean=None, may_be_best=None)
+    assert [_after_race(one, {"other"}, evaluation).may_be_best for one in (row, failed)] == [row.may_be_best, None]
 
 
 def test_without_a_dropped_configuration_a_race_says_nothing_of_its_own() -> None:

@@ -1,7 +1,7 @@
 """The estimates of a run, slice by slice: what its aggregate is for, and small where that is large."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -214,7 +214,6 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
 def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
     """The rows of one metric over one slice, with the columns of `OfMany`."""
     by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
-    contenders = [contender._replace(row=_out_of_race(contender.row, evaluation)) for contender in contenders]
     for place, (contender, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
         in_race = configuration.dropped_at is None
         is_enough = contender.row.slice == ALL or contender.estimate.count >= evaluation.statistics.min_slice
@@ -225,16 +224,20 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
     for group in by_dialect.values():
         for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
             rows[place] = row
-    return rows
-
-
-def _out_of_race(row: ConfigurationMetric, evaluation: Evaluation) -> ConfigurationMetric:
-    """The row by what a race says of it, if it dropped any: the best is among those that are left."""
     dropped = {
         configuration.config_id for configuration in evaluation.configurations if configuration.dropped_at is not None
     }
+    return [_after_race(row, dropped, evaluation) for row in rows] if dropped else rows
+
+
+def _after_race(row: ConfigurationMetric, dropped: Set[str], evaluation: Evaluation) -> ConfigurationMetric:
+    """The row after a race, which compares all queries by one metric: in others, a dropped one may be the best."""
     is_raced = evaluation.race is not None and row.metric == evaluation.race.metric and row.slice == ALL
-    return replace(row, may_be_best=row.config_id not in dropped) if dropped and is_raced else row
+    if not is_raced:
+        return replace(row, may_be_best=None)
+    if row.config_id in dropped:
+        return replace(row, may_be_best=False)
+    return row if row.mean is None or row.may_be_best is not None else replace(row, may_be_best=True)
 
 
 def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[ConfigurationMetric]:
