@@ -108,7 +108,7 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
 @of_run
 @shown_as()
 def worst(named: NamedRun, metric: str | None, count: int, configuration: str | None, form: str) -> None:
-    """Show the queries with the lowest values in the run in DIR, with answers and reference answers.
+    """Show the queries with the worst values in the run in DIR, with answers and reference answers.
 
     DIR may be bigquery://project.dataset.
 

@@ -1,4 +1,4 @@
-"""The queries on which a configuration has the lowest values, with its answers."""
+"""The queries on which a configuration has the worst values, with its answers."""
 
 import heapq
 from collections.abc import Iterator, Sequence
@@ -9,6 +9,7 @@ from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
+from rankbeam.transforms.records.metrics.panels import sign_of
 
 _LONGEST_TEXT = 400
 _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "reference", "message")
@@ -16,16 +17,16 @@ _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "refer
 
 @dataclass(frozen=True)
 class Worst:
-    """The queries with the lowest values."""
+    """The queries with the worst values."""
 
     configuration: str
     metric: str
-    rows: Sequence[dict[str, Any]]  # id, text, value, answer, reference and message of each query, lowest value first
+    rows: Sequence[dict[str, Any]]  # id, text, value, answer, reference and message of each query, worst value first
     unscored: int  # queries without a value of the metric
 
 
 def worst_of(results: Results, configuration: str | None, metric: str | None, count: int) -> Worst:
-    """The queries on which a configuration, by default the best one, has the lowest values of a metric.
+    """The queries on which a configuration, by default the best one, has the worst values of a metric.
 
     The default metric is the first judged one, or the first one if none is judged.
     """
@@ -39,17 +40,17 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
             if value is not None:
                 yield value, query_id, text
 
-    lowest = heapq.nsmallest(count, scored(), key=lambda entry: entry[:2])
-    answers = _answers(results, row["config_id"], [query_id for _, query_id, _ in lowest])
+    worst = heapq.nsmallest(count, scored(), key=lambda entry: (sign_of(name) * entry[0], entry[1]))
+    answers = _answers(results, row["config_id"], [query_id for _, query_id, _ in worst])
     rows = [
         {"query_id": query_id, "query": text, "value": value, **answers.get(query_id, {})}
-        for value, query_id, text in lowest
+        for value, query_id, text in worst
     ]
     return Worst(row["name"], name, rows, unscored)
 
 
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
-    head = f"{worst.configuration}: lowest {worst.metric}"
+    head = f"{worst.configuration}: {'lowest' if sign_of(worst.metric) > 0.0 else 'highest'} {worst.metric}"
     queries = "query has" if worst.unscored == 1 else "queries have"
     head += f"; {worst.unscored:,} more {queries} no value" if worst.unscored else ""
     return "\n\n".join([screen.prose(head), *(_paragraph(row, screen) for row in worst.rows)])

@@ -53,6 +53,8 @@ function comparison() {
   return null;
 }
 
+const lowerIsBetter = () => state.data.signs[state.metric] < 0;
+
 function showDistribution() {
   const { configurations, metrics, confidence } = state.data;
   const [one, other] = [configurations[state.one], configurations[state.other]];
@@ -65,8 +67,9 @@ function showDistribution() {
     return;
   }
   const interval = comparison();
-  const words = `${metrics[state.metric]} of ${one} minus ${other}: better at ${count(found.wins, "query", "queries")}, `
-    + `equal at ${found.ties.toLocaleString("en")}, worse at ${found.losses.toLocaleString("en")}.`;
+  const [better, worse] = lowerIsBetter() ? [found.losses, found.wins] : [found.wins, found.losses];
+  const words = `${metrics[state.metric]} of ${one} minus ${other}: better at ${count(better, "query", "queries")}, `
+    + `equal at ${found.ties.toLocaleString("en")}, worse at ${worse.toLocaleString("en")}.`;
   byId("distribution").textContent = words;
   byId("histogram").replaceChildren(picture(found, interval, words), make("p", { class: "note" },
     `Queries by difference; the vertical line is the mean${interval ? `, the band its ${confidence} interval` : ", which has no interval for this pair"}.`
@@ -91,7 +94,7 @@ function picture(found, interval, words) {
     const from = (place / BINS * 2 - 1) * found.reach;
     const hint = `${count(value, "query", "queries")} from ${signed(from)} to ${signed(from + 2 * found.reach / BINS)}`;
     parts.push(draw("rect", {
-      x: left + place * step + .5, width: step - 1, y: y(value), height: y(0) - y(value), class: place < BINS / 2 ? "bin-loss" : "bin-win",
+      x: left + place * step + .5, width: step - 1, y: y(value), height: y(0) - y(value), class: place < BINS / 2 === lowerIsBetter() ? "bin-win" : "bin-loss",
     }, draw("title", {}, hint)));
   });
   if (found.mean !== null) parts.push(draw("line", { x1: x(found.mean), x2: x(found.mean), y1: top, y2: height - bottom, class: "mean" }));
@@ -99,8 +102,8 @@ function picture(found, interval, words) {
     const anchor = share === 1 ? "end" : "middle";
     parts.push(draw("text", { x: x(share * found.reach), y: height - bottom + 16, "text-anchor": anchor, class: "tick" }, signed(share * found.reach)));
   }
-  parts.push(draw("text", { x: left, y: height - 6, class: "label" }, "← worse"));
-  parts.push(draw("text", { x: width - right, y: height - 6, "text-anchor": "end", class: "label" }, "better →"));
+  parts.push(draw("text", { x: left, y: height - 6, class: "label" }, `← ${lowerIsBetter() ? "better" : "worse"}`));
+  parts.push(draw("text", { x: width - right, y: height - 6, "text-anchor": "end", class: "label" }, `${lowerIsBetter() ? "worse" : "better"} →`));
   return draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Distribution of per-query differences. " + words }, parts);
 }
 

@@ -41,7 +41,7 @@ function passing() {
   const found = [];
   const words = haystack();
   for (let query = 0; query < words.length; query += 1) {
-    if (difference && !outcome(difference[query])) continue;
+    if (difference && !outcome(state.data.signs[state.metric] * difference[query])) continue;
     if (members && members[query] !== slice[1]) continue;
     if (needle && !words[query].includes(needle)) continue;
     if (!isMarked(query)) continue;

@@ -9,8 +9,9 @@ import pytest
 import yaml
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
+from support.pages import Page
 
-from rankbeam.pipelines import show
+from rankbeam.pipelines import report, show
 from rankbeam.pipelines.report.card import card
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
@@ -89,6 +90,8 @@ def test_fewer_steps_are_better_wherever_a_configuration_is_called_the_best(tmp_
     assert text.index("short") < text.index("long")
     assert "short & \\textbf{1.0000}$^{b}$" in show.as_latex(run)
     assert "is better" in rankbeam("compare", run.output).stdout
+    assert rankbeam("worst", run.output, "--number", "1").stdout.startswith("short: highest Steps")
+    assert Page.of(report.build(run)).data["signs"] == [-1.0]
 
 
 def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -> None:
