@@ -15,7 +15,9 @@ _OTHER_DATASET_HELP = (
 )
 _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
 _MONITOR_BASELINE_HELP = "The baseline; by default monitor.baseline of the experiment, else its first run."
-_TOLERANCE_HELP = "Tolerated fall of any mean; by default the limit of the gates on `monitor`, else 0."
+_TOLERANCE_HELP = (
+    "Tolerated fall of any mean, or rise if lower is better; by default the limit of the gates on `monitor`, else 0."
+)
 _ALPHA_HELP = "Probability of a false alarm within 90 nights; by default monitor.alpha, else 0.05."
 
 
@@ -109,8 +111,8 @@ def monitor(
     sequences combine the nights, so that false alarms are rare, no matter how many nights you look at. The rows are
     also written to the table `monitor`.
 
-    Exit status: 0 nothing fell; 3 a whole interval is below the tolerated fall, or the run has no value of a metric;
-    2 the input was refused.
+    Exit status: 0 nothing got worse; 3 a whole interval is beyond the tolerated fall (or rise, if lower is better), or
+    the run has no value of a metric; 2 the input was refused.
 
     \b
     Examples:

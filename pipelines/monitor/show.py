@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import answer_tables, tables
+from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
 
@@ -24,7 +25,7 @@ class Tolerance(NamedTuple):
     """The change of a metric that raises no alarm."""
 
     size: float = 0.0  # tolerated fall or rise
-    is_of_rise: bool = False  # True if a rise is alarming, as for a metric of errors
+    is_of_rise: bool = False  # True if a rise is alarming, by default for metrics of which lower values are better
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Tolerances:
         return self.state(change) == (ROSE if self[change.metric].is_of_rise else FELL)
 
     def __getitem__(self, metric: str) -> Tolerance:
-        return self.by_metric.get(metric, self.default)
+        return self.by_metric.get(metric, self.default._replace(is_of_rise=sign_of(metric) < 0.0))
 
 
 def state_of(change: Change, tolerance: float) -> str:

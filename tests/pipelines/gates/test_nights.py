@@ -9,6 +9,7 @@ import pytest
 from rankbeam.pipelines.gates.checks import Check, _monitored
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.pipelines.monitor.changes import Change, Monitored
+from rankbeam.pipelines.monitor.show import Tolerances
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records.errors import InputError
@@ -57,6 +58,20 @@ def test_the_end_that_proves_a_change_is_held_against_the_limit(
     result = checked(gate, other, replace(CHANGE, **change))
     assert (result.measured, result.is_met, result.is_new) == (measured, is_met, False)
     assert result.reason == "3 nights since 2026-01-05; 2 more do not count"
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "is_alarming"),
+    [
+        ("RR", {"lowest_high": -0.1}, True),
+        ("Cost", {"lowest_high": -0.1}, False),
+        ("Hallucination(judge=lexical)", {"highest_low": 0.1}, True),
+    ],
+)
+def test_without_a_gate_a_rise_alarms_if_lower_values_are_better(
+    metric: str, change: dict[str, float], is_alarming: bool
+) -> None:
+    assert Tolerances().is_alarming(replace(CHANGE, metric=metric, **change)) is is_alarming
 
 
 @pytest.mark.parametrize(
