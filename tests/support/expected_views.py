@@ -315,6 +315,15 @@ class Expected(ExpectedAnswers, ExpectedCosts):
             yield when | sums | {"runs": len(rows), "ledger_share": share}
 
 
+def costly(value: Any) -> Any:
+    """The rows, with a metric of which lower values are better."""
+    if isinstance(value, dict):
+        return {name: costly(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [costly(part) for part in value]
+    return "Cost" if value == "nDCG@10" else value
+
+
 def verdict(rows: list[Row], sign: int) -> Row:
     """The summary of the changes of queries."""
     paired = [row for row in rows if row["difference"] is not None]

@@ -24,7 +24,7 @@ from sqlglot.errors import OptimizeError
 from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
-from support.expected_views import Expected
+from support.expected_views import Expected, costly
 from support.finished import QUERIES, experiment, finished, install, ranks
 from support.offline_experiment import answered
 from support.runs import rankbeam, run_experiment
@@ -35,6 +35,7 @@ from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.panels import LOWER_IS_BETTER
 
 Rows = list[dict[str, Any]]
 VIEWS = sorted(views.sources())
@@ -106,15 +107,6 @@ def loaded(output: Path) -> dict[str, pa.Table]:
     return rows
 
 
-def costly(value: Any) -> Any:
-    """The rows, with a metric of which lower values are better."""
-    if isinstance(value, dict):
-        return {name: costly(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [costly(part) for part in value]
-    return "Cost" if value == "nDCG@10" else value
-
-
 @pytest.fixture(scope="module")
 def expected(loaded: Mapping[str, pa.Table]) -> Expected:
     return Expected({name: table.to_pylist() for name, table in loaded.items()})
@@ -154,6 +146,11 @@ def assert_same(ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str,
     for one, other in zip(left, right, strict=True):
         floats = {name: value for name, value in one.items() if isinstance(value, float)}
         assert floats == pytest.approx({name: other[name] for name in floats}, rel=1e-12, abs=1e-12)
+
+
+def test_views_name_the_metrics_of_which_lower_values_are_better() -> None:
+    named = re.findall(r"\^\(([\w|]+)\)", " ".join(views.sources().values()))
+    assert [set(names.split("|")) for names in named] == [set(LOWER_IS_BETTER)] * 3
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -56,7 +56,7 @@ def range_of(metric: AnyMetric) -> Range:
 
 
 _COUNTS_AND_COSTS = ("Steps", "Retrievals", "Tokens", "InputTokens", "OutputTokens", "Cost", "Seconds")
-_LOWER_IS_BETTER = frozenset(("Hallucination", "NoiseSensitivity", *_COUNTS_AND_COSTS))
+LOWER_IS_BETTER = frozenset(("Hallucination", "NoiseSensitivity", *_COUNTS_AND_COSTS))
 
 
 def sign_of(metric: str) -> float:
@@ -65,7 +65,7 @@ def sign_of(metric: str) -> float:
     >>> sign_of("NoiseSensitivity(relevant,judge=lexical)"), sign_of("Cost"), sign_of("nDCG@10")
     (-1.0, -1.0, 1.0)
     """
-    return -1.0 if re.split("[(@]", metric)[0] in _LOWER_IS_BETTER else 1.0
+    return -1.0 if re.split("[(@]", metric)[0] in LOWER_IS_BETTER else 1.0
 
 
 def bits_of(metric: AnyMetric) -> int:
