@@ -21,7 +21,7 @@ EXPECTED = (
     [],
     [{"name": "find", "arguments": '{"q": "invoices"}'}, {"tool_name": "tell", "tool_input": {"n": 1}}],
 )
-TOKENS = (Tokens(), Tokens(100, 0, 10))
+TOKENS = (Tokens(), Tokens(100, 0, 10), Tokens(input=100), Tokens(output=10))
 PRICES = (None, Quota(60, price_per_1000=2.0), Quota(60, prices=Prices(1.0, 1.0, 10.0)))
 METRICS = ("TrajectoryExact(args=subset)", "TrajectoryRecall(args=ignore)", "TrajectoryPrecision", "Steps",
            "Retrievals", "Tokens", "InputTokens", "OutputTokens", "Cost", "Seconds")  # fmt: skip
@@ -51,7 +51,7 @@ def plain(steps: Any, expected: Any, tokens: Tokens, quota: Quota | None) -> dic
     tools = None if steps is None else [step["tool"] for step in steps]
     of_all = "no_expected_steps" if expected is None else None
     of_all = "steps_not_given" if tools is None else of_all
-    has_tokens = tokens != Tokens()
+    has_tokens = bool(tokens.input and tokens.output)
     cost: Any = "cost_not_known" if quota is None or (quota.prices and not has_tokens) else 0.002
     cost = 200 / 1e6 if quota is not None and quota.prices and has_tokens else cost
     common = sum(tool in ("find", "tell") for tool in tools or ()) if expected else 0
@@ -63,8 +63,8 @@ def plain(steps: Any, expected: Any, tokens: Tokens, quota: Quota | None) -> dic
         "Steps": "steps_not_given" if tools is None else len(tools),
         "Retrievals": "steps_not_given" if tools is None else tools.count("find"),
         "Tokens": 110 if has_tokens else "tokens_not_given",
-        "InputTokens": 100 if has_tokens else "tokens_not_given",
-        "OutputTokens": 10 if has_tokens else "tokens_not_given",
+        "InputTokens": 100 if tokens.input else "tokens_not_given",
+        "OutputTokens": 10 if tokens.output else "tokens_not_given",
         "Cost": cost, "Seconds": 2.5,
     }  # fmt: skip
 

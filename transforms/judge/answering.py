@@ -14,7 +14,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 from rankbeam.transforms.records.stages import Generation
 
 STEP = "answer"
@@ -33,7 +33,10 @@ class Answerer:
     def cost(self, tokens: Tokens) -> float | None:
         """The cost of an answer; None without a price, or if it is by tokens that an application does not say."""
         if self.quota is not None:
-            is_unknown = self.quota.prices is not None and tokens == NO_TOKENS
+            prices = self.quota.prices
+            is_unknown = prices is not None and any(
+                price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
+            )
             return None if is_unknown else self.quota.cost(1, tokens)
         return None if self.prices is None else self.prices.cost(tokens)
 

@@ -23,7 +23,6 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.registry import plugged_steps, register, step_of
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeStep, Need
-from rankbeam.transforms.records.reply import NO_TOKENS
 from rankbeam.transforms.records.trajectories import AgentSteps
 
 
@@ -59,7 +58,7 @@ def _tokens(case: JudgedCase, name: str) -> int | None:
     """The number of tokens of the answer; None if the service did not report it."""
     outcome = _outcome(case)
     count: int = getattr(outcome.tokens, name)
-    return None if outcome.tokens == NO_TOKENS and outcome.text is not None else count
+    return count if count or outcome.text is None else None
 
 
 _NEEDS = frozenset({Need.ANSWER, Need.CONTEXTS})
