@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of
+from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.slices import attributes_of
@@ -73,7 +73,10 @@ def wrong_dataset(
     wrong += _unknown_placeholders(located, expanded.sources, queries)
     if model.dataset.conversations:
         wrong += _requests_without_history(located, expanded.sources, queries)
-        notes += [] if wrong else _conversation_notes(expanded.templates, queries)
+        try:
+            notes += [] if wrong else _conversation_notes(expanded.templates, queries)
+        except InputError as error:
+            wrong.append(error)
     wrong += _rewrites_without_history(located, expanded.cells, queries)
     wrong += _wrong_rubrics(located, criteria.values(), queries)
     wrong += _unknown_attributes(located, model, expanded.templates, queries)
@@ -213,13 +216,19 @@ def _rewrites_without_history(located: Located, cells: Sequence[Cell], queries: 
 
 
 def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:
-    """Warnings about conversations: prompts without their history, and turns that the queries lack."""
+    """Warnings about conversations: prompts without their history, and turns that the queries lack.
+
+    Raises:
+        InputError: a turn has no history, or a wrong one.
+    """
     if queries is None or is_table(queries):
         return
     turns: defaultdict[str, set[str]] = defaultdict(set)
     has_history = False
     for path in sources.expand(queries):
         for entry in texts.read_entries(path, "queries"):
+            if (problem := problem_of_turn(entry.attributes)) is not None:
+                raise InputError(problem, path=path, line=entry.line)
             has_history |= bool(history_of(entry.attributes))
             if entry.attributes.keys() >= {CONVERSATION, TURN}:
                 turns[entry.attributes[CONVERSATION]].add(entry.attributes[TURN])
@@ -230,7 +239,8 @@ def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) 
     gaps = {name: gap for name, numbers in sorted(turns.items()) if (gap := _first_gap(numbers)) is not None}
     if gaps:
         name, gap = next(iter(gaps.items()))
-        yield f"{len(gaps):,} conversations lack a turn, such as turn {gap} of {name!r}; the others are evaluated"
+        lack = "conversation lacks" if len(gaps) == 1 else "conversations lack"
+        yield f"{len(gaps):,} {lack} a turn, such as turn {gap} of {name!r}; the others are evaluated"
 
 
 def _first_gap(numbers: Set[str]) -> int | None:

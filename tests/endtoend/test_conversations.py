@@ -153,6 +153,9 @@ def test_a_function_finds_the_history_among_the_attributes(tmp_path: Path, monke
         ({"turn": "second"}, "turn: expected a number from 1, found 'second'"),
         ({"history": [{"role": "bot", "text": "a"}]}, "history.0: has the role 'bot'; write user or assistant"),
         ({"history": [{"role": "user", "text": " "}]}, "history.0: has no text"),
+        ({"history": []}, "turns.jsonl:2: is turn 2, and its history has 0 messages of the user instead of 1"),
+        ({"history": [{"role": "user", "content": FIRST}]}, "turns.jsonl:2: history: expected a list of {role, text}"),
+        ({"history": json.dumps(HISTORY[1:])}, "its history has 0 messages of the user instead of 1"),
     ],
 )
 def test_a_conversation_with_a_gap_is_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
@@ -188,6 +191,6 @@ def test_prompts_without_history_and_missing_first_turns_are_warnings(tmp_path: 
     assert outcome.status == 0, outcome.stderr
     messages = " ".join(outcome.stderr.split())
     assert "rankbeam's own template lacks {history}" in messages
-    assert "1 conversations lack a turn, such as turn 1 of 'b'" in messages
+    assert "1 conversation lacks a turn, such as turn 1 of 'b'" in messages
     verdicts = pq.read_table(tmp_path / "out" / "verdicts").to_pylist()
     assert {row["query_id"] for row in verdicts if row["step"] == "answer_kind"} == {"a1", "a2", "b2", "c1", "c2"}

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rankbeam.transforms.records.errors import shortened
+
 HISTORY, TURN, CONVERSATION = "history", "turn", "conversation"
 """The attributes of a query."""
 
@@ -11,6 +13,7 @@ Message = dict[str, str]
 """A message with its `role` ("user" or "assistant") and its `text`."""
 
 USER, ASSISTANT = "user", "assistant"
+_MOST_SHOWN = 60
 
 
 def is_history(value: Any) -> bool:
@@ -59,20 +62,34 @@ def with_history(query: str, attributes: Mapping[str, str]) -> str:
 
 
 def problem_of(attributes: Mapping[str, Any]) -> str | None:
-    """The defect of a query's conversation, or None.
+    """The defect of a query's history, if it has messages, or None.
 
     >>> problem_of({"history": [{"role": "user", "text": "Hi"}], "turn": 3})
     'is turn 3, and its history has 1 message of the user instead of 2: a turn is missing'
     """
-    history: Sequence[Mapping[str, Any]] = attributes.get(HISTORY) or []
-    if not is_history(history) or not history:
-        return None
+    history = attributes.get(HISTORY)
+    return _defect(history, attributes.get(TURN)) if history and is_history(history) else None
+
+
+def problem_of_turn(attributes: Mapping[str, str]) -> str | None:
+    """The defect of the history of a query that is a turn of a conversation, or None.
+
+    >>> problem_of_turn({"turn": "2"})
+    'is turn 2, and its history has 0 messages of the user instead of 1: a turn is missing'
+    """
+    history, turn = history_of(attributes), attributes.get(TURN) or None
+    if not history and attributes.get(HISTORY, "") not in ("", "[]"):
+        return f"history: expected a list of {{role, text}}, found {shortened(attributes[HISTORY], _MOST_SHOWN)}"
+    return _defect(history, int(turn) if turn is not None and turn.isdecimal() else turn)
+
+
+def _defect(history: Sequence[Mapping[str, Any]], turn: Any) -> str | None:
     for place, entry in enumerate(history):
         if entry["role"] not in (USER, ASSISTANT):
             return f"history.{place}: has the role {entry['role']!r}; write user or assistant"
         if not isinstance(entry["text"], str) or not entry["text"].strip():
             return f"history.{place}: has no text"
-    turn, users = attributes.get(TURN), sum(entry["role"] == USER for entry in history)
+    users = sum(entry["role"] == USER for entry in history)
     if turn is None:
         return None
     if type(turn) is not int or turn < 1:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import HashArray, IntArray
 from rankbeam.transforms.kernels.hashing import hash_strings, mix
+from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.slices import MISSING
@@ -199,7 +200,8 @@ class DatasetSummary:
                 raise InputError(f"{problem} grades with a judge's, which are whole; round them", path=qrels_path)
         if cluster is not None and self.clusters.is_one:
             problem = f"all queries have the {cluster} {self.clusters.example!r}, and a single cluster has no interval"
-            raise InputError(f"{problem}; remove statistics.cluster, or name another attribute", path=queries_path)
+            keys = "statistics.cluster" + (" or dataset.conversations" if cluster == CONVERSATION else "")
+            raise InputError(f"{problem}; remove {keys}, or name another attribute", path=queries_path)
 
     def _no_reference(self, references: "References", queries_path: str | None) -> InputError:
         if references.path is not None:
