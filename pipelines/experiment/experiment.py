@@ -259,7 +259,8 @@ class Experiment:
     def compared(self) -> tuple[tuple[str, str], ...]:
         """Role and path of the files that must share queries or documents with the judgements."""
         runs = [("run", source.path) for source in self.evaluation.sources if source.path is not None]
-        return (*runs, *([] if self.corpus is None else [("corpus", self.corpus)]))
+        is_cut = self.unit == "chunk" and any(source.retriever.corpus is not None for source in self.sources)
+        return (*runs, *([] if self.corpus is None or is_cut else [("corpus", self.corpus)]))
 
     def with_disjoint(self, allowed: bool) -> "Experiment":
         """The experiment, whose rankings and corpus may share no query, or no document, with the judgements, or not."""

@@ -62,6 +62,22 @@ def experiment(folder: Path, corpus: str, **more: object) -> str:
     return write_experiment(folder, {"dataset": content, "configurations": [bm25], **more})
 
 
+def test_judgements_of_chunks_are_not_compared_with_the_documents_that_are_cut(tmp_path: Path) -> None:
+    searched: dict[str, object] = {
+        "dataset": {
+            "queries": write(tmp_path / "queries", json_texts([("q1", "alpha")])),
+            "qrels": write(tmp_path / "qrels", trec_qrels([("q1", "doc1#0-5", 1.0)])),
+            "corpus": put_corpus(tmp_path, ["doc1"], "json"),
+            "unit": "chunk",
+        },
+        "configurations": [{"name": "bm25", "retriever": {"type": "bm25", "corpus": "words"}, "top_k": 9}],
+        "corpora": {"words": {"type": "chunks", "by": "words", "chunk_size": 1}},
+        "metrics": ["R@1"],
+    }
+    outcome = rankbeam("evaluate", write_experiment(tmp_path, searched))
+    assert (outcome.status, "1.0000" in outcome.stdout) == (0, True), outcome.stderr
+
+
 @pytest.mark.parametrize("form", ["trec", *in_campaigns("parquet", "gzip")])
 def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     run = put_run(tmp_path, [(f"q{number}", f"d{number}", 1.0) for number in range(10)], form)
