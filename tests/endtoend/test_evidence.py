@@ -141,6 +141,8 @@ def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path
     [
         ({"start": 0, "end": 4, "quote": "fees"}, "text[0:4] of document 'fees' is 'Fees', not the quote 'fees'"),
         ({"start": 0, "end": 3, "quote": "May"}, "the quote begins at 16"),
+        ({"start": 52, "end": 54, "quote": "re"}, "the quote begins at 51"),
+        ({"start": 50, "end": 52, "quote": "re"}, "the quote begins at 51"),
         ({"start": 0, "end": 4, "quote": "Fee"}, "the quote has 3 characters, the span 4"),
         ({"start": 4, "end": 4, "quote": ""}, "the span [4, 4) is empty"),
         ({"start": 0, "end": 4, "quote": "Fees", "doc_id": "gone"}, "document 'gone' is not in the corpus"),

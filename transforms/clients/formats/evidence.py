@@ -73,7 +73,7 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
         for entry in texts.read_entries(path, "corpus"):
             for place, line, evidence in by_document.pop(entry.id, ()):
                 if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
-                    problems[place, line] = _misquoted(evidence, there, entry.text.find(evidence.quote))
+                    problems[place, line] = _misquoted(evidence, there, _nearest(evidence, entry.text))
     for doc_id, some in by_document.items():
         for place, line, _ in some:
             problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"
@@ -81,6 +81,12 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
         (place, line), more = min(problems), len(problems) - 1
         also = f" ({more} more such lines follow)" if more else ""
         raise InputError(problems[place, line] + also, path=shown(place), line=line)
+
+
+def _nearest(evidence: _Evidence, text: str) -> int:
+    """The position of the quote that is nearest to the span; -1 if the text does not contain it."""
+    places = (text.rfind(evidence.quote, 0, evidence.end), text.find(evidence.quote, evidence.start))
+    return min((place for place in places if place >= 0), key=lambda place: abs(place - evidence.start), default=-1)
 
 
 def _misquoted(evidence: _Evidence, there: str, position: int) -> str:
