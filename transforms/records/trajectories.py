@@ -107,10 +107,10 @@ def step_in(value: Any) -> AgentStep:
 def has_steps(value: Any) -> bool:
     """Return whether a value is a list of objects, and thus meant as steps.
 
-    >>> has_steps([{"tool": "find"}]), has_steps([]), has_steps(3), has_steps(["find"])
-    (True, True, False, False)
+    >>> has_steps([{"tool": "find"}]), has_steps(({"tool": "find"},)), has_steps([]), has_steps(3), has_steps(["find"])
+    (True, True, True, False, False)
     """
-    return isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value)
+    return isinstance(value, list | tuple) and all(isinstance(entry, Mapping) for entry in value)
 
 
 Documents = Callable[[Any], tuple[str, ...] | None]
