@@ -57,7 +57,7 @@ class Answering:
         lacking = next((passage.doc_id for passage in retrieved if passage.text is None), None)
         if lacking is not None:
             problem = f"not asked: there is no text of document {lacking!r}; give the documents as dataset.corpus"
-            return Answer(AnswerStatus.FAILED, message=problem)
+            return Answer(AnswerStatus.FAILED, contexts=tuple(retrieved), message=problem)
         fits = fitting(retrieved, self.generation.max_context_tokens)
         answer = Answer(AnswerStatus.OK, contexts=tuple(retrieved[:fits]), left_out=len(retrieved) - fits)
         if not answer.contexts and not self.generation.without_contexts:
