@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.kernels.locating import located_after
-from rankbeam.transforms.records.chunking import chunk_id
+from rankbeam.transforms.records.chunking import chunk_id, parse_chunk_id
 from rankbeam.transforms.records.judging.items import (
     DOCUMENTS,
     batches_of,
@@ -109,9 +109,14 @@ def _by_source(pairs: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
 
 
 def requests(element: batches.Bucketed, buckets: int) -> Iterator[Request]:
-    """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents."""
+    """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents.
+
+    An id such as `doc#0-120` may be that of a document or of a chunk of one.
+    """
     bucket, items = element
-    yield from requests_of(bucket, pa.array(without_text(items), pa.string()), buckets)
+    names = without_text(items)
+    of_chunks = [span[0] for span in map(parse_chunk_id, names) if span is not None]
+    yield from requests_of(bucket, pc.unique(pa.array([*names, *of_chunks], pa.string())), buckets)
 
 
 def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Request]:
@@ -178,14 +183,28 @@ def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.B
 
 
 def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
-    """The items of a bucket, with the texts that were found."""
+    """The items of a bucket, with the texts of the corpus, for chunks without their documents' titles."""
     bucket, parts = element
-    known: dict[str, str] = {}
-    for batch in parts["texts"]:
-        known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
+    known = _known(parts["texts"])
+
+    def text_of(doc_id: str) -> str | None:
+        if doc_id in known:
+            return known[doc_id][0]
+        span = parse_chunk_id(doc_id)
+        if span is None or span[0] not in known:
+            return None
+        document, prefix = known[span[0]]
+        start, end = span[1] + prefix, span[2] + prefix
+        return document[start:end] if end <= len(document) else None
+
     for batch in parts["items"]:
-        full = (with_texts(item, known) for item in items_in(batch))
+        full = (with_texts(item, text_of) for item in items_in(batch))
         yield from ((bucket, filled_batch) for filled_batch in batches_of(full))
+
+
+def _known(parts: Iterable[pa.RecordBatch]) -> dict[str, tuple[str, int]]:
+    """Documents by id: the text, which begins with the title, and the length of what precedes the text proper."""
+    return {row["doc_id"]: (row["text"], row["prefix"]) for batch in parts for row in batch.to_pylist()}
 
 
 @dataclass
@@ -221,9 +240,7 @@ def place_requests(
 def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.SourceRows]:
     """The rankings of a bucket, with the places that were found."""
     bucket, parts = element
-    known: dict[str, tuple[str, int]] = {}
-    for batch in parts["texts"]:
-        known |= {row["doc_id"]: (row["text"], row["prefix"]) for row in batch.to_pylist()}
+    known = _known(parts["texts"])
 
     @lru_cache(_PLACES_KEPT)
     def name_of(doc_id: str, text: str | None) -> str:

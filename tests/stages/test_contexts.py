@@ -20,7 +20,7 @@ from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswe
 QUERIES = {0: ["q1", "q2"], 1: ["q3"]}
 RANKINGS = {
     0: {"q1": [("d1", None), ("d2", "said by the service")], "q2": [("d3", None)]},
-    1: {"q3": [("d1", None), ("gone", None)]},
+    1: {"q3": [("d1", None), ("gone", None), ("d3#5-7", None), ("d3#8-99", None), ("gone#0-4", None)]},
 }
 CORPUS = [("d1", "", "text of d1"), ("d2", "", "never looked at"), ("d3", "Title", "text of d3"), ("d4", "", "no")]
 
@@ -33,7 +33,7 @@ def test_texts_come_from_the_ranking_or_else_from_the_corpus(tmp_path: Path, buc
     assert gathered(tmp_path, str(corpus), buckets) == [
         item("q1", [("d1", "text of d1"), ("d2", "said by the service")]),
         item("q2", [("d3", "Title\ntext of d3")]),
-        item("q3", [("d1", "text of d1"), ("gone", None)]),
+        item("q3", [("d1", "text of d1"), ("gone", None), ("d3#5-7", "of"), ("d3#8-99", None), ("gone#0-4", None)]),
     ]
 
 

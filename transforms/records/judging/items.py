@@ -4,7 +4,7 @@ One item holds everything of one query, for all configurations, so that whatever
 that several of them retrieved is judged once, and an equal prompt is answered once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
@@ -156,9 +156,9 @@ def without_text(batch: pa.RecordBatch) -> list[str]:
     return [str(doc_id) for doc_id in lacking.unique().to_pylist()]
 
 
-def with_texts(item: Item, texts: Mapping[str, str]) -> Item:
+def with_texts(item: Item, text_of: Callable[[str], str | None]) -> Item:
     passages = [
-        replace(passage, text=texts.get(passage.doc_id or "")) if passage.text is None else passage
+        replace(passage, text=text_of(passage.doc_id or "")) if passage.text is None else passage
         for passage in item.passages
     ]
     return replace(item, passages=tuple(passages))
