@@ -150,6 +150,8 @@ def _single(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     cluster, rows = evaluation.statistics.cluster, estimates.means.get(ALL, {}).values()
     if cluster is not None and all(row.clusters == row.queries for row in rows):
         yield f"statistics.cluster: no two queries have the same {cluster}, so every query is its own cluster"
+    elif cluster is not None and all(row.clusters in (None, 0, 1) for row in rows):
+        yield f"all queries have the same {cluster}, so means have no intervals, and differences no tests"
 
 
 def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]:

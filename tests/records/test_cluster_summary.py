@@ -65,8 +65,6 @@ def test_one_cluster_is_refused() -> None:
         InputError, match=r"all queries have the doc 'a', and a single cluster has no interval; remove stat"
     ):
         summary.check("q.jsonl", None, ("doc",), cluster="doc")
-    with pytest.raises(InputError, match=r"remove statistics\.cluster or dataset\.conversations, or name another"):
-        summary.check("q.jsonl", None, ("doc",), cluster="conversation")
     summary.check("q.jsonl", None, ("doc",))
 
 

@@ -198,10 +198,9 @@ class DatasetSummary:
             if self.fractional:
                 problem = f"has grades that are not whole numbers: {self.fractional:,}; dataset.qrels_holes compares"
                 raise InputError(f"{problem} grades with a judge's, which are whole; round them", path=qrels_path)
-        if cluster is not None and self.clusters.is_one:
+        if cluster not in (None, CONVERSATION) and self.clusters.is_one:
             problem = f"all queries have the {cluster} {self.clusters.example!r}, and a single cluster has no interval"
-            keys = "statistics.cluster" + (" or dataset.conversations" if cluster == CONVERSATION else "")
-            raise InputError(f"{problem}; remove {keys}, or name another attribute", path=queries_path)
+            raise InputError(f"{problem}; remove statistics.cluster, or name another attribute", path=queries_path)
 
     def _no_reference(self, references: "References", queries_path: str | None) -> InputError:
         if references.path is not None:

@@ -161,12 +161,22 @@ def test_clusters_that_are_none_are_refused(tmp_path: Path) -> None:
     typo = refused(tmp_path / "a", conversations(), statistics={"cluster": "conversatoin"})
     assert "statistics.cluster: no query has the attribute 'conversatoin'; did you mean 'conversation'?" in typo
     assert "e.yaml:20:" in typo
-    one = refused(tmp_path / "b", [{"conversation": "c"}] * 30, statistics={"cluster": "conversation"})
-    assert "all queries have the conversation 'c', and a single cluster has no interval" in one
+    one = refused(tmp_path / "b", [{"document": "c"}] * 30, statistics={"cluster": "document"})
+    assert "all queries have the document 'c', and a single cluster has no interval" in one
     without = refused(
         tmp_path / "c", conversations(), statistics={"cluster": "conversation"}, dataset={"qrels": "qrels"}
     )
     assert "statistics.cluster: is an attribute of queries, but dataset.queries is missing" in without
+
+
+def test_a_single_conversation_has_means_without_intervals(tmp_path: Path) -> None:
+    results = run_experiment(
+        tmp_path, {**inputs(tmp_path, [{"conversation": "c"}] * 30), "statistics": {"cluster": "conversation"}}
+    )
+    assert [item for item in results.run["warnings"] if "conversation" in item] == [
+        "all queries have the same conversation, so means have no intervals, and differences no tests"
+    ]
+    assert {(mean.clusters, mean.std_error) for mean in results.means.values()} == {(1.0, None)}
 
 
 def test_clusters_of_one_query_each_are_warned_of(tmp_path: Path) -> None:
