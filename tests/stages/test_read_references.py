@@ -1,5 +1,6 @@
 """Reference answers: read, joined to their queries, and refused with their lines; queries without judgements."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from support.inputs import json_texts, trec_qrels, write
 from support.pipeline import run
 
 from rankbeam.transforms.clients.formats.judged import judge
-from rankbeam.transforms.clients.formats.references import read_references, with_references
+from rankbeam.transforms.clients.formats.references import from_attribute, read_references, with_references
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.read import ReadDataset
 from rankbeam.transforms.records import columns
@@ -98,6 +99,15 @@ def test_an_attribute_may_hold_the_reference_and_is_an_attribute_no_longer(folde
     assert rows["q1"]["attributes"] == [{"name": "language", "value": "de"}]
     assert rows["q4"]["attributes"] == [{"name": "zone", "value": "x"}]
     assert summary.attributes == ("language", "zone")
+
+
+def test_expected_steps_of_a_query_that_are_none_are_refused_with_its_id(folder: Path) -> None:
+    row = {"_id": "q1", "text": "a", "answer": "one", "expected_steps": [{"tool": "find"}, {"args": {}}]}
+    (queries,) = [
+        batch.drop_columns(["line"]) for batch in read_queries(write(folder / "steps.jsonl", json.dumps(row)))
+    ]
+    with pytest.raises(InputError, match="query 'q1': expected_steps: 1: has no tool; its keys: args"):
+        from_attribute(queries, "answer", DatasetSummary())
 
 
 def test_the_fingerprint_has_references_only_where_there_are_some(folder: Path) -> None:

@@ -14,9 +14,10 @@ from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
+from rankbeam.transforms.kernels.arrays import StringArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary, References
-from rankbeam.transforms.records.errors import shortened
+from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, rows_of, steps_in
 
 _BATCH_ROWS = 10_000
@@ -108,7 +109,7 @@ def from_attribute(
     place = pc.index_in(pa.array(np.arange(queries.num_rows)), value_set=owner.filter(is_answer).cast(pa.int64()))
     answers = items.field("value").filter(is_answer).take(place).cast(pa.large_string())
     answers = pc.if_else(pc.equal(pc.utf8_trim_whitespace(answers), ""), None, answers)
-    steps, is_steps = _expected(items, owner, queries.num_rows)
+    steps, is_steps = _expected(items, owner, queries["query_id"])
     known = {"answer": answers, EXPECTED_STEPS: steps}
     reference = pa.StructArray.from_arrays(
         [known.get(field.name, pa.nulls(len(answers), field.type)) for field in columns.REFERENCE],
@@ -125,14 +126,18 @@ def from_attribute(
     return _joined(queries, reference, replace(summary, attributes=names))
 
 
-def _expected(items: pa.StructArray, owner: pa.Array, count: int) -> tuple[pa.Array, pa.BooleanArray]:
+def _expected(items: pa.StructArray, owner: pa.Array, ids: StringArray) -> tuple[pa.Array, pa.BooleanArray]:
     """The expected steps of some queries, and which attributes hold them; another attribute of that name is none."""
-    expected: list[list[dict[str, Any]] | None] = [None] * count
+    expected: list[list[dict[str, Any]] | None] = [None] * len(ids)
     is_steps = np.zeros(len(items), bool)
     for place in np.flatnonzero(pc.equal(items.field("name"), EXPECTED_STEPS)).tolist():
         value = structured(items.field("value")[place].as_py())
         if has_steps(value):
-            expected[owner[place].as_py()] = rows_of(steps_in(value))
+            query = owner[place].as_py()
+            try:
+                expected[query] = rows_of(steps_in(value))
+            except ValueError as error:
+                raise InputError(f"query {shortened(repr(ids[query].as_py()))}: {EXPECTED_STEPS}: {error}") from error
             is_steps[place] = True
     return pa.array(expected, columns.REFERENCE.field(EXPECTED_STEPS).type), pa.array(is_steps)
 
