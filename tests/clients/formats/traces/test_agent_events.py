@@ -66,6 +66,10 @@ def test_an_invocation_is_a_turn_in_any_order(as_text: bool) -> None:
     ]  # fmt: skip
 
 
+def test_an_invocation_without_a_call_has_no_steps() -> None:
+    assert turn([row for row in rows() if not row["event_type"].startswith("TOOL")]).steps == ()
+
+
 def test_without_a_path_contexts_are_not_known_and_truncated_ones_neither() -> None:
     assert turn(rows(), None).contexts is None
     cut = turn([{**row, "is_truncated": row["event_type"] == "TOOL_COMPLETED"} for row in rows()])

@@ -130,6 +130,14 @@ def test_what_a_reranker_returned_counts() -> None:
     assert known(otlp(root, first)).contexts == (("d1", None), ("d2", None))
 
 
+def test_a_retrieval_has_its_query_as_arguments_where_it_is_known() -> None:
+    known_query = {"gen_ai.retrieval.query.text": "x", "retrieval.documents.0.document.id": "d1"}
+    without_query = {"retrieval.documents.0.document.id": "d1"}
+    root = span("t", 0, 0, {"input.value": "Who?"})
+    steps = known(otlp(root, span("t", 1, 0, known_query), span("t", 2, 1, without_query))).steps
+    assert [step.args for step in steps or ()] == ['{"query": "x"}', "{}"]
+
+
 DOCUMENTS = st.lists(
     st.fixed_dictionaries(
         {}, optional={"document.id": st.sampled_from("abc"), "document.content": st.sampled_from(["x", "y"])}

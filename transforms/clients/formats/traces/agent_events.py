@@ -17,6 +17,7 @@ COLUMNS = (
 )  # fmt: skip
 """The columns that are read."""
 SCHEMA = "rankbeam.schema"  # the attribute of a span whose conventions are of a version that is not known
+HAS_STEPS = "rankbeam.has_steps"  # the attribute of a root whose trace has every call of a tool
 TRUNCATED, RESULT = "rankbeam.is_truncated", "gen_ai.tool.call.result"
 _TEXTS = ("response_text", "response", "text_summary", "text")
 _QUOTED = re.compile(r"text: (?P<quote>['\"])(?P<text>.*)(?P=quote)\s*", re.DOTALL)
@@ -71,7 +72,7 @@ _EVENTS: Mapping[str, Callable[[str, Mapping[str, Any]], tuple[str, str | None, 
     "USER_MESSAGE_RECEIVED": lambda name, content: (
         name,
         "",
-        {"gen_ai.input.messages": _message("user", _text(content))},
+        {"gen_ai.input.messages": _message("user", _text(content)), HAS_STEPS: True},
     ),
     "TOOL_STARTING": _called,
     "TOOL_COMPLETED": lambda name, content: (f"{name}:tool", None, {RESULT: json.dumps(content.get("result"))}),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.clients.formats.traces.agent_events import RESULT, TRUNCATED
+from rankbeam.transforms.clients.formats.traces.agent_events import HAS_STEPS, RESULT, TRUNCATED
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
 from rankbeam.transforms.clients.storage.json_paths import first_of, structured, value_at
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
@@ -61,7 +61,7 @@ class Turn:
     tokens: Mapping[str, int] = field(default_factory=dict)
     duplicates: int = 0  # spans that the source has twice
     is_cut: bool = False  # the documents were truncated, so that the contexts are not known
-    steps: AgentSteps | None = None  # calls of tools and retrievals by time; None without any
+    steps: AgentSteps | None = None  # calls of tools and retrievals by time; None if unknown
     unshown: int = 0  # documents that were retrieved, and that the last inference was not shown
 
 
@@ -99,7 +99,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         {name: _total(merged, inferences, keys) for name, keys in _TOKENS.items()},
         duplicates,
         cut,
-        _steps(merged) or None,
+        _steps(merged) or (() if HAS_STEPS in root.attributes else None),
         len(retrieved or ()) - len(contexts or ()),
     )
 
@@ -141,7 +141,8 @@ def _steps(spans: Sequence[Span]) -> AgentSteps:
 def _step(span: Span, doc_ids: Sequence[str] | None) -> AgentStep:
     tool = _word([span], "gen_ai.tool.name", "tool.name") or span.name or "retrieval"
     args = next((span.attributes[name] for name in _ARGUMENTS if name in span.attributes), None)
-    args = args if args is not None or doc_ids is None else {"query": span.attributes.get(_RETRIEVAL_QUERY)}
+    if args is None and doc_ids is not None and _RETRIEVAL_QUERY in span.attributes:
+        args = {"query": span.attributes[_RETRIEVAL_QUERY]}
     status = ERROR if span.has_failed or "error.type" in span.attributes else OK
     step = step_in({"tool": tool, "args": structured(args), "status": status})
     return replace(step, doc_ids=None if doc_ids is None else tuple(doc_ids))
