@@ -24,7 +24,7 @@ from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
 from rankbeam.transforms.records.race import ALPHA
 from rankbeam.transforms.records.scores.aggregates import UNMET
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
-from rankbeam.transforms.records.slices import ALL, canonical
+from rankbeam.transforms.records.slices import ALL, canonical, in_order
 
 _MOST_NAMED = 20
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
@@ -95,7 +95,7 @@ class Results:
     @cached_property
     def slices(self) -> list[str]:
         """The slices, "all" first."""
-        return list(dict.fromkeys(name for _, name, _ in self.means))
+        return in_order(dict.fromkeys(name for _, name, _ in self.means))
 
     @cached_property
     def means(self) -> dict[tuple[str, str, str], ConfigurationMetric]:

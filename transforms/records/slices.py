@@ -5,7 +5,7 @@ metric has the reciprocal of.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 import numpy as np
@@ -117,6 +117,23 @@ def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:
         value = next((item["value"] for item in attributes or () if item["name"] == name), None)
         values.append(MISSING if value is None else value)
     return values
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Slices of a run, those of each attribute by the number that their values begin with.
+
+    >>> in_order(["all", "turn=(none)", "turn=1", "turn=10", "turn=2", "kind=b", "kind=a"])
+    ['all', 'turn=(none)', 'turn=1', 'turn=2', 'turn=10', 'kind=b', 'kind=a']
+    """
+    by_attribute: dict[str, list[str]] = {}
+    for name in names:
+        by_attribute.setdefault(grouping_of(name), []).append(name)
+    return [name for some in by_attribute.values() for name in sorted(some, key=_first_number)]
+
+
+def _first_number(name: str) -> int:
+    match = re.match("[0-9]+", value_of(name))
+    return -1 if match is None else int(match[0])
 
 
 def slices_of(queries: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, BoolArray]]:
