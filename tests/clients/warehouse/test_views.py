@@ -85,11 +85,9 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def loaded(output: Path) -> dict[str, pa.Table]:
     """The tables of these runs, as if they had made calls, and the rows of one that did not finish."""
-    rows = {
-        name: pa.concat_tables([pq.read_table(path) for path in output.glob(f"{name}/*/*.parquet")])
-        for name in tables.TABLES
-    }
-    rows = {name: pa.Table.from_pylist(costly(table.to_pylist()), table.schema) for name, table in rows.items()}
+    files = {name: [pq.read_table(path) for path in output.glob(f"{name}/*/*.parquet")] for name in tables.TABLES}
+    read = {name: pa.concat_tables(some) for name, some in files.items()}
+    rows = {name: pa.Table.from_pylist(costly(table.to_pylist()), table.schema) for name, table in read.items()}
     runs = rows["runs"].to_pylist()
     for row in runs:
         row["calls"], row["ledger_hits"], row["failures"] = CALLED.get(row["run_id"], (0, 0, 0))
