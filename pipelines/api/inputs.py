@@ -30,7 +30,7 @@ class Inputs:
     def runs(self, sources: Any) -> tuple[list[str], list[str] | None]:
         """The paths of runs, and their names; None where they are named after their files."""
         if is_path(sources):
-            return [_checked(sources)], None
+            return [text_path(sources)], None
         if isinstance(sources, Mapping):
             names = [_text(name, "runs: the name") for name in sources]
             if "" in names:
@@ -39,7 +39,7 @@ class Inputs:
                 raise InputError(f"runs: a name is missing; give {{name: {_SHAPES['run']}}}")
             paths = [self._path(run, "run", f"run {name!r}") for name, run in sources.items()]
         elif isinstance(sources, Sequence) and all(is_path(path) for path in sources):
-            names, paths = None, [_checked(path) for path in sources]
+            names, paths = None, [text_path(path) for path in sources]
         else:
             raise InputError(f"runs are {type(sources).__name__}; give paths, or {{name: path, dict or table}}")
         if not paths:
@@ -58,7 +58,7 @@ class Inputs:
 
     def _path(self, source: Any, role: str, label: str) -> str:
         if is_path(source):
-            return _checked(source)
+            return text_path(source)
         table = (
             _of_mapping(source, role, label) if isinstance(source, Mapping) else table_of(source, label, _SHAPES[role])
         )
@@ -88,7 +88,7 @@ def is_path(value: Any) -> bool:
 
 def folder_of(output: str | os.PathLike[str]) -> str:
     """The absolute path of a folder for results."""
-    if not (path := _checked(output)).strip():
+    if not (path := text_path(output)).strip():
         raise InputError("output is empty; name a folder for the results, such as output='out'")
     return files.absolute(path)
 
@@ -98,8 +98,8 @@ def of_python(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _checked(path_like: Any) -> str:
-    path = os.fspath(path_like)
+def text_path(path_like: Any) -> str:
+    path = os.fspath(path_like) if is_path(path_like) else path_like
     if not isinstance(path, str):
         raise InputError(f"{path!r} is not text; give a path as str or Path")
     return path

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from rankbeam.pipelines.api.experiments import read, refused
-from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, table_of
+from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, table_of, text_path
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
 from rankbeam.pipelines.experiment.file.criteria import read_criteria
@@ -81,12 +81,12 @@ def judge(
         **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),
     }
     path, names = _path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
-    own = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(os.fspath(criteria))
+    own = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
     with inputs.named():
         experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, own)
         if prices is not None:
             quotas = experiment.setdefault("quotas", {})
-            quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": dict(prices)}
+            quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": prices}
         experiment |= {} if max_cost is None else {"max_cost": max_cost}
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
         _refuse_above(limits, experiment, overrides, inputs.folder)
@@ -133,6 +133,9 @@ class PlanLimits:
 
 
 def _service(service: str | Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(service, str | Mapping):
+        problem = f"a service is {type(service).__name__}; name a PROVIDER:MODEL or 'lexical', or give a dict"
+        raise InputError(problem)
     return dict(service) if isinstance(service, Mapping) else cases.service_of(service, sorted(MODELS.types))
 
 

@@ -122,7 +122,7 @@ class Result:
         """One row a verdict of the judge; without rows where nothing was judged."""
         return self._table("verdicts")
 
-    def report(self, path: str | None = None) -> str:
+    def report(self, path: str | os.PathLike[str] | None = None) -> str:
         """Write the report, a file of HTML; returns its path.
 
         Args:
@@ -133,7 +133,7 @@ class Result:
         """
         from rankbeam.pipelines import report  # most results are not reported
 
-        return report.write(self.results, path)
+        return report.write(self.results, None if path is None else os.fspath(path))
 
     def _means(self, config_id: str) -> list[ConfigurationMetric]:
         return [self.results.means[config_id, ALL, metric] for metric in self.results.metrics]

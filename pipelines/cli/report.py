@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BASELINE_HELP = "Also show differences from the configurations of the same names in a run of this folder."
 _BASELINE_RUN_ID_HELP = "Id of the run in DIR2, or, without DIR2, in DIR; by default the experiment's latest other run."
 _METRIC_HELP = "Metric to sort by; by default the run's first judged metric, or else its first metric."
-_MLFLOW_HELP = "MLflow's tracking store: a folder, sqlite:///mlflow.db, or http://HOST:PORT."
+_MLFLOW_HELP = "MLflow's tracking store, such as sqlite:///mlflow.db or http://HOST:PORT."
 _VERTEX_HELP = "Vertex AI Experiments of a project and region: projects/P/locations/L."
 
 

@@ -102,6 +102,7 @@ def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result
     assert (saved.output, saved.run_id, saved.state) == (str(tmp_path / "out"), "one", "done")
     assert (tmp_path / "out" / "results.duckdb").exists()
     assert Path(saved.report()).read_text(encoding="utf-8").startswith("<!")
+    assert saved.report(tmp_path / "own.html") == str(tmp_path / "own.html")
     result = rankbeam.score(QRELS, RUNS, "RR")
     folder, board = Path(result.output), result.leaderboard()
     assert folder.is_dir()
@@ -139,6 +140,7 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         (QRELS, {"": RUNS["first"]}, {}, "runs: a name is empty"),
         (QRELS, RUNS, {"run_id": 3}, "run id 3 is int; use str"),
         (QRELS, RUNS, {"output": ""}, "output is empty; name a folder for the results, such as output='out'"),
+        (QRELS, RUNS, {"output": 5}, "5 is not text; give a path as str or Path"),
         (QRELS, RUNS, {"output": b"out"}, "b'out' is not text; give a path as str or Path"),
     ],
 )

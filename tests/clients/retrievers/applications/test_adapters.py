@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
-from rankbeam.transforms.clients.retrievers.applications.callables import CallableConnection, adapted, plain
+from rankbeam.transforms.clients.retrievers.applications.callables import (
+    CallableConnection,
+    adapted,
+    plain,
+    registered,
+)
+from rankbeam.transforms.records.errors import InputError
 
 Q, A, TEXT = "Who must pay?", "Owners pay.", "Owners pay the invoices."
 EXPECTED = {"answer": A, "contexts": [{"doc_id": "owners", "text": TEXT}]}
@@ -97,6 +103,32 @@ def test_pipelines_answer_with_their_last_documents() -> None:
     assert answer(Pipeline(outputs, "query", "top_k")) == EXPECTED
     with pytest.raises(TypeError, match="has none of the inputs query, question"):
         adapted(Pipeline(outputs, "prompt"))
+
+
+def test_a_second_parameter_with_a_setting_as_its_default_gets_no_attributes() -> None:
+    def search(query: str, top_k: int = 5, *, rerank: bool = True) -> str:
+        return f"{query} {top_k} {rerank}"
+
+    assert plain(adapted(search).function(Q, {"k": "v"}))["answer"] == f"{Q} 5 True"
+    assert adapted(lambda _query, attributes=None: attributes).function(Q, {"k": "v"}) == {"k": "v"}
+    assert adapted(lambda query, **_options: query).function(Q, {}) == Q
+    assert adapted(str).function(Q, {}) == Q
+
+
+@pytest.mark.parametrize("system", [lambda: A, lambda query, attributes, top_k: A, lambda *, query: A])
+def test_a_function_that_no_query_can_call_is_refused_before_the_run(system: Any) -> None:
+    with pytest.raises(TypeError, match="takes a query, and its attributes if it needs them"):
+        adapted(system)
+
+
+def test_two_evaluations_at_once_do_not_exchange_their_systems() -> None:
+    with registered({"system": str.upper}):
+        with pytest.raises(InputError, match="system 'system' is being evaluated"), registered({"system": str.lower}):
+            pass
+        with registered({"other": str.lower}):
+            pass
+    with registered({"system": str.lower}):
+        pass
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])

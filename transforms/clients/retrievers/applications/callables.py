@@ -6,6 +6,7 @@ These objects are known by their methods, so that none of the three has to be in
 import asyncio
 import inspect
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.trajectories import AgentSteps, has_steps
 
@@ -50,9 +51,26 @@ def adapted(system: Any) -> AdaptedSystem:
         return AdaptedSystem(lambda text, _attributes: method(text))
     if not callable(system):
         raise TypeError(f"{type(system).__name__} is neither a function nor an object with invoke, query or run")
-    if len(inspect.signature(system).parameters) == 1:
-        return AdaptedSystem(lambda text, _attributes: system(text))
-    return AdaptedSystem(system, takes_attributes=True)
+    if _takes_attributes(system):
+        return AdaptedSystem(system, takes_attributes=True)
+    return AdaptedSystem(lambda text, _attributes: system(text))
+
+
+def _takes_attributes(function: Function) -> bool:
+    """A second parameter takes attributes, unless its default, such as 5, shows that it is a setting."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some built-in functions have none
+        return False
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    second = [entry.default for entry in signature.parameters.values() if entry.kind in by_position][1:2]
+    takes = any(default in (inspect.Parameter.empty, None) or isinstance(default, Mapping) for default in second)
+    try:
+        signature.bind("query", *[{}] * takes)
+    except TypeError as error:
+        problem = f"a system takes a query, and its attributes if it needs them; this one has the parameters {signature}"
+        raise TypeError(problem) from error
+    return takes
 
 
 def langchain(runnable: Any) -> Function:
@@ -96,6 +114,7 @@ CALLABLE = "callable"
 """The type of these applications, which `rankbeam.evaluate(…, system=…)` uses."""
 
 _systems: dict[str, AdaptedSystem] = {}
+_registering = threading.Lock()
 _ANSWERS = ("answer", "output", "result", "response")
 _CONTEXTS = ("contexts", "context", "source_documents", "documents")
 _TEXTS = ("text", "page_content", "content")
@@ -104,8 +123,13 @@ _IDS = ("doc_id", "ref_doc_id", "id", "id_")
 
 @contextmanager
 def registered(systems: Mapping[str, Any]) -> Iterator[None]:
-    """Make systems known by name as long as the block lasts."""
-    _systems.update({name: adapted(system) for name, system in systems.items()})
+    """Make systems known by name as long as the block lasts; a name stands for one system at a time."""
+    functions = {name: adapted(system) for name, system in systems.items()}
+    with _registering:
+        if taken := sorted(functions.keys() & _systems.keys()):
+            problem = "is being evaluated by another thread; wait for it, or name this one: system={NAME: function}"
+            raise InputError(f"system {taken[0]!r} {problem}")
+        _systems.update(functions)
     try:
         yield
     finally:
