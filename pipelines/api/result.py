@@ -176,7 +176,8 @@ def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result
     elif isinstance(gates, str | os.PathLike):
         located = read_gates(os.fspath(gates))
     else:
-        located = Located("gates", {"gates": [dict(gate) for gate in gates]}, {}, ())
+        own = gates if isinstance(gates, Mapping) else [dict(gate) for gate in gates]
+        located = Located("gates", {"gates": own}, {}, ())
     known = gate_checks.known_of(result.results, other)
     checks = gate_checks.check(result.results, located_gates(located, known), other)
     if not all(check.is_met for check in checks):

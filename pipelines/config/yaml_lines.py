@@ -69,7 +69,8 @@ def load(text: str, path: str | None) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
-        raise InputError(f"is not valid YAML: {error.problem or error.context}", path=path, line=line) from error
+        what = "" if path is None else "is not valid YAML: "
+        raise InputError(f"{what}{error.problem or error.context}", path=path, line=line) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         problem = f"is not valid YAML: the character U+{int(error.character):04X} is not allowed"
@@ -175,9 +176,16 @@ class _Reader:
 
     def _scalar(self, node: yaml.Node) -> Any:
         try:
-            return self._loader.construct_object(node, deep=True)
+            value = self._loader.construct_object(node, deep=True)
         except ValueError as error:
             raise _error(node, f"{node.value!r} cannot be read ({error}); put it in quotes if it is a text") from error
+        if not isinstance(value, str) or value.isascii():
+            return value
+        try:  # JSON writes some characters, such as emoji, as two halves
+            return value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            problem = r"is not valid Unicode (half a character such as \ud83d, or a file name that is not UTF-8)"
+            raise _error(node, f"{value!r} {problem}; rename it") from error
 
 
 _Pairs = dict[str, tuple[yaml.Node, yaml.Node]]

@@ -227,6 +227,8 @@ def test_gates_of_a_result_are_asserted() -> None:
         assert_gates(result, [{"metric": "RR", "at_least": 0.8}])
     with pytest.raises(rankbeam.InputErrors, match="unknown key; did you mean 'metric'"):
         assert_gates(result, [{"metrik": "RR", "at_least": 0.8}])
+    with pytest.raises(rankbeam.InputErrors, match=r"gates: must be a list, found \{"):
+        assert_gates(result, {"metric": "RR", "at_least": 0.8})  # type: ignore[arg-type]
     with pytest.raises(rankbeam.InputErrors, match="gates: there are no gates"):
         assert_gates(result)
 

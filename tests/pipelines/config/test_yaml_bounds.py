@@ -98,3 +98,11 @@ def test_what_cannot_be_merged_or_be_a_key(text: str, problem: str) -> None:
     with pytest.raises(InputError) as caught:
         load(text, "e.yaml")
     assert str(caught.value) == f"e.yaml:{problem}"
+
+
+def test_halves_of_a_character_are_joined_as_in_json_and_a_lone_half_is_refused() -> None:
+    assert load(r'{"name": "\ud83d\ude00"}', "e.json").value == {"name": "\U0001f600"}
+    with pytest.raises(InputError, match=r"e.yaml:2: is not valid YAML: 'b\\udcff.run' is not valid Unicode"):
+        load('a: 1\nb: "b\\udcff.run"\n', "e.yaml")
+    with pytest.raises(InputError, match=r"^'b\\udcff.run' is not valid Unicode"):
+        load('b: "b\\udcff.run"\n', None)

@@ -115,7 +115,7 @@ def test_a_second_parameter_with_a_setting_as_its_default_gets_no_attributes() -
     assert adapted(str).function(Q, {}) == Q
 
 
-@pytest.mark.parametrize("system", [lambda: A, lambda query, attributes, top_k: A, lambda *, query: A])
+@pytest.mark.parametrize("system", [lambda: A, lambda _1, _2, _3: A, lambda *, _query: A])
 def test_a_function_that_no_query_can_call_is_refused_before_the_run(system: Any) -> None:
     with pytest.raises(TypeError, match="takes a query, and its attributes if it needs them"):
         adapted(system)

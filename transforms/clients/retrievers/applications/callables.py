@@ -68,7 +68,7 @@ def _takes_attributes(function: Function) -> bool:
     try:
         signature.bind("query", *[{}] * takes)
     except TypeError as error:
-        problem = f"a system takes a query, and its attributes if it needs them; this one has the parameters {signature}"
+        problem = f"a system takes a query, and its attributes if it needs them; the parameters are {signature}"
         raise TypeError(problem) from error
     return takes
 
@@ -123,7 +123,7 @@ _IDS = ("doc_id", "ref_doc_id", "id", "id_")
 
 @contextmanager
 def registered(systems: Mapping[str, Any]) -> Iterator[None]:
-    """Make systems known by name as long as the block lasts; a name stands for one system at a time."""
+    """Make systems known by name as long as the block lasts; no other thread may use their names meanwhile."""
     functions = {name: adapted(system) for name, system in systems.items()}
     with _registering:
         if taken := sorted(functions.keys() & _systems.keys()):
