@@ -31,3 +31,19 @@ def test_runs_of_older_releases_lack_columns_and_newer_ones_have_more(
     names = {"a": None, "b": "rankbeam", "c": "rankbeam"}
     assert sorted(board) == [(run_id, name, dialect) for run_id, dialect in names.items() for name in ("one", "two")]
     assert sorted(failed) == [(run_id, name, int(name == "two")) for run_id in names for name in ("one", "two")]
+
+
+def test_a_run_that_ends_while_the_file_is_written_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Nothing(set[tuple[str, str]]):
+        def __contains__(self, entry: object) -> bool:
+            if len(warehouse.finished_runs("out")) == 1:
+                finished(tmp_path, {"one": ranks(1, 2)}, "b")
+            return False
+
+    install(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    finished(tmp_path, {"one": ranks(1, 2)}, "a")
+    with duckdb.connect(warehouse.build("out", Nothing()), read_only=True) as connection:
+        assert connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall() == [("a",), ("b",)]

@@ -28,13 +28,16 @@ def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
     """Rebuild `results.duckdb` from all finished runs, under another name until it is complete; returns its path."""
     path = files.join(output, FILE_NAME)
     try:
-        return _build(output, path, left_out)
+        while _build(output, path, left_out) != finished_runs(output):
+            pass  # the run that ended meanwhile may have written its file first, and this one has replaced it
     except duckdb.Error as error:
         problem = f"cannot be written: {str(error).splitlines()[0]}"
         raise InputError(problem, path=path) from error
+    return path
 
 
-def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str:
+def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> list[str]:
+    """Write the file; return the runs that it contains."""
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
         beside = Path(folder) / FILE_NAME
         runs = finished_runs(output)
@@ -59,7 +62,7 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str
             beside.replace(path)
         else:
             files.write(path, beside.read_bytes())
-    return path
+    return runs
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
