@@ -2,7 +2,8 @@
 -- answer is it? `claim` is one of the answer or of the reference answer, as `owner` says, or a nugget; it is null where
 -- the verdict is of the text as a whole. The text that the verdict rests on is a context (`rank`, `doc_id`), the
 -- reference answer or the answer, as `evidence` says. A verdict is stored once, and shows here under every configuration
--- with the same texts. Those that repeat a question (`is_repeat`) count for no value.
+-- with the same texts; that of a criterion, beside every text that is equal to the judged one. Those that repeat a
+-- question (`is_repeat`) count for no value.
 SELECT
   r.run_id, r.experiment, a.started_at, r.is_latest, c.name AS configuration, a.query_id, a.sample AS answer_sample,
   v.step, NULLIF(a.owner, 'whole') AS owner, v.position, COALESCE(m.text, n.text) AS claim, m.quote_start, m.quote_end,
@@ -39,6 +40,8 @@ JOIN (
 JOIN verdicts AS v
   ON v.run_id = a.run_id AND v.started_at = a.started_at AND v.query_id = a.query_id AND v.right_hash = a.evidence_hash
   AND (v.step = 'support') = (a.owner != 'whole') AND NOT v.is_sentinel
+  AND (v.step != 'grade' OR a.evidence = 'context')
+  AND (v.step NOT IN ('answer_kind', 'nugget_assign') OR a.evidence = 'answer')
 LEFT JOIN claims AS m
   ON m.run_id = v.run_id AND m.started_at = v.started_at AND m.query_id = v.query_id AND m.items_hash = v.items_hash
   AND m.position = v.position AND m.text_hash = a.owner_hash AND m.sample = IF(v.is_repeat, 0, v.sample)

@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 a973a013d3ba6d191e7b9b673ffcc7271259a401581032c33987a64afcdeddd3
+-- sha256 54c3af83b963d923ccc22b96cacb6d4f82f43bfb26ca3487dea1d61002910824
 
 CREATE VIEW run_history AS
 SELECT
@@ -704,6 +704,12 @@ JOIN verdicts AS v
     a.owner <> 'whole'
   )
   AND NOT v.is_sentinel
+  AND (
+    v.step <> 'grade' OR a.evidence = 'context'
+  )
+  AND (
+    NOT v.step IN ('answer_kind', 'nugget_assign') OR a.evidence = 'answer'
+  )
 LEFT JOIN claims AS m
   ON m.run_id = v.run_id
   AND m.started_at = v.started_at

@@ -4044,6 +4044,12 @@ view: verdicts_of_configuration_columns {
           a.owner <> 'whole'
         )
         AND NOT v.is_sentinel
+        AND (
+          v.step <> 'grade' OR a.evidence = 'context'
+        )
+        AND (
+          NOT v.step IN ('answer_kind', 'nugget_assign') OR a.evidence = 'answer'
+        )
       LEFT JOIN claims AS m
         ON m.run_id = v.run_id
         AND m.started_at = v.started_at

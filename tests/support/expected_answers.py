@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Row = dict[str, Any]
+EVIDENCE = {"grade": "context", "answer_kind": "answer", "nugget_assign": "answer"}
+"""Steps whose verdicts are always of one kind of text."""
 
 
 class ExpectedAnswers:
@@ -58,7 +60,7 @@ class ExpectedAnswers:
                 if any(verdict[name] != row[name] for name in ("run_id", "query_id")):
                     continue
                 for evidence, text_hash, rank, doc_id, is_cited in places:
-                    if text_hash == verdict["right_hash"]:
+                    if text_hash == verdict["right_hash"] and evidence == EVIDENCE.get(verdict["step"], evidence):
                         place = {"evidence": evidence, "rank": rank, "doc_id": doc_id, "is_cited": is_cited}
                         for verdict_row in self._verdict_rows(row, verdict, evidence):
                             yield self._common(row) | place | verdict_row

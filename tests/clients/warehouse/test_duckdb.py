@@ -8,6 +8,8 @@ import pytest
 from support.finished import finished, install, ranks
 
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.records import tables
 
 LATER = ["dialect", "parts"]
 """Columns of `configurations` that the first release did not write."""
@@ -47,3 +49,25 @@ def test_a_run_that_ends_while_the_file_is_written_is_not_left_out(
     finished(tmp_path, {"one": ranks(1, 2)}, "a")
     with duckdb.connect(warehouse.build("out", Nothing()), read_only=True) as connection:
         assert connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall() == [("a",), ("b",)]
+
+
+def test_a_verdict_of_an_answer_is_none_of_a_context_with_the_same_text() -> None:
+    connection = duckdb.connect()
+    for name, schema in tables.TABLES.items():
+        connection.register("arrow", schema.empty_table())
+        connection.execute(f"CREATE TABLE {name} AS FROM arrow")
+    run = "SELECT 'r' AS run_id, TIMESTAMPTZ '2026-11-27' AS started_at"
+    connection.execute(f"INSERT INTO runs BY NAME {run}")
+    connection.execute(f"INSERT INTO configurations BY NAME {run}, 'c' AS config_id")
+    connection.execute(
+        f"INSERT INTO answers BY NAME {run}, 'c' AS config_id, 'q' AS query_id, 0 AS sample, 'h' AS answer_hash, "
+        "'h' AS reference_hash, [{'rank': 1, 'doc_id': 'd', 'text_hash': 'h'}] AS contexts"
+    )
+    for step in ("grade", "answer_kind", "nugget_assign"):
+        connection.execute(
+            f"INSERT INTO verdicts BY NAME {run}, 'q' AS query_id, 'h' AS right_hash, false AS is_sentinel, ? AS step",
+            [step],
+        )
+    connection.execute(views.for_duckdb())
+    rows = connection.execute("SELECT step, evidence FROM verdicts_of_configuration ORDER BY step").fetchall()
+    assert rows == [("answer_kind", "answer"), ("grade", "context"), ("nugget_assign", "answer")]
