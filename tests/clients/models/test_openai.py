@@ -229,6 +229,38 @@ def test_texts_are_embedded(openai: Standin) -> None:
     assert bodies(openai, "some words") == [{"model": "m-001", "input": "some words", "dimensions": 8}]
 
 
+@pytest.mark.parametrize(
+    ("indexes", "order"),
+    [
+        ([1, 2, 0], [2, 0, 1]),
+        ([None, 2, 1], [0, 2, 1]),  # as services write that leave out zeros
+        ([None, None, None], [0, 1, 2]),
+        ([0, 0, 0], [0, 1, 2]),
+        ([3, 2, 1], None),
+        ([0, 0, 1], None),
+        (["2", "0", "1"], None),
+        ([[1], {"a": 1}, 0], None),
+        (["1"], [0]),
+    ],
+)
+def test_embeddings_are_ordered_by_their_indexes_and_refused_where_these_make_no_sense(
+    indexes: list[Any], order: list[int] | None
+) -> None:
+    connection = asyncio.run(OpenAi(base_url="http://h/v1", model="m").connect())
+    data = [
+        {"embedding": [number, 1.0], **({} if index is None else {"index": index})}
+        for number, index in enumerate(indexes)
+    ]
+    texts = ["a", "b", "c"][: len(data)]
+    if order is None:
+        with pytest.raises(CallError, match="gives 0 embeddings for 3 texts"):
+            connection.embeddings({"data": data}, texts)
+        assert connection.vectors.texts_per_request == 1
+    else:
+        reply = connection.embeddings({"data": data}, texts)
+        assert [json.loads(part.answer)["vector"][0] for part in reply.parts or [reply]] == order
+
+
 def test_a_key_is_in_no_message_and_must_have_a_value(openai: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     model = local(openai, api_key="${env:SOME_KEY}")
     monkeypatch.delenv("SOME_KEY", raising=False)

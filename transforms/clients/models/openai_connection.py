@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import httpx
@@ -208,12 +209,17 @@ class OpenAiConnection(ModelConnection):
 
 
 def _rows(data: Any) -> Any:
-    """The embeddings of a response, in the order of the texts; services may number them."""
+    """The embeddings of a response, in the order of the texts; None if their indexes do not number the texts.
+
+    Services may leave out an index of 0, and some write the same index, or none, beside every embedding.
+    """
     if not isinstance(data, list):
         return None
-    numbers = [_at(row, "index") for row in data]
-    if sorted(number for number in numbers if type(number) is int) == list(range(len(data))):
-        data = sorted(data, key=lambda row: int(row["index"]))
+    indexes = [_at(row, "index") or 0 for row in data]
+    if any(index != indexes[0] for index in indexes):
+        if sorted(index for index in indexes if isinstance(index, int | float)) != list(range(len(data))):
+            return None
+        data = [row for _, row in sorted(zip(indexes, data, strict=True), key=itemgetter(0))]
     return [_at(row, "embedding") for row in data]
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.search.collection import collection_of, content_of
-from rankbeam.transforms.clients.search.matrix import Matrix, vectors_in, write_all, write_of_file
+from rankbeam.transforms.clients.search.matrix import Matrix, repeated_id, vectors_in, write_all, write_of_file
 from rankbeam.transforms.clients.search.units import Units, units_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import IntArray
@@ -87,6 +87,7 @@ class DenseIndex:
     vectors: SingleArray  # float32[u, d], of length 1; zeros where one is missing. They are mapped into memory
     embeddings: Embeddings | None
     queries: Mapping[str, SingleArray]
+    is_searchable: bool  # whether any document or chunk has a vector
     # About documents or chunks without vectors, relevant documents that are not there, and texts that a model sees in
     # part.
     warnings: list[str]
@@ -104,14 +105,23 @@ class DenseIndex:
         return ranking
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking | CallError]:
-        known = {place: vector for place, vector in enumerate(self._vectors(queries)) if vector is not None}
-        missing = CallError(FailureKind.UNAVAILABLE, "the query has no embedding")
-        answers: list[Ranking | CallError] = [missing] * len(queries)
-        if known:
+        vectors = enumerate(self._vectors(queries))
+        known = {place: vector for place, vector in vectors if _is_usable(vector)}
+        lacking = "the query has no embedding" if self.is_searchable else "no document or chunk has an embedding"
+        answers: list[Ranking | CallError] = [CallError(FailureKind.UNAVAILABLE, lacking)] * len(queries)
+        if known and self.is_searchable:
+            self.refuse_other_width(known.values())
             neighbours = nearest(self.vectors, unit_length(np.stack(list(known.values()))), top_k)
             for place, (units, scores) in zip(known, neighbours, strict=True):
                 answers[place] = self.units.ranking(units, scores)
         return answers
+
+    def refuse_other_width(self, queries: Iterable[SingleArray]) -> None:
+        width = self.vectors.shape[1]
+        for vector in queries:
+            if self.is_searchable and len(vector) != width:
+                widths = f"vectors of queries have {len(vector):,} components, and those of documents {width:,}"
+                raise InputError(widths, path=self.parameters.query_vectors or self.parameters.vectors)
 
     def _vectors(self, queries: Sequence[Query]) -> Iterable[SingleArray | None]:
         if self.embeddings is None or self.parameters.query_vectors is not None:
@@ -149,7 +159,7 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
         missing = Matrix.of(folder).missing
         if parameters.vectors is not None or known is None or not len(missing):
             return True
-        return all(vector is None for vector in known.vectors(_texts(units, parameters.fields, missing), []))
+        return not any(map(_is_usable, known.vectors(_texts(units, parameters.fields, missing), [])))
 
     indexes, key = units.collection.indexes, _parameters(parameters, documents)
     folder = indexes.get(_VECTORS, key, make, is_current)
@@ -160,8 +170,9 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
     if missing:
         warnings.append(f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked")
     queries = _table(parameters.query_vectors) if parameters.query_vectors is not None else {}
-    _refuse_other_width(parameters, matrix.vectors, queries)
-    return DenseIndex(parameters, units, matrix.vectors, documents.embeddings, queries, warnings)
+    index = DenseIndex(parameters, units, matrix.vectors, known, queries, missing < len(units), warnings)
+    index.refuse_other_width(queries.values())
+    return index
 
 
 def _in_parts(
@@ -196,11 +207,9 @@ def _parameters(parameters: Dense, documents: Documents) -> list[object]:
     return ["model", "" if documents.embeddings is None else documents.embeddings.identity, parameters.fields, cut]
 
 
-def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mapping[str, SingleArray]) -> None:
-    for vector in queries.values():
-        if len(vector) != vectors.shape[1]:
-            problem = f"vectors have {len(vector):,} components, and those of documents {vectors.shape[1]:,}"
-            raise InputError(problem, path=parameters.query_vectors)
+def _is_usable(vector: SingleArray | None) -> TypeGuard[SingleArray]:
+    """Return whether there is a vector, and any of it differs from 0: zeros have no direction to compare."""
+    return vector is not None and bool(vector.any())
 
 
 def _texts(units: Units, fields: Sequence[str], rows: IntArray) -> Iterator[str]:
@@ -227,6 +236,9 @@ def _ids(units: Units) -> Iterator[str]:
 
 
 def _table(path: str) -> dict[str, SingleArray]:
-    return {
-        name: vector for ids, vectors in vectors_in(path) for name, vector in zip(ids.to_pylist(), vectors, strict=True)
-    }
+    table: dict[str, SingleArray] = {}
+    for ids, vectors in vectors_in(path):
+        for name, vector in zip(ids.to_pylist(), vectors, strict=True):
+            if table.setdefault(name, vector) is not vector:
+                raise repeated_id(name, path)
+    return table

@@ -28,7 +28,7 @@ class Matrix:
     """Vectors that are compared with those of queries."""
 
     vectors: SingleArray  # float32[u, d], of length 1; zeros where one is missing. Pages are read when they are used
-    missing: IntArray  # int64[m], the rows without a vector, ascending
+    missing: IntArray  # int64[m], the rows without a vector, or with zeros, which have no direction; ascending
 
     @classmethod
     def of(cls, folder: Path) -> "Matrix":
@@ -51,7 +51,7 @@ class Writer:
             widths = f"{self._vectors.shape[1]:,} and {vectors.shape[1]:,}"
             raise InputError(f"embeddings have {widths} components; all must have the same number")
         self._vectors[rows] = unit_length(vectors)
-        self._is_there[rows] = True
+        self._is_there[rows] = self._vectors[rows].any(axis=1)
 
     def end(self) -> None:
         if self._vectors is None:
@@ -81,17 +81,26 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
 
 def write_of_file(folder: Path, ids: pa.StringArray, path: str) -> None:
     """Write the vectors that a Parquet file has for some ids."""
-    writer = Writer(folder, len(ids))
+    writer, count = Writer(folder, len(ids)), np.zeros(len(ids), np.int32)
     for own, vectors in vectors_in(path):
         place = pc.index_in(own, value_set=ids)
         known = np.asarray(place.is_valid())
         if known.any():
-            rows = place.drop_null().to_numpy()
+            rows = place.drop_null().to_numpy().astype(np.int64)
+            np.add.at(count, rows, 1)
+            if (count[rows] > 1).any():
+                raise repeated_id(ids[int(rows[count[rows] > 1][0])].as_py(), path)
             try:
-                writer.add(rows.astype(np.int64), vectors[known])
+                writer.add(rows, vectors[known])
             except InputError as error:
                 raise InputError(error.problem, path=path) from error
+    if len(ids) and not count.any():
+        raise InputError(f"none of the {len(ids):,} documents or chunks has a vector here, by its id", path=path)
     writer.end()
+
+
+def repeated_id(name: str, path: str) -> InputError:
+    return InputError(f"{name!r} has more than one vector; ids must differ", path=path)
 
 
 def vectors_in(path: str) -> Iterator[tuple[pa.StringArray, SingleArray]]:
