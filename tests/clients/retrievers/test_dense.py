@@ -11,6 +11,7 @@ import pytest
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.dense import Dense, DenseIndex
+from rankbeam.transforms.clients.search.matrix import Writer
 from rankbeam.transforms.kernels.search.nearest import SingleArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
@@ -103,3 +104,9 @@ def test_queries_fail_where_the_model_embedded_no_document(tmp_path: Path) -> No
     index = Dense(embedding_model="m").search(documents)
     assert isinstance(index, DenseIndex)
     assert ranked(index, "[1, 0]") == ["no document or chunk has an embedding"]
+
+
+def test_the_disk_has_room_for_all_vectors_before_they_are_mapped(tmp_path: Path) -> None:
+    Writer(tmp_path, 1000).add(np.array([999]), np.ones((1, 1000), np.float32))
+    state = (tmp_path / "vectors.npy").stat()
+    assert state.st_blocks * 512 >= state.st_size > 4_000_000  # writing to a page without a block kills the process

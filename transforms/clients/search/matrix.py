@@ -3,6 +3,7 @@
 Vectors are written as they come, so that what is held in memory does not depend on how many there are.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -46,7 +47,11 @@ class Writer:
         """Write float32[n, d] vectors of any length into int64[n] rows; all must have the same d."""
         if self._vectors is None:
             shape = (len(self._is_there), vectors.shape[1])
-            self._vectors = open_memmap(self._folder / _VECTORS, "w+", np.float32, shape)
+            path = self._folder / _VECTORS
+            self._vectors = open_memmap(path, "w+", np.float32, shape)
+            if hasattr(os, "posix_fallocate"):  # writing to a mapped file on a full disk would kill the process
+                with path.open("r+b") as file:
+                    os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
         if vectors.shape[1] != self._vectors.shape[1]:
             widths = f"{self._vectors.shape[1]:,} and {vectors.shape[1]:,}"
             raise InputError(f"embeddings have {widths} components; all must have the same number")
