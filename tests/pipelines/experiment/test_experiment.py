@@ -156,6 +156,22 @@ def test_repeated_documents_are_refused_where_they_cannot_be(folder: Path, unit:
     assert [source.refuse_repeats for source in sources] == [bm25, old]
 
 
+@pytest.mark.parametrize(
+    ("unit", "corpus", "roles"),
+    [
+        ("document", ", corpus: local", ["run", "corpus"]),
+        ("chunk", "", ["run", "corpus"]),
+        ("chunk", ", corpus: local", ["run"]),
+    ],
+)
+def test_judged_chunks_are_not_compared_with_the_documents_that_they_are_cut_from(
+    folder: Path, unit: str, corpus: str, roles: list[str]
+) -> None:
+    text = changed("dataset:\n", f"corpora: {{local: {{type: chunks, chunk_size: 4}}}}\ndataset:\n  unit: {unit}\n")
+    experiment = load(folder, text.replace("b: 0.4", f"b: 0.4{corpus}"))
+    assert [role for role, _ in experiment.compared] == roles
+
+
 def test_parameters_may_be_merged_and_overridden(folder: Path) -> None:
     text = GOOD.replace("{type: bm25, b: 0.4}", "&base {type: bm25, b: 0.4}")
     text = text.replace("metrics:", "  - {name: sharp, retriever: {<<: *base, b: 0.9}}\nmetrics:")
