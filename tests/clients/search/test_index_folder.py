@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 
 CORPUS = {"d1": "the cat sat on the mat", "d2": "a dog ran after the cat and the other cat", "d3": ""}
@@ -132,3 +133,9 @@ def on_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process have no index on its disk."""
     folder.mkdir()
     monkeypatch.setattr(collection, "_temporary", lambda: str(folder))
+
+
+def test_an_index_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "indexes").write_text("a file", encoding="utf-8")
+    with pytest.raises(InputError, match="File exists; free disk space or grant write access to the folder"):
+        IndexFolder(tmp_path / "indexes").find("tokens", [])

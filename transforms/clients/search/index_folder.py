@@ -84,7 +84,9 @@ class IndexFolder:
             with alone(folder.with_suffix(".lock")):
                 yield folder
         except OSError as error:
-            raise InputError(f"the index cannot be kept: {error.strerror or error}", path=str(folder)) from error
+            problem = f"the index cannot be kept: {error.strerror or error}"
+            advice = "free disk space or grant write access to the folder"
+            raise InputError(f"{problem}; {advice}", path=str(folder)) from error
 
     def _is_there(self, folder: Path) -> bool:
         """Return whether a folder is there and whole, if need be after it was copied from its place."""
