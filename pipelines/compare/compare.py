@@ -135,11 +135,17 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
     left_out, unmatched = ((), ()) if other is None else only_in_one(run, other)
-    if question.metrics:
-        left_out = ()
-    if question.baseline is not None:
-        unmatched = ()
-    return Compared(run, other, evaluation.statistics, rows, left_out, unmatched, too_small, shared, unjudged)
+    return Compared(
+        run,
+        other,
+        evaluation.statistics,
+        rows,
+        () if question.metrics else left_out,
+        () if question.baseline is not None else unmatched,
+        too_small,
+        shared,
+        unjudged,
+    )
 
 
 def only_in_one(run: Results, other: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:

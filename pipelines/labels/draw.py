@@ -108,8 +108,10 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
             new = _judged_tasks(run, metric, ids, queries)
         else:
             new = ranking_tasks(run, metric.cutoff or 0, ids, queries)
-        new = [replace(task, drawn_by=drawing.by, drawn_for=drawing.metric) for task in new]
-        tasks += [replace(task, probability=probabilities[task.query_id]) for task in new]
+        tasks += [
+            replace(task, probability=probabilities[task.query_id], drawn_by=drawing.by, drawn_for=drawing.metric)
+            for task in new
+        ]
         with_tasks = {task.query_id for task in new}
         chosen += [query_id for query_id in queries if query_id in with_tasks]
         seen.update(queries)

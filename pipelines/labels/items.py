@@ -83,7 +83,8 @@ def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Seque
             for one in row["documents"]:
                 if one["doc_id"] in first:
                     passages = documents[row["query_id"]][one["doc_id"]]
-                    passages |= {} if one["text"] is None else {one["text"]: None}
+                    if one["text"] is not None:
+                        passages[one["text"]] = None
     names = {doc_id for of_query in documents.values() for doc_id, passages in of_query.items() if not passages}
     texts = {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in names} if names else {}
     queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}

@@ -198,6 +198,7 @@ class DatasetSummary:
             if self.fractional:
                 problem = f"has grades that are not whole numbers: {self.fractional:,}; dataset.qrels_holes compares"
                 raise InputError(f"{problem} grades with a judge's, which are whole; round them", path=qrels_path)
+        # One conversation is a whole dataset, which `conversations: true` lets count as a cluster.
         if cluster not in (None, CONVERSATION) and self.clusters.is_one:
             problem = f"all queries have the {cluster} {self.clusters.example!r}, and a single cluster has no interval"
             raise InputError(f"{problem}; remove statistics.cluster, or name another attribute", path=queries_path)

@@ -55,8 +55,9 @@ class Writer:
         if vectors.shape[1] != self._vectors.shape[1]:
             widths = f"{self._vectors.shape[1]:,} and {vectors.shape[1]:,}"
             raise InputError(f"embeddings have {widths} components; all must have the same number")
-        self._vectors[rows] = unit_length(vectors)
-        self._is_there[rows] = self._vectors[rows].any(axis=1)
+        units = unit_length(vectors)
+        self._vectors[rows] = units
+        self._is_there[rows] = units.any(axis=1)
 
     def end(self) -> None:
         if self._vectors is None:

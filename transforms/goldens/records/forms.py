@@ -17,6 +17,7 @@ A reply that breaks a rule is `MALFORMED`, with a message that a repair quotes. 
 such break: the fact is dropped and counted, so that a model that makes facts up is seen.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -111,9 +112,9 @@ class Derived:
 class _Reply(Form):
     """The reply of a step."""
 
+    @abstractmethod
     def value(self, values: Mapping[str, Any], /) -> Any:
         """The reply as what the step is read as; `values` are those of its prompt."""
-        raise NotImplementedError
 
 
 class _Value(Form):

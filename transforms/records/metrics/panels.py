@@ -7,6 +7,7 @@ query may have a value of one, lack another because a call failed, and lack a th
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from rankbeam.transforms.records.metrics.names import Metric
@@ -59,6 +60,7 @@ _COUNTS_AND_COSTS = ("Steps", "Retrievals", "Tokens", "InputTokens", "OutputToke
 LOWER_IS_BETTER = frozenset(("Hallucination", "NoiseSensitivity", *_COUNTS_AND_COSTS))
 
 
+@cache
 def sign_of(metric: str) -> float:
     """-1 for a metric of which lower values are better, such as one of errors or costs; else 1.
 

@@ -21,6 +21,7 @@ from rankbeam.transforms.clients.storage import files, gcs, whole
 from rankbeam.transforms.records.errors import InputError
 
 FOLDER = "leases"
+_GUARD = ".guard"
 
 
 def place_of(ledger: str) -> LeasePlace:
@@ -28,9 +29,6 @@ def place_of(ledger: str) -> LeasePlace:
     if files.is_local(folder):
         return LocalPlace(folder)
     return GcsPlace(folder) if folder.startswith(gcs.SCHEME) else ElsewherePlace(folder)
-
-
-_GUARD = ".guard"
 
 
 class LocalPlace:

@@ -158,9 +158,10 @@ class BatchJobs:
         leases = [self._ledger.lease(name, self._clock) for name in names]
         writer, recordings = self._ledger.writer(clock=self._clock), dict[tuple[str, str], _Recording]()
         for record, service in jobs:
-            sums = _Sums(record.stage, service.parameters.model)
-            use = self._ledger.record(service.pool, 0, sums.counts, self._clock)
-            recordings.setdefault((service.name, record.stage), _Recording(writer, sums, use))
+            if (key := (service.name, record.stage)) not in recordings:
+                sums = _Sums(record.stage, service.parameters.model)
+                use = self._ledger.record(service.pool, 0, sums.counts, self._clock)
+                recordings[key] = _Recording(writer, sums, use)
         uses = [recording.use for recording in recordings.values()]
         hooks = SessionHooks(_go_on, self._stopped.set, self._pause)
         async with LedgerSession(self._ledger, leases, writer, uses, hooks, self._clock.monotonic):
