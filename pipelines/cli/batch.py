@@ -48,8 +48,7 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
         from rankbeam.pipelines.manage.batch import LedgerJobs
 
         with shown():
-            for warning in LedgerJobs.of(place).collect(jobs):
-                warn(warning)
+            warn(*LedgerJobs.of(place).collect(jobs))
         left = LedgerJobs.of(place).named(())
         click.echo(f"{len(left):,} batch jobs have not ended" if left else "no batch job is open")
 

@@ -61,8 +61,7 @@ def compare(
 
         runs = named.with_other(other_folder, baseline_run_id)
         compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
-        for warning in compared.warnings():
-            warn(warning)
+        warn(*compared.warnings())
         if form == "table":
             click.echo(compare_show.as_text(compared, Screen.of(wide=wide)))
         else:
@@ -72,14 +71,7 @@ def compare(
 @main.command()
 @click.argument("baseline", metavar="RUN")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option(
-    "-p",
-    "weight",
-    type=FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help=_P_HELP,
-)
+@click.option("-p", "weight", type=_SHARE, default=0.9, show_default=True, help=_P_HELP)
 @click.option("--depth", type=click.IntRange(1), metavar="K", help="Only the first K documents of each query.")
 @shown_as()
 @wide
@@ -98,6 +90,5 @@ def rbo(baseline: str, runs: tuple[str, ...], weight: float, depth: int | None, 
         from rankbeam.pipelines.show.tabular import Screen
 
         overlaps = overlaps_of([*paths], weight, depth)
-        for warning in overlaps.warnings:
-            warn(warning)
+        warn(*overlaps.warnings)
         click.echo(overlaps.as_json() if form == "json" else overlaps.as_text(Screen.of(wide=wide)))

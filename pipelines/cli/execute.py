@@ -109,14 +109,12 @@ def evaluate(
         if works_elsewhere(options):
             refuse_elsewhere(loaded)
         elif not is_portable(options):  # job servers check the variables of their workers
-            for warning in loaded.unset_variables(experiment):
-                warn(f"{warning}: answers come only from the ledger")
+            warn(*(f"{unset}: answers come only from the ledger" for unset in loaded.unset_variables(experiment)))
         if dry_run:
             _describe(loaded, experiment, run_id, options, form, wide=wide)
             return
         with prepared_folders(loaded):
-            for warning in refuse_above_budget(loaded, experiment):
-                warn(warning)
+            warn(*refuse_above_budget(loaded, experiment))
             shown = Shown(form, wide)
             _run(loaded, run_id, shown, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
 
@@ -221,8 +219,7 @@ def _run(
         refuse_local(experiment, options)
     execution = evaluation.new_run(experiment, run_id)
     early = list(experiment.evaluation.warnings())
-    for warning in early:
-        warn(warning)
+    warn(*early)
     if not shown.temporary:
         outcome.refuse_foreign(experiment.output, reported=reported)
     if is_submitted:
@@ -234,9 +231,8 @@ def _run(
         results = run_here(experiment, execution, options, temporary=shown.temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]
-    for warning in filter(messages.is_news, results.run["warnings"]):
-        if warning not in (*early, *last):  # these are shown last
-            warn(warning)
+    late = filter(messages.is_news, results.run["warnings"])
+    warn(*(warning for warning in late if warning not in (*early, *last)))  # the others are shown last
     shown = replace(shown, sampled=has_workers_elsewhere(options) and not all_rows)
     with _marking(results) if is_submitted else contextlib.nullcontext():
         outcome.end(results, experiment, shown, reported=reported)
@@ -302,8 +298,7 @@ def run_here_and_show(experiment: "Experiment", name: str, form: str, *, wide: b
     from rankbeam.pipelines.run.options import pipeline_options
 
     with prepared_folders(experiment):
-        for warning in refuse_above_budget(experiment, name):
-            warn(warning)
+        warn(*refuse_above_budget(experiment, name))
         _run(experiment, None, Shown(form, wide), pipeline_options((), ()), (), reported=True)
 
 

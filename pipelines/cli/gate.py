@@ -87,8 +87,7 @@ def gate(
             say(f"differences are from {other.named}, in {other.output}")
             if shared := shared_queries(run, other):
                 say(shared.sentence)
-            for sentence in judge_differences(run, other, (gate.metric for gate in gates if gate.is_difference)):
-                warn(sentence)
+            warn(*judge_differences(run, other, (gate.metric for gate in gates if gate.is_difference)))
         if not all(check.is_met for check in checks):
             leave(gate_show.summary(checks), MISSED)
         say(gate_show.summary(checks))
@@ -128,8 +127,7 @@ def monitor(
 
         run = named.find()
         result, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)
-        for warning in result.warnings:
-            warn(warning)
+        warn(*result.warnings)
         screen = Screen.of(wide=wide)
         click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
         if result.changes and is_table(named.folder):

@@ -83,8 +83,7 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         if loaded.max_cost is not None:
             refuse_above_budget(loaded, costs_of(loaded, plan), file)
         outcome = _outcome(loaded, plan, options, beam_options)
-        for warning in outcome.warnings:
-            warn(warning)
+        warn(*outcome.warnings)
         calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
         paid = "" if outcome.cost is None else f", cost {outcome.cost:,.4g}"
         click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.planned.items:,} questions ({calls}{paid})")
@@ -155,8 +154,7 @@ def plan(file: str, output: str | None, form: str) -> None:
 
         loaded = load_goldens(file, output)
         questions = plan_of(loaded)
-        for warning in questions.library.warnings:
-            warn(warning)
+        warn(*questions.library.warnings)
         costs = costs_of(loaded, questions)
         click.echo(costs.as_json() if form == "json" else Screen.of().prose(costs.as_text(), indent="    "))
 
@@ -189,8 +187,7 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
             click.echo(forecast(suggestion)[0])
             return
         suggested, warnings = suggest(suggestion, pipeline_options((), ()))
-        for warning in warnings:
-            warn(warning)
+        warn(*warnings)
         if suggested.problem:
             leave(f"no profiles were suggested: {suggested.problem}", MISSED)
         names = ", ".join(f"{one.name} ({len(one.values)} values)" for one in suggested.dimensions)

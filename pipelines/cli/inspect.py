@@ -33,17 +33,17 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
     with messages():
         from rankbeam.pipelines.experiment import dataset_checks
         from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.transforms.records.errors import counted
 
         loaded = load_experiment(experiment)
         evaluation = loaded.evaluation
         if not allow_disjoint:
             dataset_checks.refuse_disjoint(loaded)
-        for warning in (*evaluation.warnings(), *loaded.unset_variables(experiment)):
-            warn(warning)
+        warn(*evaluation.warnings(), *loaded.unset_variables(experiment))
         click.echo(
-            f"{experiment}: valid. {_number(len(evaluation.configurations), 'configuration')} from "
-            f"{_number(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
-            f"{_number(len(evaluation.metrics), 'metric')}."
+            f"{experiment}: valid. {counted(len(evaluation.configurations), 'configuration')} from "
+            f"{counted(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
+            f"{counted(len(evaluation.metrics), 'metric')}."
         )
         if online:
             from rankbeam.pipelines.experiment.online import check_online
@@ -104,14 +104,12 @@ def plan(
 
         loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
         loaded = loaded if output is None else replace(loaded, output=output)
-        for warning in (*loaded.evaluation.warnings(), *loaded.unset_variables(experiment)):
-            warn(warning)
+        warn(*loaded.evaluation.warnings(), *loaded.unset_variables(experiment))
         with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
             planned = plan_of(loaded, experiment)
             question = None if detect is None else DetectionQuestion(detect, power, sd)
             detection = None if question is None else detection_of(loaded, question, planned, experiment)
-        for warning in (*planned.warnings, *(() if detection is None else detection.warnings)):
-            warn(warning)
+        warn(*planned.warnings, *(() if detection is None else detection.warnings))
         if form == "json":
             document = planned.as_document() | ({} if detection is None else {"detect": detection.as_document()})
             click.echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -146,10 +144,6 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
         from rankbeam.pipelines.show.tabular import Screen
 
         click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
-
-
-def _number(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 @main.command()

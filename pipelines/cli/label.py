@@ -139,8 +139,7 @@ def holes(named: NamedRun, grades: str | None, audit: int, wide: bool) -> None:
         from rankbeam.pipelines.show.tabular import Screen
 
         filling = fill(named.find(), grades, audit)
-        for warning in filling.warnings:
-            warn(warning)
+        warn(*filling.warnings)
         click.echo(filling.as_text(Screen.of(wide=wide)))
 
 

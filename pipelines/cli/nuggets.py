@@ -68,8 +68,7 @@ def nuggets(
             if loaded.max_cost is not None:
                 refuse_above_budget(loaded, forecast(collection), experiment)
             collected = _collected(collection)
-        for warning in collected.warnings:
-            warn(warning)
+        warn(*collected.warnings)
         click.echo(collected.as_text())
         if collected.failures:
             named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]

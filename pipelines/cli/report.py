@@ -63,8 +63,7 @@ def _against(run: "Results", other: "Results") -> "Against":
     from rankbeam.pipelines.report.compare import Against
 
     compared = compare.compare(run, other, compare.ComparisonQuestion())
-    for warning in compared.warnings():
-        warn(warning)
+    warn(*compared.warnings())
     table = show.table(compared)
     about = f"{other.named}, in {other.output}"
     return Against(about, table.columns, table.rows, table.left, show.sentences(compared))

@@ -1,16 +1,9 @@
 """The command that lists the finished runs of an output folder, and deletes old ones."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, agreed, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rankbeam.pipelines.results.run import Results
 
 
 @main.command()
@@ -75,6 +68,8 @@ def runs(
         from rankbeam.pipelines.run import folders
         from rankbeam.pipelines.show import runs as listing
         from rankbeam.pipelines.show.tabular import Screen
+        from rankbeam.transforms.clients.bigquery.names import is_table
+        from rankbeam.transforms.records.errors import counted
 
         if prune and not dry_run:
             for left in folders.delete_abandoned(folder, folders.RACE):
@@ -83,32 +78,26 @@ def runs(
         if prune:
             finished = pruning.needless(finished, keep or 1, older_than)
         click.echo(listing.as_json(finished) if form == "json" else listing.as_text(finished, Screen.of(wide=wide)))
-        if prune and finished and not dry_run and _confirmed(folder, finished, yes=yes):
+        number = counted(len(finished), "run")
+        question, confirmed = f"Delete {number} with all rows?", agreed if is_table(folder) else _confirmed
+        if prune and finished and not dry_run and confirmed(question, yes=yes):
             pruning.delete(folder, finished)
-            click.echo(f"deleted {_number(finished)}", err=True)
+            click.echo(f"deleted {number}", err=True)
 
 
 def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:
     with messages():
         from rankbeam.pipelines.manage import prune
         from rankbeam.pipelines.show.tabular import Screen
+        from rankbeam.transforms.records.errors import counted
 
         indexes = prune.unused(folder, prune.DAYS if older_than is None else older_than)
         click.echo(prune.as_json(indexes) if form == "json" else prune.as_text(indexes, Screen.of(wide=wide)))
-        number = f"{len(indexes)} {'index' if len(indexes) == 1 else 'indexes'}"
-        if indexes and not dry_run and (yes or click.confirm(f"Delete {number}?", default=False, err=True)):
+        number = counted(len(indexes), "index", "indexes")
+        if indexes and not dry_run and _confirmed(f"Delete {number}?", yes=yes):
             prune.delete_indexes(indexes)
             click.echo(f"deleted {number}", err=True)
 
 
-def _confirmed(folder: str, runs: "Sequence[Results]", *, yes: bool) -> bool:
-    from rankbeam.transforms.clients.bigquery.names import is_table
-
-    question = f"Delete {_number(runs)} with all rows?"
-    if is_table(folder):
-        return agreed(question, yes=yes)
+def _confirmed(question: str, *, yes: bool) -> bool:
     return yes or click.confirm(question, default=False, err=True)
-
-
-def _number(runs: "Sequence[Results]") -> str:
-    return f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}"

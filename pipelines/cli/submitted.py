@@ -109,7 +109,7 @@ def finish_ended(output: str, run_id: str | None) -> list[str]:
             if end.obstacle:
                 continue
             try:
-                notes = finish.finish(output, name, is_loaded=end.is_loaded).notes
+                notes = finish.finish(output, name, is_loaded=end.is_loaded)
             except (RankbeamError, OSError) as error:
                 problem = (isinstance(error, OSError) and error.strerror) or error
                 unfinished.append(f"run {name} is not finished: {problem}")

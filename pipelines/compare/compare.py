@@ -66,16 +66,13 @@ class Compared:
             yield self.shared.sentence
         if self.other is not None:
             yield from judge_differences(self.run, self.other, (side.row.metric for side in self.rows))
-        yield from self.warnings_of_labels()
+        for name, judged in self.unjudged.items():
+            yield f"{name} is left out: {_UNJUDGED.format(judged)}"
         yield from left_out_of(self.left_out, self.unmatched)
         if self.too_small:
             least = self.statistics.min_slice
             units = "queries" if self.statistics.cluster is None else "clusters"
             yield f"fewer than {least} {units} (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
-
-    def warnings_of_labels(self) -> Iterator[str]:
-        for name, judged in self.unjudged.items():
-            yield f"{name} is left out: {_UNJUDGED.format(judged)}"
 
 
 _UNJUDGED = "there is no metric {}, whose values for all queries the metric with labels needs; add it to the experiment"

@@ -59,7 +59,7 @@ class _Scores:
 
 
 def partitions_of(
-    members: Sequence[Member], panels: Sequence[Panel], slices: Sequence[str], *, with_attributes: bool = False
+    members: Sequence[Member], panels: Sequence[Panel], slices: Sequence[str], *, with_attributes: bool
 ) -> Iterator[ScoredPartition]:
     """The scored queries of some configurations, which may be of several runs, some queries at a time.
 
@@ -71,10 +71,8 @@ def partitions_of(
     for output, run_id in runs:
         own = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
         ids = list(dict.fromkeys(member.config_id for member in own))
-        for config_id, scores in _read(
-            own[0].results, ids, panels, with_attributes=with_attributes or bool(slices)
-        ).items():
-            scores_by_member[output, run_id, config_id] = scores
+        scores_by_id = _read(own[0].results, ids, panels, with_attributes=with_attributes)
+        scores_by_member |= {(output, run_id, config_id): scores for config_id, scores in scores_by_id.items()}
     everyone = [part_of_ids for scores in scores_by_member.values() for part_of_ids in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
@@ -155,11 +153,10 @@ def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[n
 
 def _parted(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Panel]) -> Iterator[ScoredPanel]:
     """The panels of one configuration, from the columns of all of them."""
-    first = 0
     names = [panel.name for panel in panels]
     starts = np.cumsum([0, *(len(panel.metrics) for panel in panels)])
     for place, panel in enumerate(panels):
-        own = ScoredPanel(status[:, place], values[:, first : first + len(panel.metrics)])
+        own = ScoredPanel(status[:, place], values[:, starts[place] : starts[place + 1]])
         for plain in judged_alone(panel):
             judge = names.index(str(plain))
             judged = np.where(status[:, judge] <= Status.EMPTY, values[:, starts[judge]], np.nan)
@@ -167,7 +164,6 @@ def _parted(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[P
             codes = np.where(reasons.is_valid(), np.int8(Status.UNDEFINED), own.status).astype(np.int8)
             own = replace(own, status=codes, judged=judged, reasons=reasons)
         yield own
-        first += len(panel.metrics)
 
 
 def _aligned(scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:

@@ -69,9 +69,13 @@ class DryRun:
     def as_text(self, screen: Screen = WHOLE) -> str:
         files = [(file.name, f"{file.bytes:,}") for file in self.staged]
         total = sum(file.bytes for file in self.staged)
+        options = {
+            name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            for name, value in self.options.items()
+        }
         tables = [
             Table(["step", "steps of Beam"], [(name, str(number)) for name, number in self.steps.items()], 1),
-            Table(["option", "value"], [(name, _value(value)) for name, value in self.options.items()], 2),
+            Table(["option", "value"], list(options.items()), 2),
             Table([f"staged in {self.staging_location}", "bytes"], [*files, ("together", f"{total:,}")], 1),
         ]
         lines = [
@@ -155,7 +159,3 @@ def _staged(pipeline: protos.Pipeline) -> Iterator[StagedFile]:
 def _image(pipeline: protos.Pipeline) -> str:
     payloads = [environment.payload for environment in pipeline.components.environments.values()]
     return ", ".join(sorted({protos.DockerPayload.FromString(payload).container_image for payload in payloads}))
-
-
-def _value(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -15,7 +15,6 @@ from rankbeam.pipelines.dataflow.service import DONE, SERVICE
 from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
 from rankbeam.transforms.clients.storage import remedies
-from rankbeam.transforms.records.counters import Counter
 
 _MEMORY = re.compile(r"lack of memory|out of memory|OutOfMemory|\bMemoryError\b|oom-kill", re.IGNORECASE)
 _LOST = re.compile(r"lost contact with the service|SDK harness \S+ disconnected")
@@ -47,10 +46,7 @@ def as_json(job: DataflowJob, snapshot: JobSnapshot | None = None, outlook: Outl
     """A job as one JSON document, with its state and counters where they are known."""
     document: dict[str, Any] = {**asdict(job), "console": job.console}
     if snapshot is not None:
-        counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
-        document |= {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
-        document["remedies"] = remedies_of(snapshot.problems, job)
-        document |= as_document(outlook)
+        document |= as_document(snapshot, outlook) | {"remedies": remedies_of(snapshot.problems, job)}
     return json.dumps(document, indent=2)
 
 

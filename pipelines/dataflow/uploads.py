@@ -28,7 +28,8 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
     bucket = _bucket(options)
     lines = ["the workers of this job cannot reach files on this machine:"]
     lines += [f"  {place}: {path}" for place, path in (read | written).items()]
-    folder = f"{bucket}/{_name(experiment)}"
+    name = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in experiment.name)
+    folder = f"{bucket}/{name}"
     if read:
         places = _places(list(read.values()), folder)
         lines += ["upload the inputs:", *(f"  {command}" for command in _commands(places))]
@@ -95,7 +96,3 @@ def _bucket(options: PipelineOptions) -> str:
     """
     place = options.view_as(GoogleCloudOptions).temp_location or ""
     return "/".join(place.split("/")[:3]) if place.startswith("gs://") else _ANY_BUCKET
-
-
-def _name(experiment: Experiment) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in experiment.name)

@@ -14,7 +14,7 @@ from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.quality import near_chance
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError, counted, did_you_mean
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
 
@@ -131,10 +131,6 @@ class _Differences:
             frozenset(row.metric for _, row in rows),
         )
 
-    def lacks(self, configuration: str, name: str, metric: str, other: Results) -> bool:
-        """Return whether the baseline's run has no such configuration, slice or metric."""
-        return configuration not in _names(other) or name not in other.slices or metric not in other.metrics
-
 
 def check(
     run: Results, gates: Sequence[Gate], other: Results | None = None, *, other_dataset: bool = False
@@ -152,11 +148,15 @@ def check(
                 checks.append(_monitored(gate, name, entry, nights))
                 continue
             value, reason = _measured(gate, name, entry, run, differences)
-            is_new = gate.is_difference and other is not None and differences.lacks(name, entry, gate.metric, other)
+            is_new = gate.is_difference and other is not None and _lacks(other, name, entry, gate.metric)
             checks.append(Check(gate, name, entry, value, reason, is_new))
         if not names or not slices:
             checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
     return sorted(checks, key=lambda entry: entry.is_met)
+
+
+def _lacks(other: Results, configuration: str, name: str, metric: str) -> bool:
+    return configuration not in _names(other) or name not in other.slices or metric not in other.metrics
 
 
 def _nights(run: Results, gates: Sequence[Gate]) -> Monitored | InputError | None:
@@ -187,26 +187,21 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
         nights_until = 0 if change is None else change.skipped
         reason = f"none of {nights_until} nights counts" if nights_until else "no night after the baseline run yet"
         return Check(gate, configuration, name, None, reason, is_new=True)
-    reason = f"{change.nights} {'night' if change.nights == 1 else 'nights'} since {change.since:%Y-%m-%d}"
+    reason = f"{counted(change.nights, 'night')} since {change.since:%Y-%m-%d}"
     skipped = f"; {change.skipped} more {'does' if change.skipped == 1 else 'do'} not count" if change.skipped else ""
     return Check(gate, configuration, name, end, reason + skipped)
 
 
 def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
     if gate.value == SENTINELS:
-        return _known_items(run)
+        accuracy = run.sentinel_accuracy
+        return accuracy, "" if accuracy is not None else "the judge received no known items"
     if problem := problem_of_gate(run, gate.metric):
         return None, problem
     if gate.is_difference:
         return _difference(gate, configuration, name, differences, run)
     ids = {row["name"]: row["config_id"] for row in run.configurations}
     return _value(gate, ids[configuration], name, run)
-
-
-def _known_items(run: Results) -> Measured:
-    """The share of known items that the judge got right, in the step where it is lowest."""
-    accuracy = run.sentinel_accuracy
-    return accuracy, "" if accuracy is not None else "the judge received no known items"
 
 
 def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:

@@ -71,7 +71,7 @@ def _table(checks: Sequence[Check]) -> Table:
     why = any(check.reason for check in checks)
     rows = [
         [
-            {"met": "met", "missed": "MISSED", "new": "new"}[_state(check)],
+            _state(check).replace("missed", "MISSED"),
             check.configuration or NO_VALUE,
             check.slice,
             _what(check),
@@ -87,12 +87,8 @@ def _table(checks: Sequence[Check]) -> Table:
 
 
 def _document(check: Check) -> dict[str, Any]:
-    return {
-        "configuration": check.configuration or None,
-        **check.facts(),
-        "state": _state(check),
-        "reason": check.reason,
-    }
+    about = {"state": _state(check), "reason": check.reason}
+    return {"configuration": check.configuration or None, **check.facts(), **about}
 
 
 def _state(check: Check) -> str:

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, t
 from rankbeam.transforms.clients.formats.syntax.tables import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
-from rankbeam.transforms.records.labels import ADJUDICATED, Label, text_hash
+from rankbeam.transforms.records.labels import ADJUDICATED, LABELS, Label, text_hash
 
 _IDS = ("id", "rankbeam_id", "metadata.rankbeam_id", "attributes.metadata.rankbeam_id", "input.metadata.rankbeam_id")
 _DECISIONS = ("decision", "label", "annotation.label", "result.label", "stringValue", "value")
@@ -116,7 +116,8 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
             decision = _decision(written, tasks[item_id][0].choices)
             known, line = decided.setdefault((item_id, who), (decision, row.line))
             if known != decision:
-                problem = f"{who!r} decided {decision!r} on item {item_id}, and {known!r} in {_where(line)}; keep one"
+                where = "another row" if line is None else f"line {line}"
+                problem = f"{who!r} decided {decision!r} on item {item_id}, and {known!r} in {where}; keep one"
                 raise InputError(problem)
         except InputError as error:
             problems.append(InputError(error.problem, path=path, line=row.line))
@@ -130,10 +131,6 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(by_people))
 
 
-def _where(line: int | None) -> str:
-    return "another row" if line is None else f"line {line}"
-
-
 def _saved(
     output: str, path: str, place: str, labels: list[Label], undecided: int, unknown: int, by_machines: int
 ) -> AppliedLabels:
@@ -144,7 +141,8 @@ def _saved(
             problem = f"{row.annotator!r} decided {row.decision!r} on item {row.item_id}, and before "
             problem += f"{known[row.item_id, row.annotator]!r}; delete the earlier labels in {place} to replace them"
             raise InputError(problem, path=path)
-    every = [task for index in indexes(output) for task in read_index(index)[0]]
+    drawings = [read_index(index) for index in indexes(output)]
+    every = [task for tasks, _ in drawings for task in tasks]
     content = judgements(every, (*earlier, *labels))
     new = [row for row in labels if row not in set(earlier)] if is_table(place) else labels
     saved = save_labels(place, new) if new else place
@@ -158,9 +156,8 @@ def _saved(
     adjudicated = by_annotator[ADJUDICATED]
     decided = {row.item_id for row in labels}
     needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for index in indexes(output):
-        of_index, drawing = read_index(index)
-        for task in of_index:
+    for tasks, drawing in drawings:
+        for task in tasks:
             needed[drawing.metric, task.query_id].add(task.item_id)
     metrics = {metric for (metric, _), of_query in needed.items() if of_query & decided}
     drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
@@ -206,23 +203,8 @@ def _plain(word: str) -> str:
 
 
 def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Label:
-    return Label(
-        task.item_id,
-        task.step,
-        task.query_id,
-        task.owner_hash,
-        task.position,
-        task.left_hash,
-        task.left_text,
-        task.right_hash,
-        task.probability,
-        decision,
-        annotator,
-        comment or None,
-        task.drawn_by,
-        task.items_hash,
-        task.drawn_for,
-    )
+    own: dict[str, Any] = {"decision": decision, "annotator": annotator, "comment": comment or None}
+    return Label(**{name: getattr(task, name) for name in LABELS.names if name not in own}, **own)
 
 
 def _rows_of(path: str) -> Iterator[_Row]:

@@ -55,7 +55,7 @@ def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: Drawing) -> li
     base = files.join(folder, f"tasks-{number:03}")
     shown = [_shown(task) for task in distinct(tasks)]
     written = {
-        f"{base}.csv": _as_csv(shown),
+        f"{base}.csv": as_csv(COLUMNS, (row | {"decisions": " | ".join(row["decisions"])} for row in shown)),
         f"{base}.jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in map(_exported, shown)),
         f"{base}.html": _as_page(shown, f"tasks-{number:03}"),
     }
@@ -101,10 +101,6 @@ def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON line; other tools keep its metadata, so that their annotations find the item again."""
     columns = {name: value for name, value in row.items() if name not in ("decision", "comment", "annotator")}
     return {**columns, "metadata": {"rankbeam_id": row["id"]}}
-
-
-def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    return as_csv(COLUMNS, (row | {"decisions": " | ".join(row["decisions"])} for row in rows))
 
 
 def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:

@@ -129,7 +129,7 @@ def end_process(folders: list[str]) -> NoReturn:
 
 def silence_threads() -> None:
     """Ignore errors of Beam's threads about workers and servers that were ended."""
-    threading.excepthook = _silent
+    threading.excepthook = lambda _: None
 
 
 @contextmanager
@@ -141,10 +141,6 @@ def threads_silenced() -> Iterator[None]:
         yield
     finally:
         threading.excepthook = usual
-
-
-def _silent(_: threading.ExceptHookArgs) -> None:
-    pass
 
 
 class Work(Future[Result]):

@@ -42,8 +42,9 @@ def leave(message: str, status: int) -> None:
     sys.exit(status)
 
 
-def warn(warning: str) -> None:
-    say(f"warning: {warning}")
+def warn(*warnings: str) -> None:
+    for warning in warnings:
+        say(f"warning: {warning}")
 
 
 def say(message: str) -> None:

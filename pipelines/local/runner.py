@@ -9,22 +9,13 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from rankbeam.pipelines.local import overheads
 from rankbeam.transforms.clients.sharing import shared
 from rankbeam.transforms.clients.storage import spill
-from rankbeam.transforms.records.errors import InputError
-
-_BEAM_SUFFIX = " [while running"  # Beam appends the step to the message of an exception
+from rankbeam.transforms.records.errors import InputError, message_behind
 
 
 def find_input_error(error: BaseException | None) -> InputError | None:
     """The InputError behind an exception of Beam's, which wraps the exceptions of DoFns."""
-    while error is not None:
-        if isinstance(error, InputError):
-            return InputError(str(error).partition(_BEAM_SUFFIX)[0])
-        marker = f"{InputError.__module__}.InputError: "
-        if marker in str(error):  # an exception of another process arrives as the text of its traceback
-            message = str(error).rpartition(marker)[2]
-            return InputError(message.partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip())
-        error = error.__cause__ or error.__context__
-    return None
+    message = message_behind(error, InputError)
+    return None if message is None else InputError(message)
 
 
 @contextlib.contextmanager

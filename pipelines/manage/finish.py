@@ -9,7 +9,6 @@ again. Of several processes at once, one works, and the others wait for it.
 import logging
 from collections.abc import Callable
 from concurrent.futures import wait
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rankbeam.pipelines.local.interrupt import in_thread
@@ -25,16 +24,10 @@ _LOOK_S, _MOST_S = 1.0, 3600.0
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A run that was finished now, or is finished: `notes` says what was done, in the order in which it was done."""
-
-    run_id: str
-    notes: tuple[str, ...] = ()
-
-
-def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = SYSTEM_CLOCK) -> Finished:
+def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = SYSTEM_CLOCK) -> tuple[str, ...]:
     """Finish a run whose job has ended, unless that was done; wait for another process that does it now.
+
+    Returns notes about what was done, in the order in which it was done.
 
     Where `is_loaded`, the job has loaded its run into BigQuery, which the caller may not be allowed to read.
     """
@@ -45,10 +38,10 @@ def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = 
     try:
         record = jobs.find(output, run_id)
         if record.get("finished_at") or (run := jobs.run_of(record, output)) is None:
-            return Finished(run_id)
+            return ()
         notes = _with_lease(lease, lambda: _finish(output, run_id, run, is_loaded=is_loaded))
         mark(output, run_id)
-        return Finished(run_id, notes)
+        return notes
     finally:
         lease.release()
 

@@ -10,7 +10,7 @@ from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.ledger import Cleared, Compacted, LedgerSurvey, clear, store, survey
 from rankbeam.transforms.clients.ledger import compact as merge_parts
 from rankbeam.transforms.clients.storage import files, gcs
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, counted
 
 _NAME = "ledger"
 _SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -59,14 +59,14 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
     now = now or datetime.now(UTC)
     lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_repeated(survey)}"]
-    lines.append(f"size     {_size(survey.bytes)} in {_number(survey.files, 'file')}")
+    lines.append(f"size     {_size(survey.bytes)} in {counted(survey.files, 'file')}")
     if survey.oldest is not None and survey.newest is not None:
         ages = dict.fromkeys((_span(now - survey.newest), _span(now - survey.oldest)))
         lines.append(f"age      {' to '.join(ages)}")
     lines.append(f"calls    took {_span(timedelta(seconds=survey.seconds))} in all")
-    lines.append(f"hits     {_number(survey.hits, 'call')} saved, {_number(survey.calls, 'call')} made")
+    lines.append(f"hits     {counted(survey.hits, 'call')} saved, {counted(survey.calls, 'call')} made")
     if survey.lost:
-        lines.append(f"lost     {_number(survey.lost, 'call')} in flight when a run was killed, maybe charged")
+        lines.append(f"lost     {counted(survey.lost, 'call')} in flight when a run was killed, maybe charged")
     return "\n".join([*lines, *_runs(survey, now, screen), *_damage(survey), *_foreign(survey)])
 
 
@@ -92,13 +92,13 @@ def _cleared(folder: str, older_than_days: float | None) -> Cleared:
 def _cleared_text(folder: str, cleared: Cleared) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
-    answers = _number(cleared.answers, "answer")
-    answers += f", {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
+    answers = counted(cleared.answers, "answer")
+    answers += f", {_size(cleared.bytes)} in {counted(cleared.files, 'file')}"
     return f"{folder}: cleared {answers}"
 
 
 def _compacted(folder: str, compacted: Compacted) -> str:
-    before = f"{_number(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
+    before = f"{counted(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
     if compacted.files_after == compacted.files_before:
         return f"{folder}: {before}, none to merge"
     return f"{folder}: {before} became {compacted.files_after:,} of {_size(compacted.bytes_after)}"
@@ -134,7 +134,7 @@ def _damage(survey: LedgerSurvey) -> list[str]:
     if not survey.damaged:
         return []
     lines = [f"  {path}: {reason}" for path, reason in survey.damaged]
-    return ["", f"{_number(len(lines), 'damaged file')}, of which only the undamaged content is used:", *lines]
+    return ["", f"{counted(len(lines), 'damaged file')}, of which only the undamaged content is used:", *lines]
 
 
 def _foreign(survey: LedgerSurvey) -> list[str]:
@@ -142,7 +142,7 @@ def _foreign(survey: LedgerSurvey) -> list[str]:
         return []
     more = len(survey.foreign) - _MOST_FOREIGN
     lines = [f"  {path}" for path in survey.foreign[:_MOST_FOREIGN]] + ([f"  and {more:,} more"] if more > 0 else [])
-    count = _number(len(survey.foreign), "file")
+    count = counted(len(survey.foreign), "file")
     return ["", f"{count} of other programs, neither read nor cleared:", *lines]
 
 
@@ -151,17 +151,13 @@ def _repeated(survey: LedgerSurvey) -> str:
     return f", and {more:,} older or lesser ones to the same calls" if more else ""
 
 
-def _number(count: int, one: str) -> str:
-    return f"{count:,} {one if count == 1 else one + 's'}"
-
-
 def _size(count: int) -> str:
     """Bytes for people.
 
     >>> _size(999), _size(1_250_000)
     ('999 bytes', '1.2 MB')
     """
-    return next((f"{count / unit:.1f} {name}" for unit, name in _SIZES if count >= unit), _number(count, "byte"))
+    return next((f"{count / unit:.1f} {name}" for unit, name in _SIZES if count >= unit), counted(count, "byte"))
 
 
 def _span(time: timedelta) -> str:
@@ -172,4 +168,4 @@ def _span(time: timedelta) -> str:
     """
     seconds = max(0.0, time.total_seconds())
     name, unit = next(((name, unit) for name, unit in _SPANS if seconds >= 2 * unit), _SPANS[-1])
-    return _number(int(seconds // unit), name)
+    return counted(int(seconds // unit), name)

@@ -214,8 +214,11 @@ def outlook_lines(outlook: Outlook | None) -> list[str]:
     return [] if outlook is None else [f"{name:<8} {text}" for name, text in outlook.parts().items()]
 
 
-def as_document(outlook: Outlook | None) -> dict[str, Any]:
+def as_document(snapshot: JobSnapshot, outlook: Outlook | None) -> dict[str, Any]:
+    counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
+    document = {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
     if outlook is None:
-        return {}
+        return document
     names = ("unit", "done", "needed", "per_second", "left_s", "failures", "cost")
-    return {"progress": {name: getattr(outlook, name) for name in names} | {"unpriced": list(outlook.unpriced)}}
+    values = {name: getattr(outlook, name) for name in names} | {"unpriced": list(outlook.unpriced)}
+    return document | {"progress": values}

@@ -27,7 +27,7 @@ from rankbeam.transforms.kernels.statistics.sample_size import (
     queries_needed_for_shares,
     with_samples,
 )
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, counted
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, range_of
 from rankbeam.transforms.records.scores.rows import Comparison, evidence_of
@@ -100,7 +100,7 @@ class Detection:
         return {key: value for key, value in asdict(self).items() if key != "warnings"}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        tests = "1 comparison" if self.comparisons == 1 else f"{self.comparisons:,} comparisons"
+        tests = counted(self.comparisons, "comparison")
         head = f"To detect a difference of {self.question.difference:g} with a power of {self.question.power:.0%} at a "
         head += f"significance level of {self.level:.3g} ({tests}); the dataset has {self.queries:,} queries:"
         paid = any(item.calls[1] for item in self.metrics)
@@ -265,7 +265,7 @@ def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpre
         return None
     more = _more_noise(metric, experiment, run)
     deviations = [math.sqrt((row.std_error or 0.0) ** 2 * evidence_of(row) + more / _per_unit(row)) for row in rows]
-    pairs = f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'} of run {run.run_id}"
+    pairs = f"{counted(len(rows), 'pair')} of run {run.run_id}"
     discordant = median((row.wins + row.losses) / row.queries for row in rows)
     is_binary = metric.startswith(BINARY) and rows[0].clusters is None
     return DifferenceSpread(

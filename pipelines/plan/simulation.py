@@ -22,7 +22,7 @@ from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.errors import CallError, InputError, counted
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import Imagined
@@ -128,8 +128,7 @@ class AgainPlan:
     verdicts: int
 
     def line(self) -> str:
-        calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
-        verdicts = "1 verdict" if self.verdicts == 1 else f"{self.verdicts:,} verdicts"
+        calls, verdicts = counted(self.calls, "call"), counted(self.verdicts, "verdict")
         line = f"{calls} to the judge ({verdicts}) are in the ledger but paid for again, only because {self.reason}"
         return f"{line}{_KEEPS.get(self.reason, '')}"
 

@@ -209,9 +209,7 @@ class EngineJob:
         """A job as one JSON document, with its state, progress and counters where they are known."""
         document = {**asdict(self), "page": self.page()}
         if snapshot is not None:
-            counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
-            document |= {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
-            document |= as_document(outlook)
+            document |= as_document(snapshot, outlook)
         return json.dumps(document, indent=2)
 
     def _command(self, name: str) -> str:

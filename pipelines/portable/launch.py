@@ -24,12 +24,12 @@ from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.pipelines.portable.worker_pool import VARIABLES
 from rankbeam.pipelines.run import evaluate
 from rankbeam.pipelines.run.options import runner_name, works_elsewhere
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.records.counters import Counts
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, message_behind
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.write.tables import load_failure_behind
 
 _ANSWER_S = 8.0
 _EXTERNAL = "EXTERNAL"
@@ -201,7 +201,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
         if (state := end.result()) != "DONE":
             raise evaluate.RunFailed(f"the job ended in state {state}; {recovery_hint(submitted.job)}")
         return
-    if (not_loaded := load_failure_behind(error)) is not None:  # all files are complete
+    if (not_loaded := message_behind(error, LoadFailed)) is not None:  # all files are complete
         raise evaluate.RunFailed(not_loaded) from error
     _refuse_lost(submitted, error)
     evaluate.delete_rows(submitted.job.output, submitted.job.run_id)

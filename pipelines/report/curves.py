@@ -16,7 +16,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_precision
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, counted
 from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -123,7 +123,7 @@ def _change(row: dict[str, Any]) -> str:
     if row["change"] is None:
         return "no night counts yet"
     alarm = "alarm, " if row["alarm"] else ""
-    nights = f"over {words.count(row['nights'], 'night')}" if row["mode"] == "fresh" else "query by query"
+    nights = f"over {counted(row['nights'], 'night')}" if row["mode"] == "fresh" else "query by query"
     interval = words.interval(row["low"], row["high"], sign=True)
     return f"{alarm}{row['state']}, {words.signed(row['change'])} ({interval}) {nights}"
 

@@ -8,6 +8,7 @@ from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt, without_value
+from rankbeam.transforms.records.errors import counted
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
@@ -153,7 +154,7 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
         return [f"{best} differs significantly from {compared} at {confidence} confidence."]
     worse = sum(1 for verdict in verdicts[1:] if verdict is False)
     rest = (
-        f" The other {words.count(worse, 'configuration differs', 'configurations differ')} significantly from it."
+        f" The other {counted(worse, 'configuration differs', 'configurations differ')} significantly from it."
         if worse
         else ""
     )

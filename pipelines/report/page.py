@@ -26,6 +26,7 @@ from rankbeam.pipelines.results.judge_differences import judge_changes
 from rankbeam.pipelines.results.leaderboard import doubt, geometric_words, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
+from rankbeam.transforms.records.errors import counted
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 
 _SCRIPTS = (
@@ -202,7 +203,7 @@ def environment() -> Environment:
         finalize=_printable,
     )
     environment.filters |= {"value": words.value, "interval": lambda row: words.interval(row.ci_low, row.ci_high)}
-    environment.filters |= {"count": words.count, "series": words.series, "seconds": seconds, "parts": in_parts}
+    environment.filters |= {"count": counted, "series": words.series, "seconds": seconds, "parts": in_parts}
     environment.filters |= {"signed": words.signed}
     return environment
 

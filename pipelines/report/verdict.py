@@ -6,7 +6,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.judge.metrics import named_in, parse_all
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, counted
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
 
@@ -90,7 +90,7 @@ def _gates(study: Study, one: int, row: Comparison | None) -> Iterator[str]:
     missed = [gate for gate in study.gates if not gate["met"]]
     if missed:
         names = ", ".join(dict.fromkeys(f"{gate['metric'] or gate['value']} {gate['value']}" for gate in missed))
-        count = words.count(len(study.gates), "gate check")
+        count = counted(len(study.gates), "gate check")
         yield f"do not ship yet: {len(missed):,} of {count} {'is' if len(missed) == 1 else 'are'} missed ({names})"
     elif study.results.run["state"] != "done":
         yield "do not ship yet: the run missed a limit of failures or cost"

@@ -69,15 +69,6 @@ def percent(share: float) -> str:
     return f"{share * 100:.10g}%"
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
-    """A number of things.
-
-    >>> count(1, "query", "queries"), count(10_000, "query", "queries"), count(2, "metric")
-    ('1 query', '10,000 queries', '2 metrics')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def series(names: list[str], most: int = 12) -> str:
     """Names in a sentence.
 

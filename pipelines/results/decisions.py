@@ -1,6 +1,6 @@
 """Compare decisions about pairs of configurations by the judge alone with those by labels and judge together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.results.run import Results
@@ -62,20 +62,15 @@ def _decisions(results: Results, judged: str, labelled: str) -> JudgeDecisions:
 
 def agreement_of(comparisons: Sequence[Comparison], judged: str, labelled: str, confidence: float) -> DecisionAgreement:
     """The agreement on the pairs that both metrics could be tested for, over all queries."""
-    by_judge, by_people = (dict(_signs(comparisons, name, confidence)) for name in (judged, labelled))
+    by_judge, by_people = (_signs(comparisons, name, confidence) for name in (judged, labelled))
     pairs = [pair for pair in by_people if pair in by_judge]
-    return decision_agreement(_of(by_people, pairs), _of(by_judge, pairs))
+    return decision_agreement([by_people[pair] for pair in pairs], [by_judge[pair] for pair in pairs])
 
 
-def _signs(comparisons: Sequence[Comparison], metric: str, confidence: float) -> Iterator[tuple[tuple[str, str], int]]:
-    for row in comparisons:
-        verdict = row.verdict(confidence)
-        if (row.metric, row.slice) == (metric, ALL) and verdict in _SIGNS:
-            yield (row.config_id, row.baseline), _SIGNS[verdict]
-
-
-def _of(signs: Mapping[tuple[str, str], int], pairs: Sequence[tuple[str, str]]) -> list[int]:
-    return [signs[pair] for pair in pairs]
+def _signs(comparisons: Sequence[Comparison], metric: str, confidence: float) -> dict[tuple[str, str], int]:
+    rows = [row for row in comparisons if (row.metric, row.slice) == (metric, ALL)]
+    signs = {(row.config_id, row.baseline): _SIGNS.get(row.verdict(confidence)) for row in rows}
+    return {pair: sign for pair, sign in signs.items() if sign is not None}
 
 
 def unmatched_labels(results: Results) -> Iterator[str]:

@@ -26,7 +26,6 @@ from rankbeam.transforms.records.scores.aggregates import UNMET
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical, in_order
 
-_MOST_NAMED = 20
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
 _ROWS_AT_ONCE = 1 << 16
 

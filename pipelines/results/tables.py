@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,16 +29,6 @@ _ORDERED_BY = {
     "corpora": ("name", "identity"),
     "monitor": ("config_id", "metric"),
 }
-
-
-class RunTables(Protocol):
-    """The tables of one run."""
-
-    def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """One table, or some columns of it."""
-
-    def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
-        """Columns of a table that may be large, at most so many rows at once."""
 
 
 @dataclass(frozen=True)
@@ -201,3 +190,7 @@ class InBigQuery:
         except InputError:  # another version may have more of them
             known = []
         return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())
+
+
+RunTables = InFolder | InMemory | InBigQuery
+"""The tables of one run."""

@@ -35,7 +35,8 @@ def buckets_of(experiment: "Experiment") -> int:
     sizes = {path: sources.size(path) for path in experiment.inputs()}
     queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
     retrieved, values = queries * _retrieved(experiment), queries * _values(experiment)
-    good = _GOOD_TEXT_BYTES if _has_texts(experiment) else _GOOD_BYTES
+    has_texts = experiment.calls_models or any(source.replayed for source in experiment.evaluation.sources)
+    good = _GOOD_TEXT_BYTES if has_texts else _GOOD_BYTES
     return number_of(max(retrieved, *sizes.values()), sum(sizes.values()) + retrieved + values, good)
 
 
@@ -63,10 +64,6 @@ def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:
 def of_documents(corpus: str | None) -> int:
     """The number of parts that the documents of a corpus are divided into while texts are looked up."""
     return LEAST if corpus is None else max(LEAST, _rounded_up(sources.size(corpus), _DOCUMENT_BYTES))
-
-
-def _has_texts(experiment: "Experiment") -> bool:
-    return experiment.calls_models or any(source.replayed for source in experiment.evaluation.sources)
 
 
 def _retrieved(experiment: "Experiment") -> int:

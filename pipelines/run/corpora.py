@@ -6,6 +6,7 @@ would only wait. The pipeline is given the names of the resources.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
@@ -221,15 +222,13 @@ def existing(experiment: Experiment, corpora: NeededCorpora, documents: StagedDo
     return {corpus: by_identity[name] for corpus, name in identities.items() if name in by_identity}
 
 
-class refusing:  # noqa: N801  reads like the context managers of contextlib
-    """Turns a failed call into what the command line understands."""
-
-    def __enter__(self) -> None:
-        """Nothing."""
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, CallError):
-            raise _failure([Problem.of("", error)]) from error
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn a failed call into what the command line understands."""
+    try:
+        yield
+    except CallError as error:
+        raise _failure([Problem.of("", error)]) from error
 
 
 def _failure(problems: Sequence[Problem]) -> RankbeamError:
@@ -246,7 +245,7 @@ def _warnings(experiment: Experiment, documents: StagedDocuments, needed: Needed
     yield from _without_text(documents)
     if documents.left_out:
         yield documents.left_out
-    yield from _lacking(experiment, documents)
+    yield from lacking(experiment.judgements, hashed(pa.array(documents.ids(), pa.string())))
 
 
 def untitled(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
@@ -263,7 +262,3 @@ def _without_text(documents: StagedDocuments) -> Iterator[str]:
     if number := len(documents.without_text):
         examples = ", ".join(map(repr, documents.without_text[:3]))
         yield f"{number:,} of {documents.fingerprint.documents:,} documents have no text, such as {examples}"
-
-
-def _lacking(experiment: Experiment, documents: StagedDocuments) -> Iterator[str]:
-    return lacking(experiment.judgements, hashed(pa.array(documents.ids(), pa.string())))

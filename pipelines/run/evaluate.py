@@ -19,12 +19,12 @@ from rankbeam.pipelines.run.batch import batched
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.race import raced
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files, parquet, spill
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.errors import InputError, RankbeamError
+from rankbeam.transforms.records.errors import InputError, RankbeamError, message_behind
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.write.tables import load_failure_behind
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
@@ -58,7 +58,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
             with batched(ready, execution, options) as last:
                 state = build(last, execution, options).run().wait_until_finish()
     except BaseException as error:
-        if (not_loaded := load_failure_behind(error)) is not None:  # all files are complete
+        if (not_loaded := message_behind(error, LoadFailed)) is not None:  # all files are complete
             raise RunFailed(not_loaded) from error
         delete_rows(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):

@@ -84,7 +84,7 @@ def _order_of_all(experiment: Experiment, options: PipelineOptions, folder: str)
     path = files.join(folder, "order")
     _ = (
         read_dataset(pipeline, experiment).judged
-        | "Places" >> beam.Map(_places)
+        | "Places" >> beam.Map(lambda element: order_of(element[1]["query_id"]))
         | "AllPlaces" >> beam.combiners.ToList()
         | "WritePlaces" >> beam.Map(_write, path)
     )
@@ -121,10 +121,6 @@ def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
     rows = judged.filter(pa.array(order_of(judged["query_id"]) <= np.uint64(last)))
     if rows.num_rows:
         yield bucket, rows
-
-
-def _places(element: Bucketed) -> HashArray:
-    return order_of(element[1]["query_id"])
 
 
 def _write(value: object, path: str) -> None:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
+_BEAM_SUFFIX = " [while running"  # Beam appends the step to the message of an exception
+
 
 class FailureKind(StrEnum):
     """The reason why a call has no result.
@@ -71,6 +73,19 @@ class FailedCall(NamedTuple):
     metric: str | None = None
 
 
+def message_behind(error: BaseException | None, kind: type[Exception]) -> str | None:
+    """The message of an error of some kind behind an exception of Beam's, which wraps errors of steps; None if none."""
+    marker = f"{kind.__module__}.{kind.__name__}: "
+    while error is not None:
+        if isinstance(error, kind):
+            return str(error).partition(_BEAM_SUFFIX)[0]
+        if marker in str(error):  # an exception of another process arrives as the text of its traceback
+            message = str(error).rpartition(marker)[2]
+            return message.partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
     """Warnings about failures: for each kind, how many queries or judged values it concerns, and one message.
 
@@ -100,8 +115,17 @@ def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
 
 def _missing(count: int, *, of_judge: bool) -> str:
     if of_judge:
-        return "1 judged value is missing" if count == 1 else f"{count:,} judged values are missing"
-    return "1 query has no answer" if count == 1 else f"{count:,} queries have no answer"
+        return counted(count, "judged value is missing", "judged values are missing")
+    return counted(count, "query has no answer", "queries have no answer")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "query", "queries"), counted(10_000, "query", "queries"), counted(2, "metric")
+    ('1 query', '10,000 queries', '2 metrics')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

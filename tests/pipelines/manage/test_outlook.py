@@ -49,7 +49,7 @@ def test_calls_are_those_of_the_ledger_where_the_engine_reports_none_yet() -> No
         "left": "about 20 s",
         "cost": "0.06, without free: no price is given",
     }
-    assert as_document(outlook)["progress"]["unpriced"] == ["free"]
+    assert as_document(running(), outlook)["progress"]["unpriced"] == ["free"]
 
 
 def test_calls_are_those_of_the_engine_where_it_knows_more() -> None:
