@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.documents import Sample
-from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
+from rankbeam.transforms.goldens.origins import DataStore, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.goldens.records.items import TYPES
 from rankbeam.transforms.records.errors import did_you_mean
 
@@ -120,7 +120,7 @@ class DocumentsModel(Section):
         if (search := self.vertex_search) is not None:
             return DataStore(search.branch, search.unit == "chunk", tuple(search.fields), search.api_endpoint)
         if self.folder is not None:
-            return Folder(files.below(folder, self.folder), self.glob, sample)
+            return SourceFiles(files.below(folder, self.folder), sample=sample, glob=self.glob)
         return SourceFiles(files.below(folder, self.path or self.chunks or ""), self.chunks is not None, sample)
 
 

@@ -187,10 +187,6 @@ def _located(
     raise InputError(f"the quote {shortened(quote)!r} does not occur word for word in {', '.join(names)}")
 
 
-def _is_in(review: Review) -> bool:
-    return review.decision is not ReviewDecision.REJECT
-
-
 def _category(review: Review) -> str:
     """The decision as a category; an edit that changes nothing is an acceptance."""
     if review.decision is ReviewDecision.REJECT:
@@ -200,5 +196,8 @@ def _category(review: Review) -> str:
 
 def _differ(first: Review, second: Review) -> bool:
     """Return whether two reviewers decided differently, or edited to different wordings."""
-    wording = [(one.question, one.answer, one.evidence) for one in (first, second)]
-    return _is_in(first) != _is_in(second) or wording[0] != wording[1]
+    one, other = (
+        (review.decision is ReviewDecision.REJECT, review.question, review.answer, review.evidence)
+        for review in (first, second)
+    )
+    return one != other

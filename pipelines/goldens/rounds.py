@@ -27,7 +27,7 @@ from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.parts import json_lines
-from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, Likeness, graded, screened
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, graded, screened
 from rankbeam.transforms.goldens.records.items import Pooled, SourceSpan, State, WritingTask, WrittenItem
 from rankbeam.transforms.goldens.searching import (
     EmbedTexts,
@@ -36,7 +36,6 @@ from rankbeam.transforms.goldens.searching import (
     PoolRetriever,
     Rankings,
     SearchOutcome,
-    Sought,
     TextEmbedding,
     UnansweredCall,
     text_name,
@@ -105,7 +104,7 @@ class Finding:
         if rules.by == "pool":
             for embed in self.goldens.pool.embedders:
                 failures += len(self._embedded(embed.as_role(Role.QUERY), list(clues.values()), number))
-            rankings = self._rankings([Sought(name, clue) for name, clue in clues.items()], number)
+            rankings = self._rankings(clues, number)
             failures += sum(ranking.missing is not None for ranking in rankings.values())
         if failures:
             problem = f"{failures:,} calls for the context of spans failed; the context was found without them"
@@ -166,7 +165,7 @@ class Finding:
         for embed in pool.embedders:
             missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
             failed |= _of_items(items, missing)
-        rankings = self._rankings([Sought(item.item_id, item.question) for item in items], number)
+        rankings = self._rankings({item.item_id: item.question for item in items}, number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
         searches = [
@@ -176,17 +175,17 @@ class Finding:
         ]
         return searches, failed
 
-    def _rankings(self, items: Sequence[Sought], number: int) -> Mapping[str, Rankings]:
+    def _rankings(self, questions: Mapping[str, str], number: int) -> Mapping[str, Rankings]:
         """By item, what retrievers that are services find."""
         if not self.goldens.pool.services:
-            return {item.item_id: Rankings(item.item_id) for item in items}
-        tasks = [(item.item_id, item) for item in items]
+            return {item_id: Rankings(item_id) for item_id in questions}
+        tasks = [(item[0], item) for item in questions.items()]
         rankings = {one.item_id: one for one in self.do(self.goldens.searching(), tasks, number, Rankings)}
         for retriever in self.goldens.pool.services:
             unknown = {
                 name
                 for ranking in rankings.values()
-                for name in self._search.ids.unknown(ranking.doc_ids.get(retriever.name, ()))
+                for name in self._search.unknown(ranking.doc_ids.get(retriever.name, ()))
             }
             if unknown:
                 problem = f"{retriever.kind} gives {len(unknown):,} ids that no document has, such as {min(unknown)}"
@@ -264,7 +263,7 @@ class Making:
         vectors, missing = finding.vectors(candidates, number)
         new = [failed(item, missing) for item in written]
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
-        return screened(self.plan, progress.items, progress.accepted, new, Likeness(vectors, least))
+        return screened(self.plan, progress.items, progress.accepted, new, vectors, least)
 
     def _graded(
         self, progress: RoundProgress, finding: Finding, new: Sequence[WrittenItem], number: int

@@ -72,7 +72,7 @@ def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, lib
             for source in sources
             for candidate in source.candidates
         ]
-        before += screened(plan, before, accepted, new)
+        before += screened(plan, before, accepted, new, {}, 1.0)
     accepted = [one for one in before if one.state is State.ACCEPTED]
     assert plan.shortfalls(before, {one.item_id for one in accepted}) == {}
     assert Counter(plan.cell(one) for one in accepted) == Counter({cell: q for cell, q in plan.quotas.items() if q})

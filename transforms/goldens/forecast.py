@@ -17,7 +17,7 @@ from rankbeam.transforms.goldens.records.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.goldens.records.items import CallRecord, Nugget, Vote, WritingTask
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, CallRecord, Nugget, Vote, WritingTask
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
@@ -45,7 +45,6 @@ OUTPUT_TOKENS: Mapping[str, int] = {
 """The approximate output tokens of each step."""
 
 _FACTS, _QUOTE = 6, 120
-_NO = "unanswerable"
 _NO_MODEL = CallRecord("", "", "", "")
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
@@ -89,11 +88,8 @@ def forecast(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -
 
 def _imagined(call: Call) -> Reading:
     prompt = Prompt.parse(call.payload)
-    return Reading(_VALUES[prompt.step](prompt.values, f"{_word(prompt.step)} {call.key}"), _NO_MODEL)
-
-
-def _word(step: str) -> str:
-    return _NO if step == _NO else "imagined"
+    word = UNANSWERABLE if prompt.step == UNANSWERABLE else "imagined"
+    return Reading(_VALUES[prompt.step](prompt.values, f"{word} {call.key}"), _NO_MODEL)
 
 
 def _facts(values: Mapping[str, Any], _: str) -> Facts:
@@ -109,13 +105,13 @@ def _draft_question(values: Mapping[str, Any], name: str) -> DraftQuestion:
 
 
 def _checks(values: Mapping[str, Any], _: str) -> tuple[Vote, ...]:
-    is_no = str(values["question"]).startswith(_NO)
+    is_no = str(values["question"]).startswith(UNANSWERABLE)
     verdicts = {name: YesNo.NO if is_no and name == "answerable_from_quotes" else YesNo.YES for name in CRITERIA}
     return tuple(Vote("checks", name, verdict, "") for name, verdict in verdicts.items())
 
 
 def _derived(values: Mapping[str, Any], _: str) -> Derived:
-    if str(values["question"]).startswith(_NO):
+    if str(values["question"]).startswith(UNANSWERABLE):
         return Derived(False, "", ())
     return Derived(True, "x" * 2 * _QUOTE, ("x" * _QUOTE, "y" * _QUOTE))
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from rankbeam.transforms.clients.calls.fanout import Alone
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
@@ -48,43 +47,23 @@ class Gathered:
     warnings: tuple[str, ...] = ()
 
 
-class Origin(Protocol):
-    """Places of documents."""
-
-    @property
-    def place(self) -> str:
-        """A path or the name of a resource, for messages."""
-        ...
-
-    def gather(self, ledger: Ledger) -> Gathered: ...
-
-
 @dataclass(frozen=True)
 class SourceFiles:
-    """A corpus, a folder of texts, or a table of chunks."""
+    """A corpus, a folder of texts, here or in a bucket, or a table of chunks."""
 
     place: str
     is_chunks: bool = False
     sample: Sample | None = None
+    glob: str | None = None  # the place is a folder, and these are its documents
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
         if self.is_chunks:
             return Gathered(read_chunks(self.place))
+        if self.glob is not None:
+            return Gathered(*read_folder(self.place, self.glob, self.sample))
         if holds_documents(self.place):
             return Gathered(*read_folder(self.place, sample=self.sample))
         return Gathered(*read_documents(self.place, self.sample))
-
-
-@dataclass(frozen=True)
-class Folder:
-    """The documents in a folder, on this machine or in a bucket."""
-
-    place: str
-    glob: str
-    sample: Sample | None = None
-
-    def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
-        return Gathered(*read_folder(self.place, self.glob, self.sample))
 
 
 @dataclass(frozen=True)
@@ -156,6 +135,9 @@ class DataStore:
     def _attributes(self, listed: ListedDocument) -> dict[str, str]:
         own = {*self.fields, _TITLE}
         return {name: value for name, value in listed.values.items() if isinstance(value, str) and name not in own}
+
+
+Origin = SourceFiles | RagFiles | DataStore
 
 
 def _texts_of(uris: Iterable[str]) -> dict[str, str]:

@@ -6,10 +6,10 @@ New items are screened by it, and a model may suggest its profiles from a sample
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice, zip_longest
 from typing import ClassVar
 
@@ -147,14 +147,9 @@ class GoldensPlan:
                 elif (other := self._linked(span)) is not None:
                     yield (span, other), alike
 
-    def _linked(self, span: SourceSpan) -> SourceSpan | None:
-        if span.id not in self._links:
-            self._links[span.id] = self.library.linked(span)
-        return self._links[span.id]
-
     @cached_property
-    def _links(self) -> dict[str, SourceSpan | None]:
-        return {}
+    def _linked(self) -> Callable[[SourceSpan], SourceSpan | None]:
+        return cache(self.library.linked)
 
     def _profile(self, position: int) -> Profile:
         """Every value of a dimension comes equally often."""
@@ -165,31 +160,19 @@ class GoldensPlan:
         )
 
 
-@dataclass(frozen=True)
-class Likeness:
-    """The near-duplicate questions: those with similar wording, or with similar embeddings where these exist."""
-
-    vectors: Vectors = field(default_factory=dict)
-    least_cosine: float = 1.0
-
-    def first(self, questions: Sequence[str]) -> list[int]:
-        """For every question the place of the first one that it is a near-duplicate of; else its own."""
-        return first_near(questions, self.vectors, self.least_cosine, first_alike(questions))
-
-
-_WORDING = Likeness()
-
-
 def screened(
     plan: GoldensPlan,
     before: Sequence[WrittenItem],
     accepted: Sequence[WrittenItem],
     new: Sequence[WrittenItem],
-    likeness: Likeness = _WORDING,
+    vectors: Vectors,
+    least_cosine: float,
 ) -> list[WrittenItem]:
+    """New items without near-duplicates, by wording or by embeddings where these exist, and those above the quotas."""
     candidates = sorted((item for item in new if item.state is State.ACCEPTED), key=lambda item: item.item_id)
     every = [*accepted, *candidates]
-    same = likeness.first([item.question for item in every])[len(accepted) :]
+    questions = [item.question for item in every]
+    same = first_near(questions, vectors, least_cosine, first_alike(questions))[len(accepted) :]
     lacking = Counter(plan.shortfalls(before, {item.item_id for item in accepted}))
     verdicts: dict[str, WrittenItem] = {}
     for item, (place, first) in zip(candidates, enumerate(same, start=len(accepted)), strict=True):
@@ -261,9 +244,5 @@ class SuggestProfiles(AskingWork):
 
 def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
     """The first span of every stratum in turn, then the second of every one, and so on."""
-    return tuple(islice(_in_turn(plan), count))
-
-
-def _in_turn(plan: GoldensPlan) -> Iterator[SourceSpan]:
-    for some in zip_longest(*plan.strata.values()):
-        yield from (span for span in some if span is not None)
+    in_turn = (span for some in zip_longest(*plan.strata.values()) for span in some if span is not None)
+    return tuple(islice(in_turn, count))

@@ -256,8 +256,8 @@ def tables_of(
 ) -> dict[str, bytes]:
     rows: Mapping[str, Iterator[Row]] = {
         "items": (_item(item, reviews) for item in items),
-        "evidence": (_evidence(row) for item in items for row in evidence(item)),
-        "judgements": (_judgement(row) for item in items for row in judgements(item)),
+        "evidence": (row for item in items for row in evidence(item)),
+        "judgements": (dict(zip(JUDGEMENTS.names[1:], row, strict=True)) for item in items for row in judgements(item)),
         "votes": (row for record in (*(item.made for item in items), *rejected) for row in _votes(record)),
         "rejected": (_rejected(record) for record in rejected),
     }
@@ -284,14 +284,6 @@ def _item(item: Golden, reviews: Mapping[str, Review]) -> Row:
         "flags": list(item.flags),
         "spans": list(candidate.spans),
     }
-
-
-def _evidence(row: Mapping[str, Any]) -> Row:
-    return {name: row[name] for name in ("query_id", "doc_id", "start", "end", "quote")}
-
-
-def _judgement(row: tuple[str, str, int, str]) -> Row:
-    return dict(zip(("query_id", "doc_id", "grade", "source"), row, strict=True))
 
 
 def _votes(item: WrittenItem) -> Iterator[Row]:

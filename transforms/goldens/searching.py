@@ -87,34 +87,6 @@ class PoolRetriever:
         return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
 
 
-@dataclass(frozen=True)
-class Ids:
-    """Ids that retrievers give, as passages."""
-
-    passages: Mapping[str, SourceSpan]
-    first: Mapping[str, SourceSpan]
-
-    @classmethod
-    def of(cls, passages: Mapping[str, SourceSpan]) -> "Ids":
-        first: dict[str, SourceSpan] = {}
-        for span in passages.values():
-            first.setdefault(span.doc_id, span)
-        return cls(passages, first)
-
-    def best(self, ids: Iterable[str], known: Iterable[SourceSpan] = ()) -> list[SourceSpan]:
-        """The best passage of every document, best first; ids of no document here are left out."""
-        chosen = {span.doc_id: span for span in known}
-        best: dict[str, SourceSpan] = {}
-        for name in ids:
-            span = self.passages.get(name) or chosen.get(name) or self.first.get(name)
-            if span is not None:
-                best.setdefault(span.doc_id, span)
-        return list(best.values())
-
-    def unknown(self, ids: Iterable[str]) -> list[str]:
-        return [name for name in ids if name not in self.passages and name not in self.first]
-
-
 def interleaved(rankings: Sequence[Sequence[SourceSpan]], depth: int) -> list[SourceSpan]:
     """The first documents of several rankings in turn: all first ones, then all second ones, and so on.
 
@@ -139,7 +111,7 @@ class PassageSearch:
     """bm25 over passages, and the retrievers that a pool is made with."""
 
     index: Retriever
-    passages: Mapping[str, SourceSpan]
+    passages: dict[str, SourceSpan]
     retrievers: Opened = field(default_factory=dict)
 
     @classmethod
@@ -178,14 +150,29 @@ class PassageSearch:
         return max(known) if known and len(known) == len(places) else None
 
     @cached_property
-    def ids(self) -> Ids:
-        return Ids.of(self.passages)
+    def _first(self) -> Mapping[str, SourceSpan]:
+        """The first passage of every document."""
+        return {span.doc_id: span for span in reversed(self.passages.values())}
+
+    def unknown(self, ids: Iterable[str]) -> list[str]:
+        """The ids of retrievers that no passage or document has."""
+        return [name for name in ids if name not in self.passages and name not in self._first]
+
+    def _best_of(self, ids: Iterable[str], known: Iterable[SourceSpan] = ()) -> list[SourceSpan]:
+        """The best passage of every document, best first; ids of no document here are left out."""
+        chosen = {span.doc_id: span for span in known}
+        best: dict[str, SourceSpan] = {}
+        for name in ids:
+            span = self.passages.get(name) or chosen.get(name) or self._first.get(name)
+            if span is not None:
+                best.setdefault(span.doc_id, span)
+        return list(best.values())
 
     def _of(
         self, name: str, question: str, best: list[SourceSpan], services: Mapping[str, Sequence[str]]
     ) -> list[SourceSpan]:
         if name in services:
-            return self.ids.best(services[name], best)
+            return self._best_of(services[name], best)
         retriever = self.retrievers[name]
         if retriever is self.index:
             return best
@@ -195,7 +182,7 @@ class PassageSearch:
             return []
 
     def _ranked(self, retriever: Retriever, question: str) -> list[SourceSpan]:
-        return self.ids.best(retriever.retrieve(Query("", question), _PASSAGES).doc_ids)
+        return self._best_of(retriever.retrieve(Query("", question), _PASSAGES).doc_ids)
 
 
 @dataclass(frozen=True)
@@ -246,14 +233,6 @@ class EmbedTexts:
 
 
 @dataclass(frozen=True)
-class Sought:
-    """A question that services are asked."""
-
-    item_id: str
-    question: str
-
-
-@dataclass(frozen=True)
 class Rankings:
     """The rankings of services for a question."""
 
@@ -264,7 +243,7 @@ class Rankings:
 
 @dataclass(frozen=True)
 class SearchServices:
-    """Ask retrievers that are services; a `Work` whose items are `Sought`."""
+    """Ask retrievers that are services; a `Work` whose items are ids, each with its question."""
 
     retrieve: Mapping[str, Retrieve]
     stage: str = SEARCH
@@ -273,16 +252,17 @@ class SearchServices:
     def services(self) -> Sequence[str]:
         return list(self.retrieve)
 
-    def steps(self, item: Sought) -> Steps[Rankings]:
+    def steps(self, item: tuple[str, str]) -> Steps[Rankings]:
+        item_id, question = item
         calls = []
         for name, one in self.retrieve.items():
-            ((key, text),) = one.questions([item.question])
+            ((key, text),) = one.questions([question])
             calls.append(Call(name, key, payload_of(text, one.depth), one.depth))
         outcomes = yield calls
         by_search = dict(zip(self.retrieve, outcomes, strict=True))
         missing = next(filter(None, map(_missing, outcomes)), None)
         rankings = {name: ranking.doc_ids for name, ranking in by_search.items() if not isinstance(ranking, CallError)}
-        return Rankings(item.item_id, rankings, missing)
+        return Rankings(item_id, rankings, missing)
 
     def read(self, call: Call, reply: Reply) -> Any:
         return self.retrieve[call.service].read(call, reply)
