@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from scipy.stats import binomtest
-from support.known_answers import right_answer
+from support.known_answers import known_items, right_answer
 from support.oracle import DEPTH, Script, install, judged
 
 from rankbeam.pipelines.experiment.load import load_experiment
@@ -19,7 +19,6 @@ from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
-from rankbeam.transforms.judge.known_items import known_items
 from rankbeam.transforms.judge.measure import texts_in
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.rows import Rows

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 from scipy.stats import binomtest
-from support.known_answers import right_answer
+from support.known_answers import known_items, right_answer
 
-from rankbeam.transforms.judge.known_items import KnownItem, accuracies, drift_p_value, known_items
+from rankbeam.transforms.judge.known_items import KnownItem, accuracies, drift_p_value
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.judge.templates import VARIABLES, shipped

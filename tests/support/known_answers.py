@@ -3,7 +3,14 @@
 import json
 from typing import Any
 
-from rankbeam.transforms.judge.known_items import KnownItem
+from rankbeam.transforms.judge.known_items import KnownItem, known_items_of
+from rankbeam.transforms.judge.steps import STEPS
+
+
+def known_items() -> dict[str, tuple[KnownItem, ...]]:
+    """The known items of all steps that have some."""
+    by_step = {step.name: known_items_of(step.name) for step in STEPS}
+    return {step: items for step, items in sorted(by_step.items()) if items}
 
 
 def right_answer(item: KnownItem) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from support.inputs import json_texts, trec_qrels, trec_run, write
+from support.known_answers import known_items
 
 from rankbeam.transforms.clients.models.base import STOP, ModelParameters, Stored, prompt_of
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.parameters import registered
-from rankbeam.transforms.judge.known_items import KnownItem, known_items
+from rankbeam.transforms.judge.known_items import KnownItem
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.reply import Reply, Tokens
 

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.judge.steps import STEPS, step_named
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
@@ -54,12 +53,6 @@ def known_items_of(step: str) -> tuple[KnownItem, ...]:
         )
         for number, row in enumerate(rows, start=1)
     )
-
-
-@cache
-def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
-    by_step = {step.name: known_items_of(step.name) for step in STEPS}
-    return MappingProxyType({step: items for step, items in sorted(by_step.items()) if items})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ items are counted apart.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -46,21 +46,10 @@ class StepQuality:
     changed: int = 0  # of them, those whose verdict changed with the order
 
     def merge(self, other: "StepQuality") -> "StepQuality":
-        return StepQuality(
-            self.items + other.items,
-            self.failed + other.failed,
-            self.repeated + other.repeated,
-            self.compared + other.compared,
-            self.agreement + other.agreement,
-            self.variance + other.variance,
-            Counter(self.versions) + Counter(other.versions),
-            self.tokens + other.tokens,
-            {**self.known, **other.known},
-            self.claims + other.claims,
-            self.unplaced + other.unplaced,
-            self.pairs + other.pairs,
-            self.changed + other.changed,
-        )
+        numbers = [entry.name for entry in fields(self) if entry.name not in ("versions", "known")]
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        versions = Counter(self.versions) + Counter(other.versions)
+        return StepQuality(**sums, versions=versions, known={**self.known, **other.known})
 
 
 class JudgeOfStep(NamedTuple):
@@ -100,13 +89,6 @@ class Quality:
         for step, quality in other.steps.items():
             merged[step] = merged.get(step, StepQuality()).merge(quality)
         return Quality(merged, self.doubtful_references + other.doubtful_references)
-
-    @property
-    def versions(self) -> Mapping[str, int]:
-        total: Counter[str] = Counter()
-        for quality in self.steps.values():
-            total.update(quality.versions)
-        return dict(sorted(total.items()))
 
 
 def _of_known(judgement: Judgement) -> StepQuality:

@@ -153,7 +153,8 @@ def units_of(
                 answer=answer.text,
                 cited=cited,
                 invented=answer.invented,
-                others=_others(answers_of or (), sample),
+                # The failure of another sample is that of the value.
+                others=tuple(one.text or "" for place, one in enumerate(answers_of or ()) if place != sample),
                 baseline=rivals.get(baseline),
                 rivals=tuple(rival for other, rival in rivals.items() if other != position),
                 outcome=answer,
@@ -178,11 +179,6 @@ def _value(evidence: Evidence, metric: JudgedMetric) -> float | Undefined | Call
         return evidence.value(metric)
     except CallError as error:
         return error
-
-
-def _others(answers: Sequence[Answer], sample: int) -> tuple[str, ...]:
-    """The texts of the other samples; the failure of one is that of the value."""
-    return tuple(answer.text or "" for place, answer in enumerate(answers) if place != sample)
 
 
 def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:

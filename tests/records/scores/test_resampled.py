@@ -15,8 +15,6 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.scores.means import (
     SumLayout,
     cluster_moments,
-    differences_by_cluster,
-    means_by_cluster,
 )
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
@@ -64,16 +62,16 @@ def test_every_panel_has_its_metrics_and_then_its_queries() -> None:
 def test_means_and_differences_are_read_from_the_sums() -> None:
     weights = np.array([[1, 2, 0], [3, 0, 1]])  # of two queries in three replicates
     totals = columns().T @ weights
-    assert LAYOUT.means(totals, 0, 0).tolist() == [
+    assert LAYOUT.replicates(totals, 0, 0).tolist() == [
         [0.5, 0.5, pytest.approx(np.nan, nan_ok=True)],
         [3.0, 3.0, pytest.approx(np.nan, nan_ok=True)],
         [1.5, 1.5, pytest.approx(np.nan, nan_ok=True)],
     ]
-    assert LAYOUT.means(totals, 1, 0).tolist() == [[0.8125, 0.25, 1.0], [1.75, 1.0, 2.0], [0.125, 0.5, 0.0]]
-    assert LAYOUT.means(totals, 0, 1).tolist() == [[-0.0625, -1.0, 0.25]]
-    assert LAYOUT.means(totals, 1, 1).tolist() == [[0.75, pytest.approx(np.nan, nan_ok=True), 0.75]]
-    assert LAYOUT.differences(totals, (1, 0), 1).tolist() == [[0.5, pytest.approx(np.nan, nan_ok=True), 0.5]]
-    assert LAYOUT.differences(totals, (1, 0), 0)[0, :2].tolist() == [-0.25, -0.25]
+    assert LAYOUT.replicates(totals, 1, 0).tolist() == [[0.8125, 0.25, 1.0], [1.75, 1.0, 2.0], [0.125, 0.5, 0.0]]
+    assert LAYOUT.replicates(totals, 0, 1).tolist() == [[-0.0625, -1.0, 0.25]]
+    assert LAYOUT.replicates(totals, 1, 1).tolist() == [[0.75, pytest.approx(np.nan, nan_ok=True), 0.75]]
+    assert LAYOUT.replicates(totals, (1, 0), 1).tolist() == [[0.5, pytest.approx(np.nan, nan_ok=True), 0.5]]
+    assert LAYOUT.replicates(totals, (1, 0), 0)[0, :2].tolist() == [-0.25, -0.25]
 
 
 def test_the_unit_of_a_bounded_metric_is_a_share_of_its_highest_value(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,8 +86,8 @@ def test_every_pair_has_its_own_columns() -> None:
     values = [0.5, 0.25, -0.75]
     parts = [[layout.part(0, ScoredPanel(np.array([OK]), np.array([[value]])))] for value in values]
     totals = layout.columns(parts).T
-    assert [layout.means(totals, number, 0).tolist() for number in range(3)] == [[[value]] for value in values]
-    assert [layout.differences(totals, pair, 0).tolist() for pair in layout.pairs] == [[[-0.25]], [[-1.25]], [[-1.0]]]
+    assert [layout.replicates(totals, number, 0).tolist() for number in range(3)] == [[[value]] for value in values]
+    assert [layout.replicates(totals, pair, 0).tolist() for pair in layout.pairs] == [[[-0.25]], [[-1.25]], [[-1.0]]]
 
 
 def test_clusters_of_one_query_have_the_standard_errors_of_queries() -> None:
@@ -105,9 +103,9 @@ def test_clusters_of_one_query_have_the_standard_errors_of_queries() -> None:
     for panel in range(len(widths)):
         one, other = (by_panel[panel] for by_panel in values)
         by_cluster = {
-            "one": (means_by_cluster(moments, EVALUATION, 0, panel), one),
-            "other": (means_by_cluster(moments, EVALUATION, 1, panel), other),
-            "pair": (differences_by_cluster(moments, EVALUATION, (1, 0), panel), other - one),
+            "one": (LAYOUT.by_cluster(moments, 0, panel), one),
+            "other": (LAYOUT.by_cluster(moments, 1, panel), other),
+            "pair": (LAYOUT.by_cluster(moments, (1, 0), panel), other - one),
         }
         for actual, expected in by_cluster.values():
             assert [by.standard_error for by in actual] == pytest.approx(stats.sem(expected).tolist())

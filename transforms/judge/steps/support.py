@@ -49,10 +49,6 @@ def supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
     return np.array([one.verdict is SupportVerdict.SUPPORTED for one in verdicts], bool)
 
 
-def joint(contexts: Sequence[str]) -> str:
-    return "\n\n".join(contexts)
-
-
 def _claims(text: str | None) -> Inquiry:
     if text is None:
         return ()
@@ -102,7 +98,7 @@ def supported_by_all(case: JudgedCase, items: Texts) -> Inquiry:
     """Return bool[items]: all contexts together support the item."""
     if not case.contexts:
         return np.zeros(len(items), bool)
-    evidence = joint(case.contexts)
+    evidence = "\n\n".join(case.contexts)
     replies = yield support_question(items, evidence)
     return supported(replies, items, evidence)
 

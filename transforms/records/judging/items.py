@@ -165,13 +165,14 @@ def with_texts(item: Item, text_of: Callable[[str], str | None]) -> Item:
 
 
 def _row(item: Item) -> dict[str, Any]:
+    nuggets = item.gold.nuggets
     return {
         "query_id": item.query_id,
         "text": item.text,
         "attributes": [{"name": name, "value": value} for name, value in item.attributes.items()],
         "reference": item.gold.reference,
         "answerable": item.gold.answerable,
-        "nuggets": _nugget_rows(item.gold),
+        "nuggets": None if nuggets is None else [{"text": text, "vital": vital} for text, vital in nuggets],
         EXPECTED_STEPS: rows_of(item.gold.expected_steps),
         "passages": [{"doc_id": passage.doc_id, "text": passage.text} for passage in item.passages],
         "systems": [
@@ -216,7 +217,3 @@ def _provided(row: Mapping[str, Any]) -> SuppliedAnswer:
         in_rows(row["steps"]),
         None if row["citations"] is None else tuple(row["citations"]),
     )
-
-
-def _nugget_rows(gold: Gold) -> list[dict[str, Any]] | None:
-    return None if gold.nuggets is None else [{"text": text, "vital": vital} for text, vital in gold.nuggets]

@@ -203,17 +203,9 @@ class RunAggregate:
             replicates,
             partition.unjudged,
             partition.failures,
-            frozenset(
-                configuration.configuration for configuration in partition.configurations if configuration.has_results
-            ),
-            frozenset(
-                configuration.configuration for configuration in partition.configurations if configuration.has_judged
-            ),
-            {
-                configuration.configuration: configuration.examples
-                for configuration in partition.configurations
-                if configuration.examples is not None
-            },
+            frozenset(scored.configuration for scored in partition.configurations if scored.has_results),
+            frozenset(scored.configuration for scored in partition.configurations if scored.has_judged),
+            {scored.configuration: scored.examples for scored in partition.configurations if scored.examples},
             partition.unplaced,
             partition.unranked,
             labelled=dict(_labelled(partition, evaluation)),

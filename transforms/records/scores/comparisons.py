@@ -36,7 +36,11 @@ def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
 
 def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
     rows = [row for _, of_pair in sorted(estimates.differences.items()) for row in of_pair]
-    return _corrected(rows, {name: _firsts(means) for name, means in estimates.means.items()})
+    firsts = {
+        name: {key: row.equal_to or row.config_id for key, row in means.items()}
+        for name, means in estimates.means.items()
+    }
+    return _corrected(rows, firsts)
 
 
 def comparisons_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
@@ -72,10 +76,6 @@ def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list
             for place in places:
                 corrected[place] = replace(rows[place], p_adjusted=or_null(p_adjusted), q_value=or_null(q_value))
     return corrected
-
-
-def _firsts(means: Mapping[tuple[str, str], ConfigurationMetric]) -> dict[tuple[str, str], str]:
-    return {key: row.equal_to or row.config_id for key, row in means.items()}
 
 
 def _table(rows: Sequence[ConfigurationMetric | Comparison], schema: pa.Schema) -> pa.Table:

@@ -16,14 +16,7 @@ from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, sign_of
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
-from rankbeam.transforms.records.scores.means import (
-    MetricSummary,
-    QueryAggregate,
-    SumLayout,
-    differences_by_cluster,
-    means_by_cluster,
-    or_null,
-)
+from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, SumLayout, or_null
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Counts
 from rankbeam.transforms.records.slices import ALL, ranked_by
@@ -52,7 +45,8 @@ class RunEstimates:
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
         names = dict.fromkeys(name for *_, name in aggregate.queries)
-        totals = {name: _totals(aggregate, name) for name in names}
+        drawn = aggregate.replicates
+        totals = {name: drawn[name].totals() if name in drawn else None for name in names}
         pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
         return cls(
             {name: _means_of(name, totals[name], aggregate, evaluation) for name in names},
@@ -99,10 +93,10 @@ def _differences_of(
     rows, moments = {}, aggregate.clusters.get(name)
     for number, panel in enumerate(evaluation.panels):
         state = aggregate.pairs[one, other, number, name]
-        clusters = None if moments is None else differences_by_cluster(moments, evaluation, (one, other), number)
+        clusters = None if moments is None else layout.by_cluster(moments, (one, other), number)
         if name != ALL and _counted(state.moments.count, clusters) < statistics.min_slice:
             continue
-        drawn = _no_replicates(panel) if totals is None else layout.differences(totals, (one, other), number)
+        drawn = _no_replicates(panel) if totals is None else layout.replicates(totals, (one, other), number)
         summaries = state.result(panel.ranges, drawn, statistics, clusters)
         if panel.has_labels:
             labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
@@ -147,8 +141,8 @@ def _contenders(
     by_configuration = []
     for position, configuration in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]
-        drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
-        clusters = None if moments is None else means_by_cluster(moments, evaluation, position, number)
+        drawn = _no_replicates(panel) if totals is None else layout.replicates(totals, position, number)
+        clusters = None if moments is None else layout.by_cluster(moments, position, number)
         summaries = state.result(panel.ranges, evaluation.statistics.confidence, clusters)
         if panel.has_labels:
             labelled = aggregate.labelled[position, NO_OTHER, number, name]
@@ -282,10 +276,6 @@ def _rank(contenders: Sequence[Contender], confidence: float) -> list[OfMany]:
         OfMany(or_null(low), or_null(high), may_be)
         for low, high, may_be in zip(lows.tolist(), highs.tolist(), best.tolist(), strict=True)
     ]
-
-
-def _totals(aggregate: RunAggregate, name: str) -> IntArray | None:
-    return aggregate.replicates[name].totals() if name in aggregate.replicates else None
 
 
 def _no_replicates(panel: Panel) -> FloatArray:

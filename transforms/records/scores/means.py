@@ -24,6 +24,8 @@ _BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far fi
 
 Part = tuple[IntArray, BoolArray]
 """One panel of one configuration: values as whole numbers, int64[n, m], and which queries have them, bool[n]."""
+Group = int | tuple[int, int]
+"""The position of a configuration, or those of a pair."""
 
 
 @dataclass(frozen=True)
@@ -79,25 +81,19 @@ class SumLayout:
         lasts = np.repeat(np.cumsum(widths) - 1, widths)
         return tuple(lasts.tolist())
 
-    def group_of(self, pair: tuple[int, int]) -> int:
-        """The position of a pair's columns, where each configuration and each pair counts one."""
-        return self.configurations + self.pairs.index(pair)
+    def _first(self, group: Group, panel: int) -> int:
+        """The first column of a panel of a configuration or pair."""
+        place = group if isinstance(group, int) else self.configurations + self.pairs.index(group)
+        return place * self._starts[-1] + self._starts[panel]
 
-    def places(self, group: int, panel: int) -> Iterator[tuple[int, float]]:
-        """Each metric's column, and the scale of its whole numbers."""
-        yield from enumerate(self._scales[panel].tolist(), group * self._starts[-1] + self._starts[panel])
+    def by_cluster(self, moments: ClusterMoments, group: Group, panel: int) -> list[Clustered]:
+        """The statistics by cluster of each metric."""
+        columns = enumerate(self._scales[panel].tolist(), self._first(group, panel))
+        return [moments.result(column, scale) for column, scale in columns]
 
-    def means(self, totals: IntArray, position: int, panel: int) -> FloatArray:
-        """The replicates of a configuration's means, float64[m, b]; NaN where a replicate weighs nothing."""
-        return self._ratios(totals, position, panel)
-
-    def differences(self, totals: IntArray, pair: tuple[int, int], panel: int) -> FloatArray:
-        """The replicates of a pair's mean differences, as `means` gives those of a configuration."""
-        return self._ratios(totals, self.group_of(pair), panel)
-
-    def _ratios(self, totals: IntArray, group: int, panel: int) -> FloatArray:
-        starts, metrics = self._starts, len(self.panels[panel].metrics)
-        first = group * starts[-1] + starts[panel]
+    def replicates(self, totals: IntArray, group: Group, panel: int) -> FloatArray:
+        """The replicates of means or mean differences, float64[m, b]; NaN where a replicate weighs nothing."""
+        first, metrics = self._first(group, panel), len(self.panels[panel].metrics)
         *sums, weight = totals[first : first + metrics + 1].astype(np.float64)
         known = np.where(weight > 0, weight, np.nan)
         return np.reshape(sums, (metrics, len(weight))) / self._scales[panel][:, None] / known
@@ -148,21 +144,6 @@ def cluster_totals(
 
 def cluster_moments(totals: ClusterTotals, evaluation: Evaluation) -> ClusterMoments:
     return ClusterMoments.of(totals, SumLayout.of(evaluation).weights)
-
-
-def means_by_cluster(moments: ClusterMoments, evaluation: Evaluation, position: int, panel: int) -> list[Clustered]:
-    return _results(moments, SumLayout.of(evaluation), position, panel)
-
-
-def differences_by_cluster(
-    moments: ClusterMoments, evaluation: Evaluation, pair: tuple[int, int], panel: int
-) -> list[Clustered]:
-    layout = SumLayout.of(evaluation)
-    return _results(moments, layout, layout.group_of(pair), panel)
-
-
-def _results(moments: ClusterMoments, layout: SumLayout, group: int, panel: int) -> list[Clustered]:
-    return [moments.result(column, scale) for column, scale in layout.places(group, panel)]
 
 
 _MODULUS = 1 << 64

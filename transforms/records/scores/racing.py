@@ -11,7 +11,7 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.means import SumLayout, means_by_cluster
+from rankbeam.transforms.records.scores.means import SumLayout
 from rankbeam.transforms.records.slices import ALL
 
 
@@ -32,11 +32,11 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
     for positions in groups.values():
         states = [aggregate.queries[position, panel, ALL] for position in positions]
         means = np.array([state.moments.means()[column] for state in states], np.float64)
-        replicates = np.stack([layout.means(totals, position, panel)[column] for position in positions])
+        replicates = np.stack([layout.replicates(totals, position, panel)[column] for position in positions])
         by_cluster = aggregate.clusters.get(ALL)
         counts: list[float] = [state.moments.count for state in states]
         if by_cluster is not None:
-            known = (means_by_cluster(by_cluster, evaluation, position, panel) for position in positions)
+            known = (layout.by_cluster(by_cluster, position, panel) for position in positions)
             counts = [of_metrics[column].count for of_metrics in known]
         scored = min(filter(None, counts), default=0)
         stays = survivors(sign * means, sign * replicates, scored, look.level)
