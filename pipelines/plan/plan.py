@@ -19,13 +19,13 @@ from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, reworded
 from rankbeam.pipelines.plan.stages import (
+    add_known_rankings,
     count_calls,
     count_models,
     count_reranking,
     count_rewriting,
     count_texts,
     distinct_batches,
-    known_rankings,
     read_counted,
 )
 from rankbeam.pipelines.run.answers import work_of
@@ -201,13 +201,13 @@ def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
     ):
         pipeline = new_pipeline(options)
         dataset = read_dataset(pipeline, experiment)
-        tasks, rewritten, before = None, None, Branches()
+        tasks, rewritten, branches = None, None, Branches()
         files = [Path(folder) / name for name in ("models", "texts", "ratings", "rewrites", "retrievals")]
         models, texts, ratings, rewrites, retrievals = map(str, files)
         if experiment.rewritten:
-            rewritten = count_rewriting(experiment, dataset, before, rewrites)
+            rewritten = count_rewriting(experiment, dataset, branches, rewrites)
         rewritten = with_joined(experiment, dataset, rewritten)
-        before.rewritten = with_joined(experiment, dataset, before.rewritten, "Known")
+        branches.rewritten = with_joined(experiment, dataset, branches.rewritten, "Known")
         if experiment.remote:
             stage = retrieve_stage(experiment)
             tasks = distinct_batches(tasks_to_do(dataset.judged, experiment, rewritten), stage)
@@ -222,7 +222,7 @@ def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
         if experiment.embedders:
             count_texts(pipeline, experiment, dataset, rewritten, texts)
         if experiment.rerankers or work_of(experiment).services:
-            branches = known_rankings(pipeline, experiment, dataset, tasks, before)
+            add_known_rankings(pipeline, experiment, dataset, tasks, branches)
             if experiment.rerankers:
                 count_reranking(experiment, dataset, branches, ratings)
             if work_of(experiment).services:

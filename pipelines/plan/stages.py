@@ -28,7 +28,7 @@ from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, earlier_works
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
-from rankbeam.pipelines.run.calling import answers_of_applications, embed_stage, retrieve_stage, tasks_to_embed
+from rankbeam.pipelines.run.calling import add_answers, embed_stage, retrieve_stage, tasks_to_embed
 from rankbeam.pipelines.run.reranking import items_of as rerank_items
 from rankbeam.pipelines.run.reranking import rerank_stage, rerank_works, tasks_to_rerank
 from rankbeam.pipelines.run.rewriting import rewrite_stage, rewrite_works, tasks_to_rewrite
@@ -47,8 +47,6 @@ from rankbeam.transforms.records.judging.items import batches_of, items_in
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.remote import CollectRankings
-from rankbeam.transforms.retrieve.replay import is_application
 from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations, not_computed
 from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed
@@ -89,14 +87,19 @@ def _imagined_texts(failed: FailedTask, number: int) -> CallAnswer:
     return CallAnswer(failed.work, "", (failed.subject,), texts)
 
 
-def known_rankings(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None, before: Branches
-) -> Branches:
-    """The rankings that are known without calls: those made in process, and those of the ledger."""
-    branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment), before)
+def add_known_rankings(
+    pipeline: beam.Pipeline,
+    experiment: Experiment,
+    dataset: Dataset,
+    tasks: beam.PCollection | None,
+    branches: Branches,
+) -> None:
+    """Add the rankings that are known without calls: those made in process, and those of the ledger."""
+    local_rankings(pipeline, experiment, dataset, buckets_of(experiment), branches)
     if tasks is not None:
-        _add_recalled(tasks, experiment, branches)
-    return branches
+        recalled = tasks | "Recall" >> _recall(retrieve_stage(experiment), experiment)
+        add_answers(recalled.answers, None, experiment, branches)
+        branches.failures.append(recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of))
 
 
 def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
@@ -124,17 +127,6 @@ def _recall(stage: Stage, experiment: Experiment) -> beam.PTransform:
     """Complete the tasks of a stage that the ledger answers; the others are failed."""
     recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
     return recall.with_outputs(_FAILED, main="answers")
-
-
-def _add_recalled(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
-    recalled = tasks | "Recall" >> _recall(retrieve_stage(experiment), experiment)
-    rankings = recalled.answers
-    if experiment.applications:
-        rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
-        branches.add_applications(answers_of_applications(experiment, recalled.answers))
-    collected = rankings | "CollectRankings" >> CollectRankings(experiment.evaluation)
-    branches.rankings[f"{RANKINGS}_called"] = collected.rankings
-    branches.failures += [collected.failures, recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of)]
 
 
 def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:

@@ -4,7 +4,6 @@ A branch that few experiments have is imported where it is added: to score runs,
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import apache_beam as beam
 
@@ -14,9 +13,6 @@ from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKIN
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records.run import Run
-
-if TYPE_CHECKING:
-    from rankbeam.transforms.retrieve.replay import CollectedAnswers
 
 
 @dataclass
@@ -28,7 +24,7 @@ class Branches:
     warnings: list[beam.PCollection] = field(default_factory=list)
     rewritten: beam.PCollection | None = None  # by source, rewritten queries; None if none are rewritten
     usage: beam.PCollection | None = None  # use of the quota pools; None if none is used
-    replayed: beam.PCollection | None = None
+    replayed: beam.PCollection | None = None  # answers that exist already, and those of applications
 
     def parts(self, dataset: Dataset) -> dict[str, beam.PCollection]:
         """Queries, rankings and failures so far, as `GatherContexts` takes them."""
@@ -37,41 +33,33 @@ class Branches:
             parts[FAILURES] = self.failures | f"FailuresSoFar_{len(self.failures)}" >> beam.Flatten()
         return parts
 
-    def add_applications(self, collected: "CollectedAnswers | None") -> None:
-        """Add the answers of applications, which are used as those that exist already."""
-        if collected is None:
-            return
-        self.rankings[f"{RANKINGS}_applications"] = collected.rankings
-        parts = [collected.answers, *([] if self.replayed is None else [self.replayed])]
-        self.replayed = parts | "EveryAnswer" >> beam.Flatten()
+    def add_usage(self, usage: beam.PCollection, label: str) -> None:
+        self.usage = usage if self.usage is None else (self.usage, usage) | label >> beam.Flatten()
 
 
 def rankings_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
 ) -> Branches:
     """The rankings of every source; fusions are computed from the others at scoring."""
-    before = Branches()
+    branches = Branches()
     if experiment.rewritten:
-        _rewrite(experiment, execution, dataset, before)
-    before.rewritten = with_joined(experiment, dataset, before.rewritten)
+        from rankbeam.pipelines.run.rewriting import rewrite_all
+
+        rewrite_all(experiment, execution, dataset, branches)
+    branches.rewritten = with_joined(experiment, dataset, branches.rewritten)
     if experiment.embedders:
         from rankbeam.pipelines.run.calling import embed
 
-        embedded = embed(pipeline, experiment, execution, dataset, before.rewritten, before.usage)
-        before.usage = embedded.usage
-        before.warnings.append(embedded.warnings)
-    branches = local_rankings(pipeline, experiment, dataset, buckets, before)
+        embed(pipeline, experiment, execution, dataset, branches)
+    local_rankings(pipeline, experiment, dataset, buckets, branches)
     if experiment.remote:
         from rankbeam.pipelines.run.calling import call
 
-        called = call(experiment, execution, dataset, branches.usage, branches.rewritten)
-        branches.rankings[f"{RANKINGS}_called"] = called.rankings
-        branches.add_applications(called.applications)
-        branches.failures += called.failures
-        branches.warnings.append(called.warnings)
-        branches.usage = called.usage
+        call(experiment, execution, dataset, branches)
     if experiment.rerankers:
-        _rerank(experiment, execution, dataset, branches)
+        from rankbeam.pipelines.run.reranking import rerank_all
+
+        rerank_all(experiment, execution, dataset, branches)
     return branches
 
 
@@ -88,30 +76,10 @@ def with_joined(
     return joined if rewritten is None else (joined, rewritten) | f"WithJoined{label}" >> beam.Flatten()
 
 
-def _rewrite(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    from rankbeam.pipelines.run.rewriting import rewrite_all
-
-    rewritten = rewrite_all(experiment, execution, dataset)
-    branches.rewritten, branches.usage = rewritten.queries, rewritten.usage
-    branches.failures.append(rewritten.failures)
-    branches.warnings += rewritten.warnings
-
-
-def _rerank(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    from rankbeam.pipelines.run.reranking import rerank_all
-
-    reranked = rerank_all(experiment, execution, dataset, branches.parts(dataset), branches.usage)
-    branches.rankings[f"{RANKINGS}_reranked"] = reranked.rows.rankings
-    branches.failures.append(reranked.rows.failures)
-    branches.warnings += [reranked.rows.warnings, *reranked.warnings]
-    branches.usage = reranked.usage
-
-
 def local_rankings(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int, before: Branches | None = None
-) -> Branches:
-    """The rankings that need no call, but those that rewrite queries and embed texts, which were made before."""
-    branches = Branches() if before is None else before
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int, branches: Branches
+) -> None:
+    """Add the rankings that need no call, but those that rewrite queries and embed texts, which were made before."""
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
             rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
@@ -120,7 +88,6 @@ def local_rankings(
         _retrieve(experiment, dataset, branches, buckets)
     if experiment.replayed:
         _replay(experiment, dataset, branches, buckets)
-    return branches
 
 
 def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
@@ -138,8 +105,7 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
         branches.usage,
         branches.rewritten,
     )
-    rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
-    branches.rankings[RANKINGS] = rankings
+    branches.rankings[RANKINGS], failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
     branches.failures.append(failed)
     branches.warnings.append(warnings)
 

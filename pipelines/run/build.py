@@ -1,7 +1,7 @@
 """Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -31,7 +31,7 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import rows as row
-from rankbeam.transforms.write.tables import FinishRun, LoadTables, RunVerdict, WriteTable
+from rankbeam.transforms.write.tables import FinishRun, LoadTables, WriteFn
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.run.answers import AnswerBranch
@@ -76,7 +76,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     if (usage := _usage(pipeline, experiment, scores.usage)) is not None:
         pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools, evaluation, _needed_by(experiment))
-    written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
+    written = [rows[name] | f"Write_{name}" >> beam.ParDo(WriteFn(name, experiment.output, execution)) for name in rows]
     of_scores = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     of_qrels = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
     warnings = [*scores.warnings, of_scores, of_qrels] | "EveryWarning" >> beam.Flatten()
@@ -86,7 +86,13 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         execution,
         versions(experiment.libraries) | provenance(inputs),
         evaluation.statistics,
-        _verdict(experiment, execution),
+        partial(
+            verdict_of,
+            evaluation=evaluation,
+            gates=experiment.gates,
+            max_failure_rate=experiment.max_failure_rate,
+            run=execution,
+        ),
         written,
         dataset.summary,
         estimates,
@@ -221,17 +227,6 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     every = range(len(evaluation.configurations))
     sources = {source: evaluation.users(source) for source in range(len(evaluation.sources))}
     return {REWRITE: sources, RETRIEVE: sources, RERANK: sources, JUDGE: {position: (position,) for position in every}}
-
-
-def _verdict(experiment: Experiment, execution: Run) -> Callable[..., RunVerdict]:
-    """The check of the scores against the limits of the experiment."""
-    return partial(
-        verdict_of,
-        evaluation=experiment.evaluation,
-        gates=experiment.gates,
-        max_failure_rate=experiment.max_failure_rate,
-        run=execution,
-    )
 
 
 def table_folders(output: str, run_id: str) -> dict[str, str]:

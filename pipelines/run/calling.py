@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -19,64 +19,51 @@ from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, RetrieverParameters, with_common_depth
-from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
+from rankbeam.transforms.clients.storage.batches import RANKINGS, Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, counted
 from rankbeam.transforms.records.queries import Documents
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings
-from rankbeam.transforms.retrieve.replay import CollectAnswers, CollectedAnswers, is_application
+from rankbeam.transforms.retrieve.replay import CollectAnswersFn, is_application, ranked_answers
 
 Searching = tuple[Embed, RetrieverParameters, Documents]
 """A retriever that compares embeddings, with the model that makes them, and what it searches."""
 
 
-class CalledRankings(NamedTuple):
-    """Result of `call`; the collections are those of `Branches`."""
-
-    rankings: beam.PCollection
-    failures: list[beam.PCollection]
-    warnings: beam.PCollection
-    usage: beam.PCollection
-    applications: CollectedAnswers | None  # None if no application is asked
-
-
-def call(
-    experiment: Experiment,
-    execution: Run,
-    dataset: Dataset,
-    earlier: beam.PCollection | None,
-    rewritten: beam.PCollection | None = None,
-) -> CalledRankings:
+def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
-    owner = owner_of(experiment, execution)
-    ledger = Ledger(experiment.ledger, owner)
-    services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
-    called: Called = tasks_to_do(dataset.judged, experiment, rewritten) | "CallServices" >> services
-    rankings = called.answers
+    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+    services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, branches.usage)
+    called: Called = tasks_to_do(dataset.judged, experiment, branches.rewritten) | "CallServices" >> services
+    add_answers(called.answers, called.recalled, experiment, branches)
+    branches.failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
+    branches.warnings.append(called.warnings)
+    branches.add_usage(called.usage, "UsageSoFar")
+
+
+def add_answers(
+    answers: beam.PCollection, recalled: beam.PCollection | None, experiment: Experiment, branches: Branches
+) -> None:
+    """Add the rankings of retrievers, and the answers of applications, which are used as those that exist already."""
+    rankings = answers
     if experiment.applications:
-        rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
-    collected = rankings | "CollectRankings" >> CollectRankings(experiment.evaluation, called.recalled)
-    applications = answers_of_applications(experiment, called.answers)
-    failures = [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
-    usage = called.usage if earlier is None else (earlier, called.usage) | "UsageSoFar" >> beam.Flatten()
-    return CalledRankings(collected.rankings, failures, called.warnings, usage, applications)
-
-
-def answers_of_applications(experiment: Experiment, answers: beam.PCollection) -> CollectedAnswers | None:
-    """The answers of applications, and their rankings; None without applications."""
-    if not experiment.applications:
-        return None
-    collected: CollectedAnswers = (
-        answers | "OfApplications" >> beam.Filter(is_application) | "CollectAnswers" >> CollectAnswers()
-    )
-    return collected
+        rankings = answers | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
+        of_applications = answers | "OfApplications" >> beam.Filter(is_application)
+        collect, rank = beam.ParDo(CollectAnswersFn()), beam.Map(ranked_answers)
+        rows = of_applications | "CollectAnswers" >> collect.with_output_types(SourceRows)
+        branches.rankings[f"{RANKINGS}_applications"] = rows | "RankAnswers" >> rank.with_output_types(SourceRows)
+        existing = [] if branches.replayed is None else [branches.replayed]
+        branches.replayed = [rows, *existing] | "EveryAnswer" >> beam.Flatten()
+    collected = rankings | "CollectRankings" >> CollectRankings(experiment.evaluation, recalled)
+    branches.rankings[f"{RANKINGS}_called"] = collected.rankings
+    branches.failures.append(collected.failures)
 
 
 def tasks_to_do(
-    judged: beam.PCollection, experiment: Experiment, rewritten: beam.PCollection | None = None
+    judged: beam.PCollection, experiment: Experiment, rewritten: beam.PCollection | None
 ) -> beam.PCollection[TaskBatch]:
     """The tasks that send every query to every remote retriever, or what it is asked instead."""
     works = retrieve_works(experiment)
@@ -117,34 +104,20 @@ def retrieve_stage(experiment: Experiment) -> Stage:
     )
 
 
-class EmbeddingResult(NamedTuple):
-    """Result of `embed`."""
-
-    usage: beam.PCollection
-    """Usage of quota pools, complete when all calls have ended."""
-    warnings: beam.PCollection
-    """Warnings for users."""
-
-
 def embed(
-    pipeline: beam.Pipeline,
-    experiment: Experiment,
-    execution: Run,
-    dataset: Dataset,
-    rewritten: beam.PCollection | None = None,
-    earlier: beam.PCollection | None = None,
-) -> EmbeddingResult:
+    pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches
+) -> None:
     """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
-    owner = owner_of(experiment, execution)
-    services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary, earlier)
-    called: Called = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "CallEmbedders" >> services
+    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+    services = CallServices(embed_stage(experiment), ledger, dataset.summary, branches.usage)
+    called: Called = tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
     failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)
-    usage = called.usage if earlier is None else (earlier, called.usage) | "UsageWithEmbedders" >> beam.Flatten()
-    return EmbeddingResult(usage, (called.warnings, failed) | "WarningsOfEmbedders" >> beam.Flatten())
+    branches.warnings += [called.warnings, failed]
+    branches.add_usage(called.usage, "UsageWithEmbedders")
 
 
 def tasks_to_embed(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None = None
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None
 ) -> beam.PCollection[TaskBatch]:
     """The tasks that embed documents, chunks and queries, or what is asked instead."""
     documents = (
@@ -280,5 +253,4 @@ def warning_of(failed: list[FailedTask]) -> Iterator[str]:
     """That texts could not be embedded, and why the first of them, by the message."""
     if failed:
         reason = min(failed_task.failure.message for failed_task in failed)
-        texts = "1 text" if len(failed) == 1 else f"{len(failed):,} texts"
-        yield f"{texts} could not be embedded (first error: {reason}); retried on the next run"
+        yield f"{counted(len(failed), 'text')} could not be embedded (first error: {reason}); retried on the next run"

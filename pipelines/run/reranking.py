@@ -1,13 +1,12 @@
 """The branch of a pipeline that reranks rankings, once all of them are complete."""
 
-from typing import NamedTuple
-
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import ModelRerankParameters
 from rankbeam.pipelines.experiment.grid.components import NO_LIMITS
 from rankbeam.pipelines.experiment.grid.components import Reranking as Component
+from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
@@ -17,46 +16,36 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
 from rankbeam.transforms.clients.retrievers.rerankers import Rerank, Reranker
+from rankbeam.transforms.clients.storage.batches import RANKINGS
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.stages import RERANK
 from rankbeam.transforms.retrieve import rerank
 from rankbeam.transforms.retrieve.rerank import Called as CalledReranking
-from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranked, Reranking, ScoreInProcess
+from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranking, ScoreInProcess
 
 
-class RerankedRankings(NamedTuple):
-    """Result of `rerank_all`; the collections are those of `Branches`."""
-
-    rows: Reranked
-    warnings: list[beam.PCollection]
-    usage: beam.PCollection | None
-
-
-def rerank_all(
-    experiment: Experiment,
-    execution: Run,
-    dataset: Dataset,
-    parts: dict[str, beam.PCollection],
-    earlier: beam.PCollection | None,
-) -> RerankedRankings:
+def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     """Rerank in process, and by calls once the usage of earlier calls is known."""
-    items, works, stage = items_of(parts, experiment), rerank_works(experiment), rerank_stage(experiment)
-    scores, warnings, usage = {"items": items}, [], earlier
+    items = items_of(branches.parts(dataset), experiment)
+    works, stage = rerank_works(experiment), rerank_stage(experiment)
+    scores = {"items": items}
     if stage.works:
         ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-        call = CallServices(stage, ledger, dataset.summary, earlier)
+        call = CallServices(stage, ledger, dataset.summary, branches.usage)
         called: Called = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
         scores |= {"scores": called.answers, "failed": called.failed}
-        warnings.append(called.warnings)
-        usage = called.usage if earlier is None else (earlier, called.usage) | "UsageWithRerankers" >> beam.Flatten()
+        branches.warnings.append(called.warnings)
+        branches.add_usage(called.usage, "UsageWithRerankers")
     if len(stage.works) < len(works):
         computed = items | "ScoreInProcess" >> ScoreInProcess(experiment.evaluation, works)
         scores["computed"] = computed.scores
-        warnings.append(computed.warnings)
-    reranked: Reranked = scores | "CollectReranked" >> CollectReranked(experiment.evaluation, works)
-    return RerankedRankings(reranked, warnings, usage)
+        branches.warnings.append(computed.warnings)
+    rankings, failed, warnings = scores | "CollectReranked" >> CollectReranked(experiment.evaluation, works)
+    branches.rankings[f"{RANKINGS}_reranked"] = rankings
+    branches.failures.append(failed)
+    branches.warnings.append(warnings)
 
 
 def items_of(parts: dict[str, beam.PCollection], experiment: Experiment) -> beam.PCollection:

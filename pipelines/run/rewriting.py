@@ -1,10 +1,9 @@
 """The branch of a pipeline that rewrites queries before anything is retrieved."""
 
-from typing import NamedTuple
-
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -17,24 +16,16 @@ from rankbeam.transforms.records.stages import REWRITE
 from rankbeam.transforms.retrieve import rewrite
 
 
-class RewrittenQueries(NamedTuple):
-    """Result of `rewrite_all`."""
-
-    queries: beam.PCollection
-    """Per bucket and source, queries with the texts that the source is asked."""
-    failures: beam.PCollection
-    warnings: list[beam.PCollection]
-    usage: beam.PCollection
-
-
-def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset) -> RewrittenQueries:
+def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     ledger, works = Ledger(experiment.ledger, owner_of(experiment, execution)), rewrite_works(experiment)
     call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
     called: Called = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
     parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
     rewritten: rewrite.Rewritten = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)
-    failures = called.failed | "FailedRewrites" >> beam.FlatMap(rewrite.failures_of, works)
-    return RewrittenQueries(rewritten.queries, failures, [rewritten.warnings, called.warnings], called.usage)
+    branches.rewritten = rewritten.queries
+    branches.failures.append(called.failed | "FailedRewrites" >> beam.FlatMap(rewrite.failures_of, works))
+    branches.warnings += [rewritten.warnings, called.warnings]
+    branches.usage = called.usage
 
 
 def tasks_to_rewrite(dataset: Dataset, experiment: Experiment) -> beam.PCollection[TaskBatch]:

@@ -37,7 +37,7 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.tables import QUERY_METRICS, own_columns
 from rankbeam.transforms.write.rows import query_metrics
-from rankbeam.transforms.write.tables import FinishRun, LoadTables, RunVerdict, WriteTable
+from rankbeam.transforms.write.tables import FinishRun, LoadTables, RunVerdict, WriteFn
 
 BATCH = 10_000
 METRICS = (
@@ -84,7 +84,7 @@ def ours(google: Cloud, into: Tables) -> None:
     output = f"gs://{google.gcs.bucket()}/out"
     with beam.Pipeline(FnApiRunner(), PipelineOptions()) as pipeline:
         rows = pipeline | beam.Create(range(len(_batches))) | beam.Map(batch)
-        written = rows | "Write" >> WriteTable(TABLE, output, RUN)
+        written = rows | "Write" >> beam.ParDo(WriteFn(TABLE, output, RUN))
         summary = pipeline | "Summary" >> beam.Create([DatasetSummary()])
         estimates = pipeline | "Estimates" >> beam.Create([RunEstimates()])
         warnings = pipeline | "Warnings" >> beam.Create([""])

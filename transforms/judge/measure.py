@@ -55,9 +55,7 @@ class QualityRows:
             "agreement": float(counted.agreement / counted.compared) if counted.compared else None,
             "within_sd": None if not counted.compared else math.sqrt(counted.variance / counted.compared),
             **self._of_known(step, counted.known, earlier),
-            "input_tokens": tokens.input,
-            "cached_tokens": tokens.cached,
-            "output_tokens": tokens.output,
+            **tokens.by_column(),
             "cost": None if prices is None else prices.cost(tokens),
         }
 

@@ -15,7 +15,6 @@ from rankbeam.transforms.records.errors import CallError, Failure
 from rankbeam.transforms.records.judging.answers import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.labels import items_hash, text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
-from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import as_json
 
 Row = dict[str, Any]
@@ -59,7 +58,7 @@ class Rows:
             "contexts": contexts,
             "contexts_left_out": answer.left_out,
             "citations": list(dict.fromkeys(doc_id for doc_id in cited if doc_id is not None)),
-            **_tokens(answer.tokens),
+            **answer.tokens.by_column(),
             "cost": answer.cost,
             "seconds": answer.seconds,
             "first_token_s": answer.first_token_s,
@@ -143,10 +142,6 @@ class Rows:
             "model_version": judgement.model_version,
             "prompt_hash": None if template is None else template.hash,
         }
-
-
-def _tokens(tokens: Tokens) -> Row:
-    return {"input_tokens": tokens.input, "cached_tokens": tokens.cached, "output_tokens": tokens.output}
 
 
 def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:

@@ -41,6 +41,10 @@ class Tokens:
         """The same tokens as a batch job charges them: all at half price, without a discount for cached ones."""
         return replace(self, cached=0, batch_input=self.input, batch_output=self.output)
 
+    def by_column(self) -> dict[str, int]:
+        """The tokens by the columns of tables."""
+        return {"input_tokens": self.input, "cached_tokens": self.cached, "output_tokens": self.output}
+
     @property
     def total(self) -> int:
         """Input plus output, as quotas count them."""

@@ -42,8 +42,8 @@ ROWS_AT_ONCE = 64
 batches.register()
 
 
-class RetrievedLocally(NamedTuple):
-    """The outputs of `RetrieveRankings`."""
+class RankingBranch(NamedTuple):
+    """The outputs of a branch that makes rankings."""
 
     rankings: beam.PCollection[SourceRows]  # per bucket and source a batch of `columns.RETRIEVED`
     failures: beam.PCollection[BucketFailures]  # per bucket, source and query without an answer, the failure
@@ -62,7 +62,7 @@ class RetrieveRankings(beam.PTransform):
     embedded: beam.PCollection[Usage] | None = None
     rewritten: beam.PCollection[SourceRows] | None = None  # by source, the queries with the texts that it is asked
 
-    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a RankingBranch; Beam warns of named results
         after = [beam.pvalue.AsSingleton(self.summary)]
         after += [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
         if self.shares > 1:
@@ -70,7 +70,7 @@ class RetrieveRankings(beam.PTransform):
                 judged.pipeline
                 | "EachIndex" >> beam.Create(list(by_documents(self.searched)))
                 | "SpreadIndexes" >> beam.Reshuffle()
-                | "Prepare" >> beam.ParDo(PrepareFn(self.retrievers, self.searched), *after)
+                | "Prepare" >> beam.FlatMap(prepare, self.retrievers, self.searched, *after)
             )
             after.append(beam.pvalue.AsList(prepared))
         outputs = (
@@ -85,7 +85,7 @@ class RetrieveRankings(beam.PTransform):
             outputs[CUT] | "SumCut" >> beam.CombinePerKey(summed) | "SayCut" >> beam.FlatMap(cut_warning, self.searched)
         )
         warnings = (outputs[WARNINGS], cut) | "EveryWarning" >> beam.Flatten()
-        return RetrievedLocally(outputs.rankings, outputs[FAILURES], warnings)
+        return RankingBranch(outputs.rankings, outputs[FAILURES], warnings)
 
     def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
         plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]
@@ -96,16 +96,15 @@ class RetrieveRankings(beam.PTransform):
         return (dealt, self.rewritten | "ForRewritten" >> own) | "EveryShare" >> beam.Flatten()
 
 
-class PrepareFn(beam.DoFn):
-    """Prepares the retrievers."""
-
-    def __init__(self, retrievers: Mapping[int, RetrieverParameters], searched: Mapping[int, Documents]) -> None:
-        self._retrievers, self._searched = dict(retrievers), dict(searched)
-
-    def process(self, element: Sequence[int], *_: object) -> Iterator[int]:
-        for source in element:
-            self._retrievers[source].prepare(self._searched[source])
-            yield source
+def prepare(
+    sources: Sequence[int],
+    retrievers: Mapping[int, RetrieverParameters],
+    searched: Mapping[int, Documents],
+    *_: object,
+) -> Iterator[int]:
+    for source in sources:
+        retrievers[source].prepare(searched[source])
+        yield source
 
 
 class RetrieveFn(beam.DoFn):

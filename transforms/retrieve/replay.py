@@ -218,30 +218,13 @@ def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_r
     yield from tally.warnings(replays[source], is_ranked=is_ranked)
 
 
-class CollectedAnswers(NamedTuple):
-    """Answers and rankings of applications."""
-
-    answers: beam.PCollection[SourceRows]  # per bucket and source batches of `columns.REPLAYED`
-    rankings: beam.PCollection[SourceRows]
-    """The same as `columns.RETRIEVED`; documents are null where a context has no id."""
-
-
-@dataclass
-class CollectAnswers(beam.PTransform):
-    """Make batches of the answers of applications."""
-
-    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # CollectedAnswers; Beam warns of named results
-        rows = answers | "Collect" >> beam.ParDo(CollectAnswersFn()).with_output_types(SourceRows)
-        return CollectedAnswers(rows, rows | "Rank" >> beam.Map(_ranked).with_output_types(SourceRows))
-
-
 def is_application(answer: CallAnswer) -> bool:
     """Return whether an application has given an answer, and no retriever a ranking."""
     return isinstance(answer.value, ApplicationAnswer)
 
 
 class CollectAnswersFn(beam.DoFn):
-    """Collects answers, some at a time."""
+    """Makes batches of `columns.REPLAYED` of the answers of applications."""
 
     def start_bundle(self) -> None:
         self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
@@ -266,9 +249,7 @@ def _row(query_id: str, answer: ApplicationAnswer) -> dict[str, Any]:
         "query_id": query_id,
         "answer": answer.text,
         "contexts": contexts,
-        "input_tokens": used.tokens.input,
-        "cached_tokens": used.tokens.cached,
-        "output_tokens": used.tokens.output,
+        **used.tokens.by_column(),
         "seconds": used.seconds,
         "first_token_s": used.first_token_s,
         "steps": rows_of(answer.steps),
@@ -281,6 +262,7 @@ def _batch(key: tuple[int, int], rows: list[dict[str, Any]]) -> SourceRows:
     return bucket, (source, pa.RecordBatch.from_pylist(rows, schema=columns.REPLAYED))
 
 
-def _ranked(element: SourceRows) -> SourceRows:
+def ranked_answers(element: SourceRows) -> SourceRows:
+    """The answers as `columns.RETRIEVED`; documents are null where a context has no id."""
     bucket, (source, batch) = element
     return bucket, (source, rankings_in(batch))

@@ -28,7 +28,7 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.stages import RERANK, Scores, Texts, by_score
-from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of, summed
+from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, RankingBranch, batch_of, summed
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
@@ -51,14 +51,6 @@ Called = Rate | Rerank
 
 Reranking = Called | CrossEncode
 """Work that scores texts for a query."""
-
-
-class Reranked(NamedTuple):
-    """The outputs of `CollectReranked`; they are those of the other branches that produce rankings."""
-
-    rankings: beam.PCollection[SourceRows]
-    failures: beam.PCollection[BucketFailures]
-    warnings: beam.PCollection[str]
 
 
 def as_configurations(evaluation: Evaluation) -> Evaluation:
@@ -207,7 +199,7 @@ class CollectReranked(beam.PTransform):
     evaluation: Evaluation
     works: Mapping[int, Reranking]
 
-    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # a Reranked; Beam warns of named results
+    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # a RankingBranch; Beam warns of named results
         by_bucket = dict(parts)
         if _SCORES in parts:
             by_bucket[_SCORES] = parts[_SCORES] | "ScoresByBucket" >> beam.FlatMap(scores_by_bucket)
@@ -226,7 +218,7 @@ class CollectReranked(beam.PTransform):
             | "SumLeft" >> beam.CombinePerKey(summed)
             | "SayLeft" >> beam.Map(warning_of, self.evaluation)
         )
-        return Reranked(outputs.rankings, outputs[FAILURES], warnings)
+        return RankingBranch(outputs.rankings, outputs[FAILURES], warnings)
 
 
 def scores_by_bucket(answer: CallAnswer) -> Iterator[ScoresOfQuery]:

@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, Source
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.conversations import history_of, with_history
+from rankbeam.transforms.records.errors import counted
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.stages import REWRITE, RewriteKind, RewrittenQuery
@@ -189,5 +190,5 @@ def failures_of(failed: FailedTask, works: Works) -> Iterator[BucketFailures]:
 
 def warning_of(empty: tuple[int, int], evaluation: Evaluation) -> str:
     owner, number = empty
-    texts = "1 rewritten text is" if number == 1 else f"{number:,} rewritten texts are"
+    texts = counted(number, "rewritten text is", "rewritten texts are")
     return f"{evaluation.configurations[owner].name}: {texts} empty; the query itself was used instead"

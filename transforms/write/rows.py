@@ -143,10 +143,7 @@ def failure_rows(element: tuple[int, tuple[int, Failure]], evaluation: Evaluatio
         {
             "config_id": evaluation.configurations[caller].config_id,
             "query_id": failure.query_id,
-            "stage": failure.stage,
-            "kind": str(failure.kind),
-            "attempts": failure.attempts,
-            "message": failure.message,
+            **_about(failure),
         }
         for caller in callers
     ]
@@ -163,9 +160,7 @@ def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation,
         "model": usage.model,
         "calls": usage.calls,
         "ledger_hits": usage.ledger_hits,
-        "input_tokens": tokens.input,
-        "cached_tokens": tokens.cached,
-        "output_tokens": tokens.output,
+        **tokens.by_column(),
         "cost": quota.cost(usage.calls, tokens),
         "p50_s": total.percentile_s(50),
         "p95_s": total.percentile_s(95),
@@ -184,9 +179,7 @@ def _usage_of(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, objec
         "shared_calls": usage.shared,
         "p50_s": usage.percentile_s(50),
         "p95_s": usage.percentile_s(95),
-        "input_tokens": usage.tokens.input,
-        "cached_tokens": usage.tokens.cached,
-        "output_tokens": usage.tokens.output,
+        **usage.tokens.by_column(),
         "cost": quota.cost(usage.calls, usage.tokens),
     }
 
@@ -215,15 +208,13 @@ def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:
 def failed_documents(built: Sequence[BuiltCorpus]) -> pa.Table:
     """Rows of `tables.FAILURES`, without the common columns: one for each document that could not be imported."""
     rows = [
-        {
-            "stage": failure.stage,
-            "kind": str(failure.kind),
-            "attempts": failure.attempts,
-            "message": failure.message,
-            "corpus": corpus.name,
-            "doc_id": failure.query_id,
-        }
+        {**_about(failure), "corpus": corpus.name, "doc_id": failure.query_id}
         for corpus in built
         for failure in corpus.failures
     ]
     return pa.Table.from_pylist(rows, tables.own_columns(tables.FAILURES))
+
+
+def _about(failure: Failure) -> dict[str, object]:
+    names = ("stage", "kind", "attempts", "message")
+    return {name: getattr(failure, name) for name in names}

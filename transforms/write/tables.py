@@ -30,24 +30,10 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
 WrittenPart = tuple[str, str]  # a table, and the path of a complete part of it
-_BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
-_MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
-
-
-@dataclass
-class WriteTable(beam.PTransform):
-    """Write one table of a run; yields paths for `FinishRun`. Beam's own writer would add eight steps a table."""
-
-    name: str
-    output: str
-    run: Run
-
-    def expand(self, rows: beam.PCollection[pa.Table]) -> beam.PCollection[WrittenPart]:
-        return rows | "Write" >> beam.ParDo(WriteFn(self.name, self.output, self.run))
 
 
 class WriteFn(beam.DoFn):
-    """Writes the rows of a bundle to one file."""
+    """Writes the rows of a bundle to one file, for `FinishRun`; Beam's own writer would add eight steps a table."""
 
     def __init__(self, name: str, output: str, run: Run) -> None:
         self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
@@ -214,13 +200,3 @@ def load_run(_: str, dataset: DatasetName, run_id: str, output: str, folders: di
             raise
         command = f"rankbeam warehouse load {output} --dataset {dataset} --run-id {run_id}"
         raise LoadFailed(f"{error}. The Parquet files in {output} are complete; load them with: {command}") from error
-
-
-def load_failure_behind(error: BaseException | None) -> str | None:
-    """The message of a failed load behind an exception of Beam, which wraps errors of steps; None for another error."""
-    while error is not None:
-        text = f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error)
-        if _MARK in text:
-            return text.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
-        error = error.__cause__ or error.__context__
-    return None
