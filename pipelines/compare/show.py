@@ -21,9 +21,10 @@ from rankbeam.pipelines.show.tabular import (
     number,
     printable,
 )
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectable, level_of, queries_for
-from rankbeam.transforms.records.scores.rows import Comparison, Verdict
+from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
 
 _MOST_OPEN = 10
@@ -116,9 +117,7 @@ def _over(name: str) -> str:
 
 def _needed(compared: Compared) -> list[str]:
     """For comparisons without a significant difference, what their queries detect and what smaller differences need."""
-    families: dict[tuple[str, str], list[Comparison]] = {}
-    for comparison in compared.rows:
-        families.setdefault((comparison.row.metric, comparison.row.slice), []).append(comparison.row)
+    families = grouped(((side.row.metric, side.row.slice), side.row) for side in compared.rows)
     confidence, sentences = compared.statistics.confidence, []
     for comparison in compared.rows:
         row = comparison.row

@@ -21,6 +21,7 @@ from rankbeam.transforms.goldens.asking import prompt_names
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.records.items import CallRecord, Golden
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 
@@ -143,10 +144,8 @@ def about(
 
 
 def _versions(progress: RoundProgress) -> dict[str, list[str]]:
-    versions: dict[str, set[str]] = {}
-    for step in _calls(progress):
-        versions.setdefault(step.service, set()).add(step.model_version)
-    return {service: sorted(named) for service, named in sorted(versions.items())}
+    versions = grouped((call.service, call.model_version) for call in _calls(progress))
+    return {service: sorted({*names}) for service, names in sorted(versions.items())}
 
 
 def _calls(progress: RoundProgress) -> Iterable[CallRecord]:

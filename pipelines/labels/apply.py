@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, table_rows
 from rankbeam.transforms.clients.formats.syntax.tables import plain
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.labels import ADJUDICATED, LABELS, Label, text_hash
 
@@ -155,10 +156,8 @@ def _saved(
     items = set().union(*by_annotator.values())
     adjudicated = by_annotator[ADJUDICATED]
     decided = {row.item_id for row in labels}
-    needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for tasks, drawing in drawings:
-        for task in tasks:
-            needed[drawing.metric, task.query_id].add(task.item_id)
+    ids = grouped(((drawing.metric, task.query_id), task.item_id) for tasks, drawing in drawings for task in tasks)
+    needed = {key: {*of_query} for key, of_query in ids.items()}
     metrics = {metric for (metric, _), of_query in needed.items() if of_query & decided}
     drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
     whole = [of_query for of_query in drawn if of_query <= items]
@@ -172,20 +171,15 @@ def _saved(
 
 
 def _tasks_of(output: str) -> dict[str, list[LabelTask]]:
-    result: defaultdict[str, dict[LabelTask, None]] = defaultdict(dict)
-    for index in indexes(output):
-        for task in read_index(index)[0]:
-            result[task.item_id].setdefault(task)
+    result = grouped((task.item_id, task) for index in indexes(output) for task in read_index(index)[0])
     if not result:
         raise InputError("holds no tasks to label; write them with rankbeam label OUT --sample N", path=output)
-    return {item_id: list(tasks) for item_id, tasks in result.items()}
+    return {item_id: list(dict.fromkeys(tasks)) for item_id, tasks in result.items()}
 
 
 def _by_text(tasks: Mapping[str, Sequence[LabelTask]]) -> dict[str, str]:
     """Items by the hash of their text, where it is the text of one item only."""
-    result: defaultdict[str, list[str]] = defaultdict(list)
-    for item_id, (task, *_) in tasks.items():
-        result[text_hash(task.right_text)].append(item_id)
+    result = grouped((text_hash(task.right_text), item_id) for item_id, (task, *_) in tasks.items())
     return {name: items[0] for name, items in result.items() if len(items) == 1}
 
 

@@ -17,6 +17,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.labels import item_id_of, text_hash
@@ -179,12 +180,9 @@ def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[s
     """The queries of each stratum, in their order; one stratum without an attribute."""
     if by is None:
         return [list(ordered)]
-    result: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    values = {row["query_id"]: row["slices"] for row in run.stream("query_metrics", ("query_id", "slices"), ordered)}
-    for query_id in ordered:
-        value = next((one["value"] for one in values[query_id] if one["name"] == by), "")
-        result[value][query_id] = None
-    return [list(members) for members in result.values()]
+    slices = {row["query_id"]: row["slices"] for row in run.stream("query_metrics", ("query_id", "slices"), ordered)}
+    values = {name: {one["name"]: one["value"] for one in of_query} for name, of_query in slices.items()}
+    return list(grouped((values[query_id].get(by, ""), query_id) for query_id in ordered).values())
 
 
 def _metric(run: Results, name: str | None) -> str:

@@ -16,6 +16,7 @@ from rankbeam.transforms.judge.panel import places_of
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.criterion import input_of
 from rankbeam.transforms.judge.steps.grade import GradeStep
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.holes import HUMAN
 from rankbeam.transforms.records.judging.criteria import STATEMENT, Criterion, criteria_in
@@ -185,14 +186,12 @@ def _cases(
     hashes = {row[name] for row in verdicts for name in ("left_hash", "right_hash")}
     hashes |= {context["text_hash"] for row in answers for context in row["contexts"]}
     texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"), hashes, "text_hash")}
-    statements: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    judged: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for row in verdicts:
-        judged[row["query_id"]][texts[row["right_hash"]]] = None
-        if row["left_hash"] is not None:
-            statements[row["query_id"]][texts[row["left_hash"]]] = None
-    rubrics = {name: {criterion.rubrics or "": json.dumps(list(of_query))} for name, of_query in statements.items()}
-    for row in answers or [_without_answer(query_id, judged[query_id]) for query_id in chosen]:
+    judged = grouped((row["query_id"], texts[row["right_hash"]]) for row in verdicts)
+    stated = grouped((row["query_id"], texts[row["left_hash"]]) for row in verdicts if row["left_hash"] is not None)
+    rubrics = {
+        name: {criterion.rubrics or "": json.dumps(list(dict.fromkeys(of_query)))} for name, of_query in stated.items()
+    }
+    for row in answers or [_without_answer(query_id, judged.get(query_id, ())) for query_id in chosen]:
         contexts = tuple(context.get("text") or texts[context["text_hash"]] for context in row["contexts"])
         yield (
             row["query_id"],
@@ -206,9 +205,9 @@ def _cases(
         )
 
 
-def _without_answer(query_id: str, judged: Mapping[str, None]) -> Row:
+def _without_answer(query_id: str, judged: Iterable[str]) -> Row:
     """The contexts that were judged one by one, in the form of an answer."""
-    contexts = [{"text": text} for text in judged]
+    contexts = [{"text": text} for text in dict.fromkeys(judged)]
     return {"query_id": query_id, "answer": None, "reference": None, "contexts": contexts}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.clients.ledger import LedgerUse
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError, RankbeamError
@@ -153,9 +154,7 @@ def _of_lanes(uses: Iterable[LedgerUse]) -> tuple[int, int]:
 
     A lane that was lost with its worker is repeated: the ledger then answers what the lost one had paid for.
     """
-    attempts: dict[tuple[object, ...], list[LedgerUse]] = {}
-    for use in sorted(uses, key=lambda use: use.at):
-        attempts.setdefault(use.attempted, []).append(use)
+    attempts = grouped((use.attempted, use) for use in sorted(uses, key=lambda use: use.at))
     needed = answered = 0
     for *lost, last in attempts.values():
         answered += sum(use.answered for use in (*lost, last))

@@ -6,6 +6,7 @@ from itertools import pairwise
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.judge.steps.grade import GradeStep
+from rankbeam.transforms.kernels.grouping import grouped
 
 _DIFFERENCES = {
     "prompt_hash": "the prompts of the judge differ (question, scale, examples or version)",
@@ -47,7 +48,5 @@ def _steps(name: str) -> set[str]:
 
 def _by_step(run: Results, column: str) -> dict[str, set[str]]:
     """The values of a column by step, without steps where one is unknown."""
-    values: dict[str, set[str | None]] = {}
-    for row in run.judge_quality:
-        values.setdefault(row["step"], set()).add(row[column])
+    values = grouped((row["step"], row[column]) for row in run.judge_quality)
     return {step: {value for value in own if value} for step, own in values.items() if None not in own}

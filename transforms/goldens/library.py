@@ -9,6 +9,7 @@ from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.goldens.records.items import SourceSpan
 from rankbeam.transforms.kernels.chunks import chunk_spans
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Neighbours, Profile, label, profiles, topic_count, topics
@@ -48,10 +49,7 @@ class Library:
 
     @cached_property
     def _by_document(self) -> Mapping[str, Sequence[SourceSpan]]:
-        spans: dict[str, list[SourceSpan]] = {}
-        for span in self.spans:
-            spans.setdefault(span.doc_id, []).append(span)
-        return spans
+        return grouped((span.doc_id, span) for span in self.spans)
 
     @cached_property
     def _neighbours(self) -> Mapping[int, Neighbours]:

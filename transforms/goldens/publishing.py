@@ -16,6 +16,7 @@ from rankbeam.transforms.goldens.records.items import (
     WrittenItem,
     column_of,
 )
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
 from rankbeam.transforms.records.columns import required
 from rankbeam.transforms.records.dataset import SOURCE_DOCUMENT
@@ -164,9 +165,7 @@ def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Gold
         groups.append((documents.union(*(names for names, _ in shared)), [*chain(*(own for _, own in shared)), place]))
     if all(len({items[place].split for place in places}) == 1 for _, places in groups):
         return list(items)
-    units: dict[frozenset[int], list[list[int]]] = {}
-    for _, places in groups:
-        units.setdefault(frozenset(items[place].made.topic for place in places), []).append(places)
+    units = grouped((frozenset(items[place].made.topic for place in places), places) for _, places in groups)
     whole = [
         places
         for topics, members in units.items()

@@ -1,6 +1,5 @@
 """Rows of the table `agreement`: people with each other, judges with people and with each other; audits of holes."""
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.statistics import raters
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import MISSING, Level
@@ -62,18 +62,14 @@ class AgreementRows:
 
     def table(self, verdicts: Sequence[LabelledVerdict | Votes]) -> pa.Table:
         of_judge = {(one.judge, one.place): one.verdict for one in verdicts if isinstance(one, LabelledVerdict)}
-        by_step: defaultdict[str, list[Place]] = defaultdict(list)
-        for place in self.labels.decisions:
-            by_step[place[0]].append(place)
+        by_step = grouped((place[0], place) for place in self.labels.decisions)
         ordered = {step: sorted(by_step[step], key=str) for step in sorted(by_step)}
         rows = [row for step, places in ordered.items() for row in self._of_step(step, places, of_judge)]
         rows += self._of_votes([one for one in verdicts if isinstance(one, Votes)])
         return pa.Table.from_pylist(rows, tables.own_columns(AGREEMENT))
 
     def _of_votes(self, votes: Sequence[Votes]) -> Iterator[dict[str, Any]]:
-        by_step: defaultdict[str, list[Votes]] = defaultdict(list)
-        for of_query in sorted(votes, key=lambda one: (one.step, one.query_id)):
-            by_step[of_query.step].append(of_query)
+        by_step = grouped((one.step, one) for one in sorted(votes, key=lambda one: (one.step, one.query_id)))
         names = [name for service, name in self.judges.items() if service is not None]
         for step, of_step in by_step.items():
             rows = [row for one in of_step for row in one.rows]

@@ -5,7 +5,7 @@ instructions to the judge, some are long. They are package data, `steps/known_it
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
@@ -67,10 +68,9 @@ class Accuracy:
 
 def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidence: float = 0.95) -> dict[str, Accuracy]:
     """A judge's accuracy: on all items (""), for every expected class, and for every tag."""
-    counts: dict[str, list[bool]] = defaultdict(list)
-    for item in items:
-        for group in ("", item.expected, *item.tags):
-            counts[group].append(classes.get(item.id) == item.expected)
+    counts = grouped(
+        (group, classes.get(item.id) == item.expected) for item in items for group in ("", item.expected, *item.tags)
+    )
     return {
         group: Accuracy(sum(right), len(right), *wilson_interval(sum(right), len(right), confidence))
         for group, right in sorted(counts.items())

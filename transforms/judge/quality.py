@@ -20,6 +20,7 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, in_both_orders
 from rankbeam.transforms.judge.steps.grade import GradeStep
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
 from rankbeam.transforms.kernels.wording import longest_common_run, words
@@ -192,10 +193,7 @@ def mixed_versions(rows: Sequence[Row]) -> str:
 
 
 def by_judge(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    result: dict[str, list[Row]] = {}
-    for row in rows:
-        result.setdefault(row["judge"], []).append(row)
-    return result
+    return grouped((row["judge"], row) for row in rows)
 
 
 def _mixture(judge: str, rows: Sequence[Row]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.judge.definitions import JudgedDefinition
 from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -128,10 +129,10 @@ def units_of(
     for reason in dict.fromkeys(filter(None, lacking.values())):
         yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
     metrics = [metric for metric in metrics if lacking[metric] is None]
-    by_kind: defaultdict[tuple[bool, bool, int | None], list[JudgedMetric]] = defaultdict(list)
-    for metric in metrics:
-        needs = metric.definition.needs
-        by_kind[Need.ANSWER in needs, Need.CONTEXTS in needs, metric.cutoff].append(metric)
+    needs = {metric: metric.definition.needs for metric in metrics}
+    by_kind = grouped(
+        ((Need.ANSWER in needs[metric], Need.CONTEXTS in needs[metric], metric.cutoff), metric) for metric in metrics
+    )
     retrieved = item.contexts(system) if answers_of is None else list(answers_of[0].contexts)
     for (of_answer, of_contexts, cutoff), some in by_kind.items():
         contexts = retrieved[:cutoff]

@@ -4,7 +4,6 @@ One task does all of it for one query, so that whatever configurations share, su
 several of them retrieved, is one call. A call that fails leaves the values without that need it, and no others.
 """
 
-from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from rankbeam.transforms.judge.panel import AllReplies, JudgePanel, labelled_ver
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
@@ -185,10 +185,8 @@ class EvaluateAnswers:
 
 def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
     """Grades of documents: of several samples the lower median, of several texts of a document the highest."""
-    by_text: defaultdict[str, list[int]] = defaultdict(list)
-    for judgement in judgements:
-        if judgement.step == GradeStep.name and not judgement.is_repeat and judgement.verdict is not None:
-            by_text[judgement.texts[0]].append(judgement.verdict.grade)
+    firsts = (one for one in judgements if one.step == GradeStep.name and not one.is_repeat and one.verdict is not None)
+    by_text = grouped((judgement.texts[0], judgement.verdict.grade) for judgement in firsts)
     best: dict[str, int] = {}
     for passage in item.passages:
         if passage.doc_id is not None and (grades := sorted(by_text.get(passage.text or "", ()))):
@@ -198,9 +196,7 @@ def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[
 
 def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
     """Calls by their key, each with the positions of all configurations that it answers for."""
-    positions: defaultdict[str | None, set[int]] = defaultdict(set)
-    for position, _, call in calls:
-        positions[call.key].add(position)
+    positions = grouped((call.key, position) for position, _, call in calls)
     return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 

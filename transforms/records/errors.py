@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 _BEAM_SUFFIX = " [while running"  # Beam appends the step to the message of an exception
@@ -276,9 +277,7 @@ def did_you_mean_among(word: str, families: Mapping[str, Iterable[str]]) -> str:
     by_lower = _one_spelling(of)
     if nearest := _nearest(word, by_lower):
         return f"did you mean {nearest!r}?"
-    lines = dict[str, list[str]]()
-    for name in by_lower.values():
-        lines.setdefault(of[name], []).append(name)
+    lines = grouped((of[name], name) for name in by_lower.values())
     return "\n  ".join(["valid are:", *(f"{family}: {', '.join(sorted(names))}" for family, names in lines.items())])
 
 

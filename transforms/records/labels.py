@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 
 ADJUDICATED = "adjudicated"
@@ -143,32 +144,25 @@ class Labels:
 
         Of several lists of claims, which several judges made of the same text, the one with the most labels counts.
         """
-        lists: defaultdict[tuple[str, str], defaultdict[str | None, list[Label]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
-        for row in self.rows:
-            if row.owner_hash is not None and row.left_text is not None:
-                lists[row.query_id, row.owner_hash][row.items_hash].append(row)
+        of_claims = [row for row in self.rows if row.owner_hash is not None and row.left_text is not None]
+        of_texts = grouped(((row.query_id, row.owner_hash or ""), row) for row in of_claims)
         result: dict[tuple[str, str], tuple[str, ...] | None] = {}
-        for key, of_text in lists.items():
-            ranked = sorted(of_text.items(), key=lambda item: (-len(item[1]), item[0] or ""))
+        for key, of_text in of_texts.items():
+            lists = grouped((row.items_hash, row) for row in of_text)
+            ranked = sorted(lists.items(), key=lambda item: (-len(item[1]), item[0] or ""))
             result[key] = next(filter(None, (_whole(name, rows) for name, rows in ranked)), None)
         return result
 
     @cached_property
     def annotators(self) -> dict[str, tuple[str, ...]]:
-        result: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        for row in self.rows:
-            result[row.query_id][row.annotator] = None
-        return {query: tuple(sorted(names)) for query, names in result.items()}
+        result = grouped((row.query_id, row.annotator) for row in self.rows)
+        return {query: tuple(sorted({*names})) for query, names in result.items()}
 
     @cached_property
     def drawn(self) -> dict[tuple[str, str], frozenset[str | None]]:
         """By query that was drawn at random and step, the metrics it was drawn for; None in older labels."""
-        result: defaultdict[tuple[str, str], set[str | None]] = defaultdict(set)
-        for row in self.rows:
-            if row.probability is not None:
-                result[row.query_id, row.step].add(row.drawn_for)
+        drawn = (row for row in self.rows if row.probability is not None)
+        result = grouped(((row.query_id, row.step), row.drawn_for) for row in drawn)
         return {key: frozenset(metrics) for key, metrics in result.items()}
 
     @cached_property

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+from rankbeam.transforms.kernels.grouping import grouped
 
 ALL = "all"
 """The slice of all queries."""
@@ -125,9 +126,7 @@ def in_order(names: Iterable[str]) -> list[str]:
     >>> in_order(["all", "turn=(none)", "turn=1", "turn=10", "turn=2", "kind=b", "kind=a"])
     ['all', 'turn=(none)', 'turn=1', 'turn=2', 'turn=10', 'kind=b', 'kind=a']
     """
-    by_attribute: dict[str, list[str]] = {}
-    for name in names:
-        by_attribute.setdefault(grouping_of(name), []).append(name)
+    by_attribute = grouped((grouping_of(name), name) for name in names)
     return [name for some in by_attribute.values() for name in sorted(some, key=_first_number)]
 
 

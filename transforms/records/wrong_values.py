@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from rankbeam.transforms.kernels.grouping import grouped
+
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
         "int_type": "must be a whole number",
@@ -85,9 +87,7 @@ def in_one(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     >>> [in_words(error) for error in errors]
     ['must be a text or a list']
     """
-    by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
-    for error in errors:
-        by_place.setdefault(without_types(error["loc"]), []).append(error)
+    by_place = grouped((without_types(error["loc"]), error) for error in errors)
     inner = {place[:length] for place in by_place for length in range(len(place))}
     joined = []
     for place, same_place in by_place.items():

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
@@ -169,9 +170,7 @@ class Evaluation:
     def warnings(self) -> Iterator[str]:
         """Warnings for users before anything is asked."""
         yield from self.notes
-        metrics: dict[tuple[int, ...], list[str]] = {}
-        for metric, positions in self.cut_short().items():
-            metrics.setdefault(positions, []).append(str(metric))
+        metrics = grouped((positions, str(metric)) for metric, positions in self.cut_short().items())
         for positions, names in metrics.items():
             some = [f"{self.configurations[i].name} ({self.configurations[i].top_k})" for i in positions[:_MOST_NAMED]]
             more = f" and {len(positions) - _MOST_NAMED:,} more" if len(positions) > _MOST_NAMED else ""

@@ -55,7 +55,7 @@ OTHER_NAMES = "other names"
 """The family of aliases and of trec_eval's names, in messages."""
 _HIGHEST_OPTION = 1e15
 _RANGES = {
-    "rel": (0.0, 1e9),
+    "rel": (0.0, 1e9),  # a document of grade 0 is not relevant, but "any judged document" is rel=0
     "p": (0.0, 1.0),
     "recall": (0.0, 1.0),
     "beta": (0.0, 1e9),
@@ -283,9 +283,6 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     if not number.is_integer():
         raise InputError(f"metric {text!r}: {option}={written} is not a whole number")
     return int(number)
-
-
-# A document of grade 0 is not relevant, but "any judged document" is rel=0.
 
 
 def _parse_bool(text: str, option: str, written: str) -> bool:

@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, offsets_of, stable_order
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
 from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
-from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.trajectories import NO_CONSUMPTION, AgentSteps, Consumption, documents_of, in_rows
 
 
@@ -91,9 +92,7 @@ def _supplied(
     queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
 ) -> Iterator[list[Contexts]]:
     """For each query the answers that exist already, with their contexts: usually one."""
-    known: dict[str, list[Contexts]] = {}
-    for row in (row for batch in rows for row in batch.to_pylist()):
-        known.setdefault(row["query_id"], []).append(_contexts(row, position))
+    known = grouped((row["query_id"], _contexts(row, position)) for batch in rows for row in batch.to_pylist())
     problems = {failure.query_id: failure.message for failure in failures}
     for query_id in queries["query_id"].to_pylist():
         here = known.get(query_id)
@@ -107,13 +106,10 @@ def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
         passages = tuple(Passage(doc_id, None) for doc_id in documents_of(steps) or ())
     has_contexts = row["contexts"] is not None
     citations = None if row["citations"] is None else tuple(row["citations"])
-    known = SuppliedAnswer(row["answer"], None, has_contexts, _consumption(row), steps, citations)
+    tokens = Tokens(*(row[name] or 0 for name in NO_TOKENS.by_column()))
+    used = Consumption(tokens, row["seconds"], row["first_token_s"])
+    known = SuppliedAnswer(row["answer"], None, has_contexts, used, steps, citations)
     return Contexts(position, passages, False, known)
-
-
-def _consumption(row: Mapping[str, Any]) -> Consumption:
-    tokens = Tokens(*(row[name] or 0 for name in ("input_tokens", "cached_tokens", "output_tokens")))
-    return Consumption(tokens, row["seconds"], row["first_token_s"])
 
 
 def _passages(answer: Answers, distance: float | None, count: int | None, queries: int) -> list[tuple[Passage, ...]]:

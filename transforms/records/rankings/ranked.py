@@ -4,7 +4,6 @@ Several configurations may search one source: each cuts its rows in its own way.
 join the judgements of people.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, offsets_of
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
@@ -140,11 +140,11 @@ def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
     """The different rankings of a source; a tool that orders answers by score orders the first `top_k` only."""
     source = evaluation.sources[number]
     is_given = source.path is None and source.fusion is None
-    positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
-    for position, configuration in enumerate(evaluation.configurations):
-        if configuration.source == number:
-            top_k = configuration.top_k if is_given and configuration.dialect.by_score else None
-            positions[configuration.dialect, configuration.distance, top_k].append(position)
+    positions = grouped(
+        ((one.dialect, one.distance, one.top_k if is_given and one.dialect.by_score else None), position)
+        for position, one in enumerate(evaluation.configurations)
+        if one.source == number
+    )
     if not positions and source.refuse_repeats:
         positions[RANKBEAM, None, None] = []  # only part of a fusion: ranked to check it for repeated documents
     return [Cut(*cut, tuple(configurations)) for cut, configurations in positions.items()]

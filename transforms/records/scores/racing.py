@@ -1,12 +1,10 @@
 """Configurations of a race that may still be the best, from the scores of the queries so far."""
 
-from collections import defaultdict
-
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.statistics.selection import may_be_best
-from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.race import Look
@@ -20,10 +18,11 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
 
     Values by the rules of different tools are not comparable, so each dialect has a race of its own.
     """
-    groups: defaultdict[Dialect, list[int]] = defaultdict(list)
-    for position, configuration in enumerate(evaluation.configurations):
-        if configuration.dropped_at is None:
-            groups[configuration.dialect].append(position)
+    groups = grouped(
+        (configuration.dialect, position)
+        for position, configuration in enumerate(evaluation.configurations)
+        if configuration.dropped_at is None
+    )
     totals = aggregate.replicates[ALL].totals()
     layout = SumLayout.of(evaluation)
     panel, column = evaluation.raced
