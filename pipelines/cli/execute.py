@@ -3,7 +3,6 @@
 import contextlib
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -168,6 +167,8 @@ def score(
             raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
         if output is None and sys.stdout is None:
             raise click.UsageError("stdout is closed, so without --output the results would be lost")
+        from tempfile import TemporaryDirectory
+
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             qrels, *others = stack.enter_context(with_standard_input((qrels, *paths)))
@@ -182,7 +183,7 @@ def score(
             from rankbeam.pipelines.run.options import pipeline_options
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
-            folder = output or stack.enter_context(_scratch())
+            folder = output or stack.enter_context(TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True))
             scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             scoring = scoring.with_disjoint(allow_disjoint)
             options = pipeline_options(beam_options, own_options())
@@ -300,12 +301,6 @@ def run_here_and_show(experiment: "Experiment", name: str, form: str, *, wide: b
     with prepared_folders(experiment):
         warn(*refuse_above_budget(experiment, name))
         _run(experiment, None, Shown(form, wide), pipeline_options((), ()), (), reported=True)
-
-
-def _scratch() -> AbstractContextManager[str]:
-    from tempfile import TemporaryDirectory
-
-    return TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True)
 
 
 def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

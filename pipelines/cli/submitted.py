@@ -144,7 +144,8 @@ def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
         if has_rows:  # an engine forgets its jobs
             return _End()
         return _End(f"{named} has no result yet, and the state of its job is not known: {error}", FAILED)
-    if has_rows and (snapshot.has_ended or not _loads(target)):
+    loads = target.job.run is None or target.job.run.bigquery is not None  # after the last row
+    if has_rows and (snapshot.has_ended or not loads):
         done = "done" if isinstance(target, OnDataflow) else "finished"  # "done" may be concluded from the rows
         return _End(is_loaded=snapshot.state == done)
     if not snapshot.has_ended:
@@ -152,11 +153,6 @@ def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
         return _End(f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING)
     why = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
     return _End(f"{named} has no result: its job is {snapshot.state}{why}", FAILED)
-
-
-def _loads(target: OnDataflow | OnEngine) -> bool:
-    """Return whether a job has work after the last row: it loads its run into BigQuery."""
-    return target.job.run is None or target.job.run.bigquery is not None
 
 
 def _has_result(output: str) -> bool:

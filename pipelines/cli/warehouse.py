@@ -75,13 +75,10 @@ def apply(name: str, dry_run: bool, partition_days: int | None, yes: bool) -> No
                 click.echo(f"{statement};")
             return
         dataset = tables.destination(name)
-        if partition_days and not agreed(_question(name, partition_days), yes=yes):
+        expired = f"rows of {name} of runs that began over {partition_days} days ago, now and from now on"
+        if partition_days and not agreed(f"Delete all {expired}?", yes=yes):
             return
         if partition_days is not None:
             tables.expire(dataset, partition_days)
         for view in views.apply(dataset):
             click.echo(view)
-
-
-def _question(name: str, days: int) -> str:
-    return f"Delete all rows of {name} of runs that began over {days} days ago, now and from now on?"

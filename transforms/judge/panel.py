@@ -75,8 +75,14 @@ class JudgePanel:
         if len(replies) < len(self.judges):
             return replies[0]
         known = [reply for reply in replies if not isinstance(reply, CallError)]
-        rank = _Rank(question.step, self.levels.get(question.step))
-        reply = step_named(question.step).median(known, len(replies), rank) if known else None
+        step, levels = step_named(question.step), self.levels.get(question.step)
+
+        def rank(verdict: JudgeVerdict) -> float:
+            if levels is not None:
+                return levels.get(verdict.verdict or "", 0.0)
+            return step.scale.index(verdict.name) if step.scale else float(verdict.score)
+
+        reply = step.median(known, len(replies), rank) if known else None
         if reply is not None:
             return reply
         named = zip(self.judges, replies, strict=True)
@@ -126,20 +132,6 @@ class Voice(Mapping[JudgeQuestion, Any]):
 
     def __len__(self) -> int:
         return len(self._replies)
-
-
-@dataclass(frozen=True)
-class _Rank:
-    """Places of verdicts on the scale of a step."""
-
-    step: str
-    levels: Mapping[str, float] | None
-
-    def __call__(self, verdict: JudgeVerdict) -> float:
-        if self.levels is not None:
-            return self.levels.get(verdict.verdict or "", 0.0)
-        scale = step_named(self.step).scale
-        return scale.index(verdict.name) if scale else float(verdict.score)
 
 
 class PeopleReplies(Mapping[JudgeQuestion, Any]):

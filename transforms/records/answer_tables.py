@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.records.columns import COMMON, required
+from rankbeam.transforms.records.columns import COMMON, TOKENS, required
 
 CONTEXT = pa.struct(
     [
@@ -40,9 +40,7 @@ ANSWERS = pa.schema(
         pa.field("contexts", pa.list_(CONTEXT), nullable=False),
         pa.field("contexts_left_out", pa.int64()),
         pa.field("citations", pa.list_(pa.string()), nullable=False),
-        pa.field("input_tokens", pa.int64()),
-        pa.field("cached_tokens", pa.int64()),
-        pa.field("output_tokens", pa.int64()),
+        *TOKENS,
         pa.field("cost", pa.float64()),
         pa.field("seconds", pa.float64()),
         pa.field("first_token_s", pa.float64()),
@@ -144,9 +142,7 @@ JUDGE_QUALITY = pa.schema(
         pa.field("sentinel_groups", pa.list_(GROUP), nullable=False),
         pa.field("drift_since", pa.string()),
         pa.field("drift_p_value", pa.float64()),
-        pa.field("input_tokens", pa.int64()),
-        pa.field("cached_tokens", pa.int64()),
-        pa.field("output_tokens", pa.int64()),
+        *TOKENS,
         pa.field("cost", pa.float64()),
     ]
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from rankbeam.transforms.records.reply import NO_TOKENS
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP
 
 COMMON = (
@@ -12,6 +13,8 @@ COMMON = (
     pa.field("started_at", pa.timestamp("us", "UTC"), nullable=False),
 )
 """Columns of every table, so that each can be partitioned and clustered without a join."""
+
+TOKENS = tuple(pa.field(name, pa.int64()) for name in NO_TOKENS.by_column())
 
 ATTRIBUTES = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 
@@ -51,9 +54,7 @@ REPLAYED = pa.schema(
         ("query_id", pa.string()),
         ("answer", pa.large_string()),
         ("contexts", pa.list_(pa.struct([("doc_id", pa.string()), ("text", pa.large_string())]))),
-        ("input_tokens", pa.int64()),
-        ("cached_tokens", pa.int64()),
-        ("output_tokens", pa.int64()),
+        *TOKENS,
         ("seconds", pa.float64()),
         ("first_token_s", pa.float64()),
         ("steps", pa.list_(STEP)),

@@ -7,7 +7,7 @@ carries the columns of `COMMON`, so that each can be partitioned and clustered w
 import pyarrow as pa
 
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES, GATES, MONITOR
-from rankbeam.transforms.records.columns import COMMON, required
+from rankbeam.transforms.records.columns import COMMON, TOKENS, required
 
 _NAME_AND_VALUE = pa.struct([required("name", pa.string()), required("value", pa.string())])
 _METRIC_AND_VALUE = pa.struct(
@@ -275,9 +275,7 @@ USAGE = pa.schema(
         pa.field("model", pa.string()),
         pa.field("calls", pa.int64()),
         pa.field("ledger_hits", pa.int64()),
-        pa.field("input_tokens", pa.int64()),
-        pa.field("cached_tokens", pa.int64()),
-        pa.field("output_tokens", pa.int64()),
+        *TOKENS,
         pa.field("cost", pa.float64()),
         pa.field("p50_s", pa.float64()),
         pa.field("p95_s", pa.float64()),

@@ -100,11 +100,17 @@ def test_the_estimates_of_no_slice_are_neutral() -> None:
 
 
 def test_estimates_of_different_slices_add_up() -> None:
-    one = RunEstimates({"a": {}}, {(1, 0, "a"): ()}, 2, 3, frozenset({0, 1}), frozenset({1}), frozenset({2}))
-    other = RunEstimates({"b": {}}, {(1, 0, "b"): ()}, 5, 7, frozenset({1, 2}), frozenset({2}), frozenset({2, 3}))
+    one = RunEstimates(
+        {"a": {}}, {(1, 0, "a"): ()}, frozenset({2}),
+        unjudged=2, failures=3, with_results=frozenset({0, 1}), with_judged=frozenset({1}),
+    )  # fmt: skip
+    other = RunEstimates(
+        {"b": {}}, {(1, 0, "b"): ()}, frozenset({2, 3}),
+        unjudged=5, failures=7, with_results=frozenset({1, 2}), with_judged=frozenset({2}),
+    )  # fmt: skip
     assert one.merge(other) == RunEstimates(
-        {"a": {}, "b": {}}, {(1, 0, "a"): (), (1, 0, "b"): ()}, 7, 10,
-        frozenset({0, 1, 2}), frozenset({1, 2}), frozenset({2, 3}),
+        {"a": {}, "b": {}}, {(1, 0, "a"): (), (1, 0, "b"): ()}, frozenset({2, 3}),
+        unjudged=7, failures=10, with_results=frozenset({0, 1, 2}), with_judged=frozenset({1, 2}),
     )  # fmt: skip
 
 

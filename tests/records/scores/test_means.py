@@ -10,7 +10,8 @@ from scipy import stats
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Clustered
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
+from rankbeam.transforms.records.scores.means import QueryAggregate, or_null
+from rankbeam.transforms.records.scores.rows import MetricSummary
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
 NAN = math.nan

@@ -8,7 +8,7 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
@@ -144,13 +144,10 @@ LabelledKey = tuple[int, int, int, str]
 NO_OTHER = -1
 
 
-@dataclass(frozen=True)
-class RunAggregate:
-    """The aggregate over some queries of a run: of all slices, or of one of them."""
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """Facts about some queries of a run besides their scores."""
 
-    queries: Mapping[tuple[int, int, str], QueryAggregate] = field(default_factory=dict)
-    pairs: Mapping[tuple[int, int, int, str], PairedAggregate] = field(default_factory=dict)
-    replicates: Mapping[str, Replicates] = field(default_factory=dict)
     unjudged: int = 0
     failures: int = 0
     with_results: frozenset[int] = frozenset()
@@ -158,6 +155,27 @@ class RunAggregate:
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
     unranked: Mapping[int, int] = field(default_factory=dict)
+
+    def facts_with(self, other: "RunFacts") -> dict[str, Any]:
+        """The facts about both sets of queries; associative and commutative, with `RunFacts()` neutral."""
+        return {
+            "unjudged": self.unjudged + other.unjudged,
+            "failures": self.failures + other.failures,
+            "with_results": self.with_results | other.with_results,
+            "with_judged": self.with_judged | other.with_judged,
+            "examples": _first_of_both(self.examples, other.examples),
+            "unplaced": _sums(self.unplaced, other.unplaced),
+            "unranked": dict(Tally(self.unranked) + Tally(other.unranked)),
+        }
+
+
+@dataclass(frozen=True)
+class RunAggregate(RunFacts):
+    """The aggregate over some queries of a run: of all slices, or of one of them."""
+
+    queries: Mapping[tuple[int, int, str], QueryAggregate] = field(default_factory=dict)
+    pairs: Mapping[tuple[int, int, int, str], PairedAggregate] = field(default_factory=dict)
+    replicates: Mapping[str, Replicates] = field(default_factory=dict)
     clusters: Mapping[str, ClusterMoments] = field(default_factory=dict)  # from whole clusters, so not from `of`
     labelled: Mapping[LabelledKey, LabelledMoments] = field(default_factory=dict)
 
@@ -201,13 +219,13 @@ class RunAggregate:
             queries,
             pairs,
             replicates,
-            partition.unjudged,
-            partition.failures,
-            frozenset(scored.configuration for scored in partition.configurations if scored.has_results),
-            frozenset(scored.configuration for scored in partition.configurations if scored.has_judged),
-            {scored.configuration: scored.examples for scored in partition.configurations if scored.examples},
-            partition.unplaced,
-            partition.unranked,
+            unjudged=partition.unjudged,
+            failures=partition.failures,
+            with_results=frozenset(scored.configuration for scored in partition.configurations if scored.has_results),
+            with_judged=frozenset(scored.configuration for scored in partition.configurations if scored.has_judged),
+            examples={scored.configuration: scored.examples for scored in partition.configurations if scored.examples},
+            unplaced=partition.unplaced,
+            unranked=partition.unranked,
             labelled=dict(_labelled(partition, evaluation)),
         )
 
@@ -233,15 +251,9 @@ class RunAggregate:
             _merge_all(self.queries, other.queries),
             _merge_all(self.pairs, other.pairs),
             _merge_all(self.replicates, other.replicates),
-            self.unjudged + other.unjudged,
-            self.failures + other.failures,
-            self.with_results | other.with_results,
-            self.with_judged | other.with_judged,
-            _first_of_both(self.examples, other.examples),
-            _sums(self.unplaced, other.unplaced),
-            dict(Tally(self.unranked) + Tally(other.unranked)),
             _merge_all(self.clusters, other.clusters),
             _merge_all(self.labelled, other.labelled),
+            **self.facts_with(other),
         )
 
 

@@ -14,11 +14,10 @@ from rankbeam.transforms.kernels.statistics.selection import joint_intervals, ma
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, sign_of
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
-from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
+from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
-from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, SumLayout, or_null
-from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
-from rankbeam.transforms.records.scores.scored import Counts
+from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, or_null
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, MetricSummary
 from rankbeam.transforms.records.slices import ALL, ranked_by
 
 Means = Mapping[tuple[str, str], ConfigurationMetric]
@@ -28,19 +27,12 @@ Firsts = Mapping[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
-class RunEstimates:
-    """Means, intervals and comparisons over some slices of a run; the other attributes are those of `RunAggregate`."""
+class RunEstimates(RunFacts):
+    """Means, intervals and comparisons over some slices of a run."""
 
     means: Mapping[str, Means] = field(default_factory=dict)
     differences: Mapping[tuple[int, int, str], tuple[Comparison, ...]] = field(default_factory=dict)
-    unjudged: int = 0
-    failures: int = 0
-    with_results: frozenset[int] = frozenset()
-    with_judged: frozenset[int] = frozenset()
     resultless: frozenset[int] = frozenset()
-    examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    unplaced: Mapping[int, Counts] = field(default_factory=dict)
-    unranked: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
@@ -54,18 +46,12 @@ class RunEstimates:
                 (one, other, name): _differences_of(one, other, name, totals[name], aggregate, evaluation)
                 for one, other, name in pairs
             },
-            aggregate.unjudged,
-            aggregate.failures,
-            aggregate.with_results,
-            aggregate.with_judged,
             frozenset(
                 position
                 for (position, panel, name), state in aggregate.queries.items()
                 if (panel, name) == (0, ALL) and state.empty + state.missing
             ),
-            aggregate.examples,
-            aggregate.unplaced,
-            aggregate.unranked,
+            **aggregate.facts_with(RunFacts()),
         )
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
@@ -73,14 +59,8 @@ class RunEstimates:
         return RunEstimates(
             {**self.means, **other.means},
             {**self.differences, **other.differences},
-            self.unjudged + other.unjudged,
-            self.failures + other.failures,
-            self.with_results | other.with_results,
-            self.with_judged | other.with_judged,
             self.resultless | other.resultless,
-            {**self.examples, **other.examples},
-            {**self.unplaced, **other.unplaced},
-            {**self.unranked, **other.unranked},
+            **self.facts_with(other),
         )
 
 
@@ -175,10 +155,10 @@ def _row(
     if not has_unjudged_bounds(metric):
         summary = replace(summary, unjudged_lowest=None, unjudged_highest=None)
     return ConfigurationMetric(
-        config_id,
-        name,
-        str(metric),
         **vars(summary),
+        config_id=config_id,
+        slice=name,
+        metric=str(metric),
         queries=state.moments.count,
         empty=state.empty,
         failed=state.failed,

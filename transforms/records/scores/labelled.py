@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -20,13 +19,12 @@ from rankbeam.transforms.kernels.statistics.ppi import (
     stratified,
 )
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.means import MetricSummary, or_null
-from rankbeam.transforms.records.scores.rows import STUDENT, Difference
+from rankbeam.transforms.records.scores.means import or_null
+from rankbeam.transforms.records.scores.rows import STUDENT, Difference, MetricSummary
 
 MOST_IN_PART = 0.1
 """Share of the queries with labels whose labels may lack an item for a configuration."""
 _LEAST_OF_STRATUM = 2
-_NO_TIES = MappingProxyType({"tie_lowest": None, "tie_highest": None})
 
 
 @dataclass(frozen=True)
@@ -129,13 +127,13 @@ def with_labels(plain: MetricSummary, state: LabelledMoments, ends: Range, confi
     """The summary of a mean by labels and judge; without numbers where there are too few labels."""
     result = state.estimate(ends.lowest, 1.0 if ends.highest is None else ends.highest)
     if result is None:
-        return MetricSummary(None, None, None, None, None, None, None, None)
+        return MetricSummary(None, None, None, None, None, None)
     low, high = result.interval((1.0 - confidence) / 2.0)
     is_known = plain.lowest == plain.highest
     numbers = [result.mean, low, high, result.standard_error]
     bounds = [result.mean, result.mean] if is_known else [ends.lowest, ends.highest]
     names = ("mean", "ci_low", "ci_high", "std_error", "lowest", "highest")
-    summary = MetricSummary(**dict(zip(names, map(or_null, numbers + bounds), strict=True)), **_NO_TIES)
+    summary = MetricSummary(**dict(zip(names, map(or_null, numbers + bounds), strict=True)))
     return replace(summary, judge_power=result.power, effective_labels=or_null(result.effective_labels))
 
 

@@ -18,6 +18,7 @@ from rankbeam.transforms.kernels.statistics.moments import Clustered, ClusterMom
 from rankbeam.transforms.records.dataset import cluster_hashes
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, Range, bits_of, range_of
+from rankbeam.transforms.records.scores.rows import MetricSummary
 from rankbeam.transforms.records.scores.scored import ScoredPanel, ScoredPartition, Status
 
 _BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far finer than replicates differ
@@ -148,25 +149,6 @@ def cluster_moments(totals: ClusterTotals, evaluation: Evaluation) -> ClusterMom
 
 _MODULUS = 1 << 64
 _SHARES = Range(0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class MetricSummary:
-    """One metric of one configuration over one slice: a row of `configuration_metrics`."""
-
-    mean: float | None
-    ci_low: float | None
-    ci_high: float | None
-    std_error: float | None
-    lowest: float | None
-    highest: float | None
-    tie_lowest: float | None
-    tie_highest: float | None
-    clusters: float | None = None
-    unjudged_lowest: float | None = None
-    unjudged_highest: float | None = None
-    judge_power: float | None = None
-    effective_labels: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
@@ -21,24 +20,35 @@ FEW = f"fewer than {FEW_QUERIES} queries or clusters: the interval is unreliable
 
 
 @dataclass(frozen=True)
-class ConfigurationMetric:
-    """One metric of one configuration over one slice, as `tables.CONFIGURATION_METRICS` describes it."""
+class MetricSummary:
+    """One metric of one configuration over one slice: the statistics of a `ConfigurationMetric`."""
 
-    config_id: str
-    slice: str
-    metric: str
     mean: float | None
     ci_low: float | None
     ci_high: float | None
     std_error: float | None
-    queries: int
-    empty: int
-    failed: int
-    missing: int
     lowest: float | None
     highest: float | None
     tie_lowest: float | None = None
     tie_highest: float | None = None
+    clusters: float | None = None
+    unjudged_lowest: float | None = None
+    unjudged_highest: float | None = None
+    judge_power: float | None = None
+    effective_labels: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigurationMetric(MetricSummary):
+    """Such statistics with their names and counts, as `tables.CONFIGURATION_METRICS` describes them."""
+
+    config_id: str
+    slice: str
+    metric: str
+    queries: int
+    empty: int
+    failed: int
+    missing: int
     joint_low: float | None = None
     joint_high: float | None = None
     may_be_best: bool | None = None
@@ -46,11 +56,6 @@ class ConfigurationMetric:
     panel: str = RETRIEVAL
     undefined: int = 0
     not_asked: int = 0
-    clusters: float | None = None
-    unjudged_lowest: float | None = None
-    unjudged_highest: float | None = None
-    judge_power: float | None = None
-    effective_labels: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
@@ -210,12 +215,8 @@ def evidence_of(row: ConfigurationMetric | Comparison) -> float:
     return row.queries if row.clusters is None else row.clusters
 
 
-@cache
-def _names(kind: type) -> frozenset[str]:
-    return frozenset(field.name for field in fields(kind))
-
-
 def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
     """A value for every field: null where the row has none, unless the field has a default."""
-    missing = {field.name: None for field in fields(kind) if field.default is MISSING}
-    return missing | {name: value for name, value in row.items() if name in _names(kind) and value is not None}
+    values = {entry.name: row.get(entry.name) for entry in fields(kind)}
+    optional = {entry.name for entry in fields(kind) if entry.default is not MISSING}
+    return {name: value for name, value in values.items() if value is not None or name not in optional}
