@@ -141,9 +141,8 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     missing = items | "NotComputed" >> beam.FlatMap(not_computed, rerank_works(experiment))
     failed = (recalled[_FAILED], missing) | "NotReranked" >> beam.Flatten()
     parts = {"items": items, "scores": recalled.answers, "failed": failed}
-    reranked = parts | "RecallRankings" >> collect
-    branches.rankings[f"{RANKINGS}_reranked"] = reranked.rankings
-    branches.failures.append(reranked.failures)
+    branches.rankings[f"{RANKINGS}_reranked"], unranked, _ = parts | "RecallRankings" >> collect
+    branches.failures.append(unranked)
     count_calls(tasks, stage, experiment, file)
 
 

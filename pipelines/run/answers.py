@@ -21,8 +21,7 @@ from rankbeam.transforms.judge.answering import Answerer, Answering
 from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
 from rankbeam.transforms.judge.judge import Judge, Model
-from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown, QualityRows
-from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.measure import MeasureJudge, PlanKnown, QualityRows
 from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.quality import circularity, self_preference
 from rankbeam.transforms.judge.rows import Rows
@@ -82,16 +81,16 @@ def answers_of(
         tasks = (tasks, items | "PlanKnown" >> PlanKnown(asks)) | "EveryTask" >> beam.Flatten()
     called: Called = tasks | "CallModels" >> call
     rows = rows_of(experiment, work)
-    collected = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
+    values, grades, written = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
     of_items = called.failed | "FailedItems" >> beam.Map(unevaluated, rows)
-    tables = {name: [part] for name, part in collected.rows.items()}
+    tables = {name: [part] for name, part in written.items()}
     tables["failures"].append(of_items)
     warnings = called.warnings
     if work.judge is not None:
         is_strict = experiment.judging is not None and experiment.judging.strict_version
         measure = MeasureJudge(quality_rows_of(experiment, work), asks, Ledger(experiment.ledger), is_strict)
-        measured: Measured = called.answers | "MeasureJudge" >> measure
-        tables["judge_quality"] = [measured.rows]
+        quality, of_quality = called.answers | "MeasureJudge" >> measure
+        tables["judge_quality"] = [quality]
         if work.labels.rows or work.others:
             labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(
                 lambda answer: (*answer.value.labelled, *answer.value.votes)
@@ -100,9 +99,9 @@ def answers_of(
             agreement = agreement_rows_of(experiment, work)
             tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement.table)]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
-        warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
-    grades = None if experiment.evaluation.holes is None else collected.grades
-    return AnswerBranch(collected.values, tables, called.usage, warnings, grades)
+        warnings = (warnings, of_quality, known) | "WarningsOfModels" >> beam.Flatten()
+    grades = None if experiment.evaluation.holes is None else grades
+    return AnswerBranch(values, tables, called.usage, warnings, grades)
 
 
 def _as_given(
@@ -110,9 +109,9 @@ def _as_given(
 ) -> AnswerBranch:
     """Answers that exist already, and that nothing judges."""
     existing = items | "GivenAnswers" >> beam.FlatMap(given_answers, work, configurations)
-    collected = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
-    rows = {name: [collected.rows[name]] for name in ("answers", "texts", "failures")}
-    return AnswerBranch(collected.values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
+    values, _, written = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
+    rows = {name: [written[name]] for name in ("answers", "texts", "failures")}
+    return AnswerBranch(values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:
@@ -174,7 +173,8 @@ def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
     }
     for position, metrics in work.metrics.items():
         if position not in counts:
-            counts[position] = _deepest(metrics)
+            cutoffs = [metric.cutoff for metric in metrics]
+            counts[position] = None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
     return counts
 
 
@@ -186,11 +186,6 @@ def _replayed(experiment: Experiment) -> list[int]:
         for place, configuration in enumerate(evaluation.configurations)
         if evaluation.sources[configuration.source].replayed
     ]
-
-
-def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
-    cutoffs = [metric.cutoff for metric in metrics]
-    return None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
 
 
 def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> tuple[AskKnown, ...]:

@@ -12,7 +12,6 @@ from rankbeam.pipelines.run.options import workers_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.read_files import ReadRun
-from rankbeam.transforms.records.run import Run
 
 
 @dataclass
@@ -34,33 +33,8 @@ class Branches:
         return parts
 
     def add_usage(self, usage: beam.PCollection, label: str) -> None:
+        """Add the usage of a stage; the next one waits for it, so that a quota pool has one owner at a time."""
         self.usage = usage if self.usage is None else (self.usage, usage) | label >> beam.Flatten()
-
-
-def rankings_of(
-    pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
-) -> Branches:
-    """The rankings of every source; fusions are computed from the others at scoring."""
-    branches = Branches()
-    if experiment.rewritten:
-        from rankbeam.pipelines.run.rewriting import rewrite_all
-
-        rewrite_all(experiment, execution, dataset, branches)
-    branches.rewritten = with_joined(experiment, dataset, branches.rewritten)
-    if experiment.embedders:
-        from rankbeam.pipelines.run.calling import embed
-
-        embed(pipeline, experiment, execution, dataset, branches)
-    local_rankings(pipeline, experiment, dataset, buckets, branches)
-    if experiment.remote:
-        from rankbeam.pipelines.run.calling import call
-
-        call(experiment, execution, dataset, branches)
-    if experiment.rerankers:
-        from rankbeam.pipelines.run.reranking import rerank_all
-
-        rerank_all(experiment, execution, dataset, branches)
-    return branches
 
 
 def with_joined(
@@ -115,7 +89,6 @@ def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, bucket
 
     is_ranked = bool(experiment.evaluation.retrieval)
     replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets, is_ranked)
-    branches.replayed = replayed.answers
-    branches.rankings[f"{RANKINGS}_replayed"] = replayed.rankings
-    branches.failures.append(replayed.failures)
-    branches.warnings.append(replayed.warnings)
+    branches.replayed, branches.rankings[f"{RANKINGS}_replayed"], failed, warnings = replayed
+    branches.failures.append(failed)
+    branches.warnings.append(warnings)

@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import DATA
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.local import worker_processes
-from rankbeam.pipelines.run.branches import Branches, rankings_of
+from rankbeam.pipelines.run.branches import Branches, local_rankings, with_joined
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
@@ -111,16 +111,36 @@ def calls_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset
 ) -> "tuple[Branches, dict[str, beam.PCollection], AnswerBranch | None]":
     """Retrieve and answer: the branches, the parts of all queries, and the answers."""
-    if experiment.makes_calls or experiment.embedders:
-        from rankbeam.pipelines.run.calling import call_stages, refuse_shared_pools
-
-        refuse_shared_pools(list(call_stages(experiment)))
-    branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
+    branches = _rankings(pipeline, experiment, execution, dataset)
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
     known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
     return branches, parts, _answers(experiment, execution, dataset, known, branches.usage)
+
+
+def _rankings(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Branches:
+    """The rankings of every source; fusions are computed from the others at scoring."""
+    branches = Branches()
+    if experiment.rewritten:
+        from rankbeam.pipelines.run.rewriting import rewrite_all
+
+        rewrite_all(experiment, execution, dataset, branches)
+    branches.rewritten = with_joined(experiment, dataset, branches.rewritten)
+    if experiment.embedders:
+        from rankbeam.pipelines.run.calling import embed
+
+        embed(pipeline, experiment, execution, dataset, branches)
+    local_rankings(pipeline, experiment, dataset, buckets_of(experiment), branches)
+    if experiment.remote:
+        from rankbeam.pipelines.run.calling import call
+
+        call(experiment, execution, dataset, branches)
+    if experiment.rerankers:
+        from rankbeam.pipelines.run.reranking import rerank_all
+
+        rerank_all(experiment, execution, dataset, branches)
+    return branches
 
 
 def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:

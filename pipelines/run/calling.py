@@ -1,8 +1,6 @@
-"""Branches that call embedding models and remote retrievers, and the order of all stages that make calls."""
+"""Branches that call embedding models and remote retrievers."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping
 
 import apache_beam as beam
 
@@ -22,7 +20,7 @@ from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, Retriev
 from rankbeam.transforms.clients.storage.batches import RANKINGS, Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import counted
 from rankbeam.transforms.records.queries import Documents
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
@@ -57,9 +55,9 @@ def add_answers(
         branches.rankings[f"{RANKINGS}_applications"] = rows | "RankAnswers" >> rank.with_output_types(SourceRows)
         existing = [] if branches.replayed is None else [branches.replayed]
         branches.replayed = [rows, *existing] | "EveryAnswer" >> beam.Flatten()
-    collected = rankings | "CollectRankings" >> CollectRankings(experiment.evaluation, recalled)
-    branches.rankings[f"{RANKINGS}_called"] = collected.rankings
-    branches.failures.append(collected.failures)
+    collect = CollectRankings(experiment.evaluation, recalled)
+    branches.rankings[f"{RANKINGS}_called"], unusable = rankings | "CollectRankings" >> collect
+    branches.failures.append(unusable)
 
 
 def tasks_to_do(
@@ -164,63 +162,6 @@ def _of_queries(experiment: Experiment) -> dict[str, Embed]:
         for source, embedder in experiment.embedders.items()
         if "query_vectors" not in experiment.local[source].inputs() and source not in experiment.own_texts
     }
-
-
-@dataclass(frozen=True)
-class CallStage:
-    """A stage that makes calls."""
-
-    name: str  # such as "retrieve"
-    pools: Collection[str]
-    after: Collection[str] = ()
-
-
-def refuse_shared_pools(stages: Sequence[CallStage]) -> None:
-    """Refuse stages that share a quota pool without an order between them.
-
-    >>> refuse_shared_pools([CallStage("retrieve", {"a"}), CallStage("judge", {"a"}, after={"retrieve"})])
-    """
-    order = {
-        stage.name: frozenset(_before(stage.name, {stage.name: stage.after for stage in stages})) for stage in stages
-    }
-    for one, other in combinations(stages, 2):
-        shared = sorted(set(one.pools) & set(other.pools))
-        if shared and one.name not in order[other.name] and other.name not in order[one.name]:
-            problem = f"stages {one.name!r} and {other.name!r} would call the quota pool {shared[0]!r} at the same time"
-            raise InputError(f"{problem}, at twice its quota; give one of them a pool of its own with quota:")
-
-
-def _before(name: str, after: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """The stages that have ended before one begins, some more than once."""
-    for earlier in after.get(name, ()):
-        yield earlier
-        yield from _before(earlier, after)
-
-
-def call_stages(experiment: Experiment) -> Iterator[CallStage]:
-    """The stages of an experiment that make calls; models are called after all rankings are complete."""
-    embed, retrieve = embed_stage(experiment), retrieve_stage(experiment)
-    before = set[str]()
-    if experiment.rewritten:
-        from rankbeam.pipelines.run.rewriting import rewrite_stage
-
-        rewrite = rewrite_stage(experiment)
-        yield CallStage(rewrite.name, rewrite.pools.values())
-        before = {rewrite.name}
-    yield CallStage(embed.name, embed.pools.values(), after=before)
-    yield CallStage(retrieve.name, retrieve.pools.values(), after={embed.name})
-    last = retrieve.name
-    if experiment.rerankers:
-        from rankbeam.pipelines.run.reranking import rerank_stage
-
-        rerank = rerank_stage(experiment)
-        yield CallStage(rerank.name, rerank.pools.values(), after={last})
-        last = rerank.name
-    if experiment.calls_models:
-        from rankbeam.pipelines.run.answers import answer_stage, work_of  # answers need rankings, not the reverse
-
-        judge = answer_stage(experiment, work_of(experiment))
-        yield CallStage(judge.name, judge.pools.values(), after={last})
 
 
 def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:

@@ -39,9 +39,8 @@ def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branche
         branches.warnings.append(called.warnings)
         branches.add_usage(called.usage, "UsageWithRerankers")
     if len(stage.works) < len(works):
-        computed = items | "ScoreInProcess" >> ScoreInProcess(experiment.evaluation, works)
-        scores["computed"] = computed.scores
-        branches.warnings.append(computed.warnings)
+        scores["computed"], warnings = items | "ScoreInProcess" >> ScoreInProcess(experiment.evaluation, works)
+        branches.warnings.append(warnings)
     rankings, failed, warnings = scores | "CollectReranked" >> CollectReranked(experiment.evaluation, works)
     branches.rankings[f"{RANKINGS}_reranked"] = rankings
     branches.failures.append(failed)

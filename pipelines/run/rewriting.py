@@ -21,10 +21,9 @@ def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset, branch
     call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
     called: Called = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
     parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
-    rewritten: rewrite.Rewritten = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)
-    branches.rewritten = rewritten.queries
+    branches.rewritten, empty = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)
     branches.failures.append(called.failed | "FailedRewrites" >> beam.FlatMap(rewrite.failures_of, works))
-    branches.warnings += [rewritten.warnings, called.warnings]
+    branches.warnings += [empty, called.warnings]
     branches.usage = called.usage
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, Reference, Spilled, spilled
 from rankbeam.transforms.judge.rows import Rows, texts_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task, without_calls
@@ -59,28 +60,24 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
         yield CallAnswer(WORK, item.query_id, subjects, without_calls(work.steps(item)))
 
 
-class CollectedJudgements(NamedTuple):
-    """The result of `CollectEvaluated`."""
-
-    values: beam.PCollection[Bucketed]  # by bucket, batches of `VALUES`
-    grades: beam.PCollection[Bucketed]  # by bucket, batches of `GRADES`, where the judge's grades fill holes
-    rows: dict[str, beam.PCollection[pa.Table]]  # by table, rows without the common columns
-
-
 @dataclass
 class CollectEvaluated(beam.PTransform):
-    """Make values and rows of what comes of the items."""
+    """Make of what comes of the items values, grades and rows.
+
+    The first two are batches of `VALUES` by bucket, and of `GRADES` where the judge's grades fill holes; the rows, by
+    table, are without the common columns.
+    """
 
     rows: Rows
 
-    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # Beam warns of tuples
         tags = (*_TABLES, _FAILURES, _TEXTS, _GRADES)
         outputs = answers | "Collect" >> beam.ParDo(CollectJudgementsFn(self.rows)).with_outputs(*tags, main="values")
         written = {name: outputs[name] for name in (*_TABLES, _FAILURES)}
         written["texts"] = (
             outputs[_TEXTS] | "GroupTexts" >> beam.GroupByKey() | "DistinctTexts" >> beam.FlatMap(distinct_texts)
         )
-        return CollectedJudgements(outputs.values, outputs[_GRADES], written)
+        return outputs.values, outputs[_GRADES], written
 
 
 class CollectJudgementsFn(beam.DoFn):
@@ -141,9 +138,10 @@ class CollectJudgementsFn(beam.DoFn):
                 self._waiting[name] = []
 
     def _shards(self) -> Iterator[beam.pvalue.TaggedOutput]:
-        by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
-        for text_hash, text in self._texts.items():
-            by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
+        by_shard = grouped(
+            (int(text_hash[:8], 16) % _TEXT_SHARDS, {"text_hash": text_hash, "text": text})
+            for text_hash, text in self._texts.items()
+        )
         schema = tables.own_columns(ANSWER_TABLES["texts"])
         for shard, rows in by_shard.items():
             yield beam.pvalue.TaggedOutput(_TEXTS, (shard, Reference.to(pa.RecordBatch.from_pylist(rows, schema))))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -103,23 +103,16 @@ def texts_in(element: Bucketed) -> int:
     return sum(pc.sum(pc.list_value_length(items[name])).as_py() or 0 for name in ("passages", "systems"))
 
 
-class Measured(NamedTuple):
-    """The outputs of `MeasureJudge`."""
-
-    rows: beam.PCollection[pa.Table]  # of `answer_tables.JUDGE_QUALITY`, without the common columns
-    warnings: beam.PCollection[str]
-
-
 @dataclass
 class MeasureJudge(beam.PTransform):
-    """One table of all judgements of a run, and what users should know of them."""
+    """Rows of `answer_tables.JUDGE_QUALITY` for all judgements of a run, and warnings about them."""
 
     rows: QualityRows
     asks: tuple[AskKnown, ...]
     ledger: Ledger
     strict: bool = False
 
-    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Measured; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # Beam warns of tuples
         quality = (
             answers
             | "CountJudgements" >> beam.Map(lambda answer: Quality.of(answer.value)).with_output_types(Quality)
@@ -130,7 +123,7 @@ class MeasureJudge(beam.PTransform):
             rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence, strict=self.strict),
             quality | "Notes" >> beam.FlatMap(notes_of, self.rows.judges),
         ) | "EveryWarning" >> beam.Flatten()
-        return Measured(rows, warnings)
+        return rows, warnings
 
 
 def table_of(quality: Quality, rows: QualityRows, asks: tuple[AskKnown, ...], ledger: Ledger) -> pa.Table:

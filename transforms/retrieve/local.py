@@ -11,7 +11,7 @@ queries ─► deal by retriever and share ─► retrieve
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -42,17 +42,12 @@ ROWS_AT_ONCE = 64
 batches.register()
 
 
-class RankingBranch(NamedTuple):
-    """The outputs of a branch that makes rankings."""
-
-    rankings: beam.PCollection[SourceRows]  # per bucket and source a batch of `columns.RETRIEVED`
-    failures: beam.PCollection[BucketFailures]  # per bucket, source and query without an answer, the failure
-    warnings: beam.PCollection[str]  # warnings of retrievers
-
-
 @dataclass
 class RetrieveRankings(beam.PTransform):
-    """Run every retriever on every judged query."""
+    """Run every retriever on every judged query: rankings, failures and warnings.
+
+    Rankings are a batch of `columns.RETRIEVED` per bucket and source; a failure is of a query without an answer.
+    """
 
     retrievers: Mapping[int, RetrieverParameters]
     top_k: Mapping[int, int]
@@ -62,7 +57,7 @@ class RetrieveRankings(beam.PTransform):
     embedded: beam.PCollection[Usage] | None = None
     rewritten: beam.PCollection[SourceRows] | None = None  # by source, the queries with the texts that it is asked
 
-    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a RankingBranch; Beam warns of named results
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns of tuples
         after = [beam.pvalue.AsSingleton(self.summary)]
         after += [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
         if self.shares > 1:
@@ -85,7 +80,7 @@ class RetrieveRankings(beam.PTransform):
             outputs[CUT] | "SumCut" >> beam.CombinePerKey(summed) | "SayCut" >> beam.FlatMap(cut_warning, self.searched)
         )
         warnings = (outputs[WARNINGS], cut) | "EveryWarning" >> beam.Flatten()
-        return RankingBranch(outputs.rankings, outputs[FAILURES], warnings)
+        return outputs.rankings, outputs[FAILURES], warnings
 
     def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
         plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]

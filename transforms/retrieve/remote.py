@@ -1,10 +1,10 @@
 """Calls of remote retrievers, and rankings from their answers."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.retrievers.base import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Recalled, Subject, Task
 from rankbeam.transforms.records.counters import Counter
@@ -65,29 +66,22 @@ def tasks_of_rewritten(
         yield from tasks_of((bucket, queries), {source: works[source]}, last)
 
 
-class CollectedRankings(NamedTuple):
-    """The outputs of `CollectRankings`."""
-
-    rankings: beam.PCollection[SourceRows]  # per bucket and source batches of `columns.RETRIEVED`
-    failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query whose answer cannot be scored, the failure."""
-
-
 @dataclass
 class CollectRankings(beam.PTransform):
-    """Batches of `columns.RETRIEVED`, grouped by bucket next, so that a later failure does not repeat the calls."""
+    """Batches of `columns.RETRIEVED` per bucket and source, and failures: queries whose answer cannot be scored.
+
+    They are grouped by bucket next, so that a later failure does not repeat the calls.
+    """
 
     evaluation: Evaluation
     recalled: beam.PCollection[Recalled] | None = None
 
-    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # Beam warns of tuples
         collected = [answers | "Collect" >> self._collecting(CollectRankingsFn)]
         if self.recalled is not None:
             collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
         rankings, failures = [entry.rankings for entry in collected], [entry[FAILURES] for entry in collected]
-        return CollectedRankings(
-            rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten()
-        )
+        return rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten()
 
     def _collecting(self, fn: "type[CollectRankingsFn | CollectRecalledFn]") -> beam.PTransform:
         collect = beam.ParDo(fn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
@@ -104,7 +98,8 @@ class CollectRankingsFn(beam.DoFn):
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
     def process(self, element: CallAnswer) -> Iterator[object]:
-        for source, subjects in _by_source(element.subjects).items():
+        by_source = grouped((source, subject) for subject in element.subjects for source in subject.positions)
+        for source, subjects in by_source.items():
             yield from self.collect(element.value, source, subjects)
 
     def collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
@@ -147,10 +142,7 @@ class CollectRecalledFn(beam.DoFn):
     def process(self, element: Recalled) -> Iterator[object]:
         """Add rankings for all subjects; yield batches of every bucket once there are many."""
         pairs = zip(element.tasks, element.subjects, strict=True)
-        by_source: defaultdict[int, list[tuple[int, Subject]]] = defaultdict(list)
-        for task, subject in pairs:
-            for source in subject.positions:
-                by_source[source].append((task, subject))
+        by_source = grouped((source, pair) for pair in pairs for source in pair[1].positions)
         for source, rows in by_source.items():
             yield from self._collect(element.values, source, rows)
 
@@ -208,11 +200,3 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
 def failures_of(failed: FailedTask) -> Iterator[BucketFailures]:
     for source in failed.subject.positions:
         yield failed.subject.bucket, (source, failed.failure)
-
-
-def _by_source(subjects: Iterable[Subject]) -> dict[int, list[Subject]]:
-    by_source: dict[int, list[Subject]] = {}
-    for subject in subjects:
-        for source in subject.positions:
-            by_source.setdefault(source, []).append(subject)
-    return by_source

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -78,25 +78,19 @@ class ReplayTally:
             yield f"{replay.shown}: {self.without_ids:,} answers have contexts without doc_id; {problem}"
 
 
-class Replayed(NamedTuple):
-    """Result of `ReplayAnswers`."""
-
-    answers: beam.PCollection[SourceRows]
-    """Per bucket and source a batch of `columns.REPLAYED`, of the queries that are evaluated."""
-    rankings: beam.PCollection[SourceRows]  # the same as `columns.RETRIEVED`
-    failures: beam.PCollection[BucketFailures]  # per bucket, source and query that has no answer, why
-    warnings: beam.PCollection[str]  # warnings for users
-
-
 @dataclass
 class ReplayAnswers(beam.PTransform):
-    """Read answers that exist already."""
+    """Read answers that exist already: answers, rankings, failures and warnings.
+
+    Answers are a batch of `columns.REPLAYED` per bucket and source, of the queries that are evaluated, and rankings the
+    same as `columns.RETRIEVED`; a failure is of a query that has no answer.
+    """
 
     replays: Mapping[int, Replay]
     buckets: int
     is_ranked: bool = True  # whether there are metrics of rankings
 
-    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Replayed; Beam warns of named results
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns of tuples
         rows = [
             judged.pipeline
             | f"ReadAnswers{source}" >> ReadFiles(entry.path, "replay", entry.reader, columns.REPLAYED, self.buckets)
@@ -118,7 +112,7 @@ class ReplayAnswers(beam.PTransform):
             | "Tally" >> beam.CombinePerKey(merged)
             | "Warn" >> beam.FlatMap(warned, self.replays, self.is_ranked)
         )
-        return Replayed(outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings)
+        return outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings
 
 
 class ReplayFn(beam.DoFn):

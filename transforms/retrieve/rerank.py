@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 
@@ -28,7 +28,7 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.stages import RERANK, Scores, Texts, by_score
-from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, RankingBranch, batch_of, summed
+from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of, summed
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
@@ -125,21 +125,14 @@ def _reranked(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int,
         yield sources[system.configuration], system
 
 
-class Computed(NamedTuple):
-    """The outputs of `ScoreInProcess`."""
-
-    scores: beam.PCollection[ScoresOfQuery]
-    warnings: beam.PCollection[str]
-
-
 @dataclass
 class ScoreInProcess(beam.PTransform):
-    """Score texts by models in this process."""
+    """Score texts by models in this process: `ScoresOfQuery`, and warnings."""
 
     evaluation: Evaluation
     works: Mapping[int, Reranking]
 
-    def expand(self, items: beam.PCollection[Bucketed]) -> Any:  # a Computed; Beam warns of named results
+    def expand(self, items: beam.PCollection[Bucketed]) -> Any:  # Beam warns of tuples
         score = beam.ParDo(ScoreResultsFn(self.works, self.evaluation)).with_output_types(ScoresOfQuery, cut=Cut)
         outputs = items | "Score" >> score.with_outputs("cut", main="scores")
         encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}
@@ -148,7 +141,7 @@ class ScoreInProcess(beam.PTransform):
             | "SumCut" >> beam.CombinePerKey(summed)
             | "SayCut" >> beam.FlatMap(_warning_of_cut, encoders)
         )
-        return Computed(outputs.scores, warnings)
+        return outputs.scores, warnings
 
 
 class ScoreResultsFn(beam.DoFn):
@@ -194,12 +187,15 @@ def _warning_of_cut(element: Cut, encoders: Mapping[str, CrossEncode]) -> Iterat
 
 @dataclass
 class CollectReranked(beam.PTransform):
-    """Order what is reranked by the scores of "items"; the other parts are "scores", "failed" and "computed"."""
+    """Order what is reranked by the scores of "items"; the other parts are "scores", "failed" and "computed".
+
+    The outputs are rankings, failures and warnings, as those of `RetrieveRankings`.
+    """
 
     evaluation: Evaluation
     works: Mapping[int, Reranking]
 
-    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # a RankingBranch; Beam warns of named results
+    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # Beam warns of tuples
         by_bucket = dict(parts)
         if _SCORES in parts:
             by_bucket[_SCORES] = parts[_SCORES] | "ScoresByBucket" >> beam.FlatMap(scores_by_bucket)
@@ -218,7 +214,7 @@ class CollectReranked(beam.PTransform):
             | "SumLeft" >> beam.CombinePerKey(summed)
             | "SayLeft" >> beam.Map(warning_of, self.evaluation)
         )
-        return RankingBranch(outputs.rankings, outputs[FAILURES], warnings)
+        return outputs.rankings, outputs[FAILURES], warnings
 
 
 def scores_by_bucket(answer: CallAnswer) -> Iterator[ScoresOfQuery]:

@@ -4,10 +4,9 @@ queries ─► calls by content ─► texts ─► queries with these texts, fo
    └────────────────────────────────────────┘
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.rewriting import Original, Rewrite
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.conversations import history_of, with_history
@@ -36,10 +36,8 @@ def works_of(
     evaluation: Evaluation, models: Mapping[str, tuple[str, Any]]
 ) -> dict[str, tuple[Rewrite, tuple[int, ...]]]:
     """The works of an evaluation; `models` are type and parameters of each service."""
-    sources: defaultdict[Any, list[int]] = defaultdict(list)
-    for number, source in enumerate(evaluation.sources):
-        if source.rewrite is not None:
-            sources[source.rewrite.rewriting].append(number)
+    rewritten = ((source.rewrite, number) for number, source in enumerate(evaluation.sources))
+    sources = grouped((rewrite.rewriting, number) for rewrite, number in rewritten if rewrite is not None)
     return {
         f"{REWRITE} {place}": (Rewrite(rewriting, *models[rewriting.service]), tuple(numbers))
         for place, (rewriting, numbers) in enumerate(sources.items())
@@ -147,21 +145,14 @@ def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[
     yield from ((bucket, (source, batch)) for source in sources)
 
 
-class Rewritten(NamedTuple):
-    """The outputs of `AskRewritten`."""
-
-    queries: beam.PCollection[SourceRows]  # per bucket and source the queries with the texts that it is asked
-    warnings: beam.PCollection[str]
-
-
 @dataclass
 class AskRewritten(beam.PTransform):
-    """Make the queries of each source that is asked rewritten ones."""
+    """Make, per bucket and source, the queries with the texts that it is asked; and warnings."""
 
     evaluation: Evaluation
     works: Works
 
-    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # an Rewritten; Beam warns of named results
+    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # Beam warns of tuples
         outputs = (
             {
                 JUDGED: parts[JUDGED],
@@ -175,7 +166,7 @@ class AskRewritten(beam.PTransform):
             .with_outputs(_EMPTY, main="queries")
         )
         summed = outputs[_EMPTY] | "SumEmpty" >> beam.CombinePerKey(sum)
-        return Rewritten(outputs.queries, summed | "SayEmpty" >> beam.Map(warning_of, self.evaluation))
+        return outputs.queries, summed | "SayEmpty" >> beam.Map(warning_of, self.evaluation)
 
 
 def failed_by_bucket(failed: FailedTask, works: Works) -> Iterator[tuple[int, tuple[str, int]]]:
