@@ -5,18 +5,18 @@ A model is named `PROVIDER:MODEL`, wherever the name of a service may be: `judge
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, names_secret, variable
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 
 _WRONG = re.compile(r"\$\{[A-Za-z]")
 _HINT = "secrets belong in api_key of a service, or in url, headers, params or body of an http retriever"
@@ -58,14 +58,31 @@ _WITHOUT_SERVICES = ("services", "name", "dataset", "documents", "metrics", "sli
 """Sections in which no service is named."""
 
 
+def read(text: str, path: str | None, output: str | None) -> tuple[Located, list[InputError], list[InputError]]:
+    """A document with all that it refers to, its problems, and those among them that are of references.
+
+    Args:
+        text: the YAML.
+        path: its file, for messages.
+        output: the folder of results if an option names it: references in the document's own are not resolved.
+    """
+    located = load(text, path)
+    problems, unresolved = located.duplicate_keys(), list[InputError]()
+    located = with_providers(located, problems)
+    stated = located.value.get("output") if isinstance(located.value, dict) else None
+    own: Place = ("output",) if isinstance(stated, str) else ("output", "path")
+    located = resolved(located, unresolved, [] if output is None else [own])
+    return located, [*problems, *unresolved], unresolved
+
+
 def resolved(located: Located, problems: list[InputError], literal: Collection[Place] = ()) -> Located:
     """A document whose strings hold the values of this machine's variables; its text keeps the references."""
     places = frozenset((*literal, *_own(located.value)))
     return replace(located, value=_resolved(located, located.value, (), places, problems))
 
 
-def without_consequences(problems: list[InputError], unresolved: Collection[InputError]) -> list[InputError]:
-    """All problems but those of values whose references are not resolved, which says it all."""
+def refuse_problems(problems: Sequence[InputError], unresolved: Collection[InputError]) -> None:
+    """Raise all problems, in the order of lines, but those of values whose references are not resolved."""
     names = {error.problem.partition(": ")[0] for error in unresolved}
     references = {match[0] for error in unresolved for match in REFERENCE.finditer(error.problem)}
 
@@ -73,7 +90,10 @@ def without_consequences(problems: list[InputError], unresolved: Collection[Inpu
         named = {match[0] for match in REFERENCE.finditer(problem.problem)}  # advice names references, too
         return problem.problem.partition(": ")[0] in names or bool(named & references)
 
-    return [error for error in problems if error in unresolved or not follows(error)]
+    causes = [error for error in problems if error in unresolved or not follows(error)]
+    once = {str(problem): problem for problem in causes}  # a value of the grid is tried many times
+    if once:
+        raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
 
 
 def _resolved(located: Located, value: Any, place: Place, literal: frozenset[Place], problems: list[InputError]) -> Any:

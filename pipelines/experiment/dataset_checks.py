@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.generate import TemplateFile
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.file.template_files import TemplateFile
+from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, PlannedSource
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
@@ -57,15 +58,9 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
     return (batch for path in sources.expand(replay.path) for batch in replay.reader(path))
 
 
-def wrong_dataset(
-    located: Located,
-    model: ExperimentModel,
-    expanded: Expanded,
-    criteria: Mapping[str, Criterion],
-    folder: str,
-    notes: list[str],
-) -> list[InputError]:
-    """Problems of the dataset's files, and of what the experiment expects in them; adds warnings to `notes`."""
+def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
+    """Problems of the dataset's files, and of what the experiment expects in them; warnings are added to `notes`."""
+    located, model, folder = file.located, file.model, file.folder
     if wrong := list(_wrong_inputs(located, model, expanded.sources, folder)):
         return wrong
     queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
@@ -74,11 +69,11 @@ def wrong_dataset(
     if model.dataset.conversations:
         wrong += _requests_without_history(located, expanded.sources, queries)
         try:
-            notes += [] if wrong else _conversation_notes(expanded.templates, queries)
+            file.notes.extend(() if wrong else _conversation_notes(expanded.templates, queries))
         except InputError as error:
             wrong.append(error)
     wrong += _rewrites_without_history(located, expanded.cells, queries)
-    wrong += _wrong_rubrics(located, criteria.values(), queries)
+    wrong += _wrong_rubrics(located, file.criteria.values(), queries)
     wrong += _unknown_attributes(located, model, expanded.templates, queries)
     return wrong
 

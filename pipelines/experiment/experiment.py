@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.file.quotas import CorpusQuotas
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Reranking
-from rankbeam.pipelines.experiment.quotas import CorpusQuotas
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned
 from rankbeam.transforms.clients.ledger.waiting import BatchRound

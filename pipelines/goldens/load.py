@@ -6,11 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
-from rankbeam.pipelines.config.yaml_lines import Located, Place, load, problems_of, validated
+from rankbeam.pipelines.config.references import read, refuse_problems
+from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of, validated
+from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
-from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches
+from rankbeam.pipelines.experiment.pools import Pools, pools_of, unpriced, wrong_batches
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel, PoolModel
 from rankbeam.pipelines.goldens.profiles import PROFILES, read_profiles
@@ -96,12 +97,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         text = files.read_all(matching.expand(path)[0]).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
-    located = load(text, path)
-    problems = located.duplicate_keys()
-    unresolved: list[InputError] = []
-    located = with_providers(located, problems)
-    located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))
-    problems += unresolved
+    located, problems, unresolved = read(text, path, output)
     if not isinstance(located.value, dict):
         keys = "name, documents, services, writer, checker, items, output"
         raise InputErrors([located.error((), f"is a mapping with {keys}")])
@@ -111,17 +107,17 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
     embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
     used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders]))
-    pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
+    quotas = quotas_of(located, model.quotas, problems)
+    pools = pools_of(located, quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
-        problems += unpriced(located, pools, services)
-    problems += wrong_batches(located, pools, services, is_raced=False)
+        problems += unpriced(located, pools)
+    problems += wrong_batches(located, pools, is_raced=False)
     dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
     problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)
-    if problems:
-        raise InputErrors(sorted(without_consequences(problems, unresolved), key=lambda problem: problem.line or 0))
+    refuse_problems(problems, unresolved)
     documents = model.documents
-    models = {name: services.valid[name].paid_by(pools.services[name]) for name in used}
+    models = {name: pools.services[name] for name in used}
     duplicates = model.reviews.duplicates
     place = files.below(folder, model.output.path) if output is None else output
     return Goldens(
@@ -147,11 +143,6 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         output=place,
         ledger=files.join(place, "ledger") if model.output.ledger is None else files.below(folder, model.output.ledger),
     )
-
-
-def _replaced_output(value: Any) -> list[Place]:
-    output = value.get("output") if isinstance(value, dict) else None
-    return [("output",)] if isinstance(output, str) else [("output", "path")]
 
 
 def _called(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:

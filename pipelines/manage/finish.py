@@ -81,7 +81,7 @@ def _finish(output: str, run_id: str, run: RunRecord, *, is_loaded: bool) -> tup
     if run.bigquery is not None and not is_loaded and _load(results, run.bigquery):
         notes.append(f"loaded the run into {run.bigquery}")
     if run.corpora and (ledger := run.calls(run_id)) is not None:
-        from rankbeam.pipelines.experiment.quotas import DATA
+        from rankbeam.pipelines.experiment.file.quotas import DATA
         from rankbeam.pipelines.run import corpora  # few experiments need it
 
         corpora.release(run.corpora, ledger, run.pools[DATA])

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.quotas import DATA
+from rankbeam.pipelines.experiment.file.quotas import DATA
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse, Owner
 from rankbeam.transforms.clients.storage import files, matching, whole
 from rankbeam.transforms.clients.storage.parquet import run_folder

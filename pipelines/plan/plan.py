@@ -11,7 +11,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.quotas import too_large
+from rankbeam.pipelines.experiment.pools import too_large
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans

@@ -14,7 +14,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.quotas import DATA
+from rankbeam.pipelines.experiment.file.quotas import DATA
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.local import worker_processes
 from rankbeam.pipelines.run.branches import Branches, local_rankings, with_joined

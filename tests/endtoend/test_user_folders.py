@@ -8,7 +8,8 @@ from support.cli import rankbeam
 from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
 
-from rankbeam.pipelines.experiment.load import data_folder, load_experiment
+from rankbeam.pipelines.experiment.file.output import data_folder
+from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 
 QUERIES = 4

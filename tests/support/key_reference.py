@@ -14,12 +14,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
-from rankbeam.pipelines.experiment.file.generate import (
-    GenerateParameters,
-    JudgeModel,
-    ModelRerankParameters,
-    RewriteParameters,
-)
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.judge import JudgeModel
 from rankbeam.pipelines.experiment.file.models import (
     ConfigurationModel,
     DatasetModel,
@@ -31,8 +27,8 @@ from rankbeam.pipelines.experiment.file.models import (
     ReferencesModel,
     StatisticsModel,
 )
+from rankbeam.pipelines.experiment.file.quotas import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.schema import meanings
-from rankbeam.pipelines.experiment.file.services import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.gates import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA

@@ -1,6 +1,6 @@
 """`criteria:` of `judge:`: questions of the user's own about what configurations return."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -11,11 +11,10 @@ from rankbeam.pipelines.experiment.file.keys import Section, Word
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import as_text
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged
+from rankbeam.transforms.judge.metrics import is_judged
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
-from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, criteria_in, levels_of
+from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, levels_of
 from rankbeam.transforms.records.metrics.definitions import metric_names
-from rankbeam.transforms.records.metrics.names import Metric
 
 Part = Literal["query", "answer", "reference", "context", "contexts"]
 _TEXT_FILE = ".txt"
@@ -175,15 +174,6 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
     if not parts:
         raise InputError("holds no example", path=path)
     return "\n\n".join(("\nExamples of right verdicts on other texts:", *parts)) + "\n"
-
-
-def unused_criteria(
-    located: Located, criteria: Mapping[str, Criterion], metrics: Iterable[Metric | JudgedMetric]
-) -> Iterator[str]:
-    used = criteria_in(map(str, metrics)) if criteria else ()
-    for name in criteria:
-        if name not in used:
-            yield str(located.error(("judge", "criteria", name), "is not one of the metrics, so it is not judged"))
 
 
 def _question(text: str, folder: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
@@ -166,7 +167,7 @@ def _files(place: str, split: str, unit: Any) -> dict[str, Any]:
     own = files.join(place, "splits", split)
     judgements = {"qrels": files.join(place, "qrels", f"{split}.tsv")}
     return {
-        **({"evidence": files.join(own, "evidence.jsonl")} if unit == "span" else judgements),
+        **({"evidence": files.join(own, "evidence.jsonl")} if unit == SPAN else judgements),
         "queries": files.join(own, "queries.jsonl"),
         "corpus": files.join(place, "corpus.jsonl"),
         "answers": {"path": files.join(own, "nuggets.jsonl")},

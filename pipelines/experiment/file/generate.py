@@ -1,16 +1,22 @@
-"""The schema of `generate:`, `judge:` and `rewrite:`, and of `rerank:` where a model reranks."""
+"""The schema of `generate:`, `rewrite:`, and `rerank:` where a model reranks; and the files of their templates."""
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files as package_files
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
-from rankbeam.pipelines.experiment.file.criteria import CriterionModel
-from rankbeam.pipelines.experiment.file.keys import MOST, Count, Section, Word
+from rankbeam.pipelines.experiment.file.keys import MOST, Count, Samples, Word
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.rerankers import Depth
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.prompt import FENCE, check_template, variables_of
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.stages import DEFAULT_DEPTH, RewriteKind
 
-Samples = Annotated[int, Field(ge=1, le=100)]
 MOST_TEXTS = 20
 _N = {RewriteKind.HYDE: 1, RewriteKind.MULTI_QUERY: 3, RewriteKind.STANDALONE: 1}
 
@@ -46,54 +52,6 @@ class GenerateParameters(Parameters):
     thinking: Annotated[int, Field(ge=0, le=MOST)] | None = None
     samples: Samples = 1
     without_contexts: bool = False
-
-
-class JudgeModel(Section):
-    """`judge:`, the settings for judging answers and contexts. A list of services is short for `{service: LIST}`.
-
-    Attributes:
-        service: name of the judging model under `services:`, or a list of several. Each judged metric then has a value
-            by each judge, `Faithfulness(judge=NAME)`, and by the majority, `Faithfulness`. The first judge writes the
-            claims that all of them judge.
-        embeddings: name of the embedding model, for metrics based on similarity.
-        samples: number of verdicts for each item.
-        repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
-        prompts: version of rankbeam's prompts, `v1` or `v2` (the default), or a folder of prompts that replace those of
-            `v2`. `v2` is in plainer English, names the language of the reply, ignores citation marks and Markdown, and
-            has examples. `v1` reuses all verdicts bought with version 1, and splits texts only at `max_context_tokens`.
-            Verdicts of one version are not reused for another.
-        examples: folder of correct replies to show the judge, one file `STEP.jsonl` per step, instead of the built-in
-            examples.
-        max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
-        max_context_tokens: maximum tokens of a text that is judged at once; choose less than the model can read. Longer
-            texts are judged in parts: a claim is supported if any part supports it, and a context gets the grade of its
-            best part. By default no context is judged in parts.
-        strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
-            otherwise it only warns.
-        labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes, or a table,
-            `bigquery://project.dataset.table`, to which `--labels` writes them. With labels, the
-            agreement of the judge with people is measured, and metrics can be `Faithfulness(labels=True)`.
-        criteria: questions of your own, by name. Each is a metric of that name.
-    """
-
-    bare: ClassVar[tuple[str, type] | None] = ("service", list)
-
-    service: Word | Annotated[list[Word], Field(min_length=1)]
-    embeddings: Word | None = None
-    samples: Samples = 1
-    repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
-    prompts: Word | None = None
-    examples: Word | None = None
-    max_output_tokens: Count = 4096
-    max_context_tokens: Count | None = None
-    strict_version: bool = False
-    labels: Word | None = None
-    criteria: dict[str, CriterionModel] = Field(default={})
-
-    @property
-    def services(self) -> tuple[str, ...]:
-        """The names of all judges; none where what is written is not valid."""
-        return (self.service,) if isinstance(self.service, str) else tuple(self.service or ())
 
 
 def _kind(value: object) -> object:
@@ -162,3 +120,61 @@ class ModelRerankParameters(Parameters):
     min_score: FiniteFloat | None = None
     max_output_tokens: Count = 256
     thinking: Annotated[int, Field(ge=0, le=MOST)] | None = None
+
+
+QUERY, CONTEXTS = "query", "contexts"
+OWN = frozenset({QUERY, CONTEXTS, FENCE})
+"""The variables that are not attributes of queries."""
+
+
+@dataclass(frozen=True)
+class TemplateFile:
+    """The template of a prompt."""
+
+    path: str | None  # the file; None for the template that comes with rankbeam
+    text: str
+    own: frozenset[str] = OWN  # variables that are not attributes of queries
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        return variables_of(self.text) - self.own
+
+    def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
+        known = self.attributes if attributes is None else attributes
+        try:
+            check_template(self.text, (*sorted(self.own), *known), self.path)
+        except InputError as error:
+            yield error
+            return
+        names = variables_of(self.text)
+        if QUERY not in names:
+            yield InputError("has no {query}: the model would not see the question", path=self.path)
+        if CONTEXTS in self.own - names and not without_contexts:
+            problem = "has no {contexts}; add them, or set without_contexts: true under generate:"
+            yield InputError(problem, path=self.path)
+
+
+class Templates:
+    """The template files below a folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._read = cache(_read)
+        self._folder = folder
+
+    def read(self, path: str | None) -> TemplateFile:
+        """A template file; None for the template that comes with rankbeam."""
+        return default() if path is None else self._read(files.below(self._folder, path))
+
+
+@cache
+def default() -> TemplateFile:
+    file = package_files("rankbeam.pipelines.experiment.file").joinpath("templates", "answer.txt")
+    return TemplateFile(None, file.read_text("utf-8"))
+
+
+def _read(pattern: str) -> TemplateFile:
+    (path, *_) = sources.expand(pattern)
+    try:
+        return TemplateFile(path, files.read_all(path).decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8; a template is a text file", path=path) from error

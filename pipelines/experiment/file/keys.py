@@ -6,11 +6,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
 MIN_SCORE = "min_score"
+SPAN = "span"
 MOST = (1 << 31) - 1
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
+Samples = Annotated[int, Field(ge=1, le=100)]
 
 
 def _values(swept: Any) -> Any:

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
-from rankbeam.pipelines.experiment.file.generate import JudgeModel
+from rankbeam.pipelines.experiment.file.judge import JudgeModel
 from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Swept, Word
+from rankbeam.pipelines.experiment.file.output import OutputModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.gates import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
@@ -231,32 +232,6 @@ class MonitorModel(Section):
 
     baseline: Word | None = None
     alpha: Annotated[float, Field(gt=0.0, lt=0.5)] = 0.05
-
-
-class OutputModel(Section):
-    """`output:`.
-
-    Attributes:
-        path: folder for all results, by default out/NAME.
-        rankings: if true, write all rankings, not only their scores. By default only rankings from called retrievers
-            are written; those of an existing run are already in its file.
-        ledger: folder that stores the answers of remote services, so that no call is paid for twice; experiments may
-            share it. "user" is one folder in the user's data directory, for all of the user's runs. By default the
-            folder named by RANKBEAM_LEDGER, or else `ledger` in `path`. A shared ledger does not hide answers that are
-            already in `path`'s own `ledger`: both are read.
-        leases: place where runs record which of them may call a quota pool: "ledger" for the ledger's folder, or "user"
-            for one folder of the user, so that runs with different ledgers respect one quota together.
-        private: if true, only the owner can read the files and folders of results and ledger; otherwise the umask
-            decides.
-        bigquery: dataset project.dataset into which the run is loaded after all its files are written.
-    """
-
-    path: Word
-    rankings: bool | None = None
-    ledger: Word | None = None
-    leases: Literal["ledger", "user"] = "ledger"
-    private: bool = False
-    bigquery: Word | None = None
 
 
 class ExperimentModel(Section):

@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.file.corpora import CORPUS
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.file.services import ImportQuotaModel, QuotaModel
+from rankbeam.pipelines.experiment.file.quotas import ImportQuotaModel, QuotaModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS

@@ -3,14 +3,14 @@
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
+from rankbeam.pipelines.experiment.file.generate import TemplateFile
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K
-from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,
     GENERATE,
@@ -24,7 +24,9 @@ from rankbeam.pipelines.experiment.grid.components import (
 from rankbeam.transforms.clients.bigquery.names import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
 from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan, RewrittenQuery
@@ -223,13 +225,8 @@ class Expanded:
     embedders: frozenset[str]  # the services that embed texts for retrievers in this process
     templates: Mapping[TemplateFile, bool]  # True where all configurations generate without contexts, too
 
-    def completed(self, folder: str, pools: Sequence[str | None], rankings: bool | None) -> tuple[PlannedSource, ...]:
-        """The sources with paths below a folder, and what depends on the rest of the experiment."""
-        named = zip(self.sources, pools, strict=True)
-        return tuple(source.completed(folder, pool, rankings) for source, pool in named)
 
-
-def with_sources(cells: Sequence[Cell], unit: str) -> Expanded:
+def with_sources(cells: Sequence[Cell], unit: str, judged: Collection[JudgedMetric]) -> Expanded:
     """Group what one ranking can serve."""
     requests = [(cell, cell.request) for cell in cells]
     groups = _groups(requests)
@@ -239,7 +236,7 @@ def with_sources(cells: Sequence[Cell], unit: str) -> Expanded:
     return Expanded(
         cells=tuple(cells),
         configurations=tuple(
-            _configuration(cell, positions[source_key], primary[source_key]) for cell, source_key in requests
+            _configuration(cell, positions[source_key], primary[source_key], judged) for cell, source_key in requests
         ),
         sources=tuple(
             PlannedSource(
@@ -269,7 +266,7 @@ def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
     return groups
 
 
-def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
+def _configuration(cell: Cell, source: int, primary: Cell, judged: Iterable[JudgedMetric]) -> Configuration:
     return Configuration(
         config_id=cell.config_id,
         name=cell.name,
@@ -281,7 +278,12 @@ def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
         dialect=cell.dialect,
         distance=cell.cut,
         generation=None if cell.generator is None else cell.generator.generation,
+        judged=frozenset(str(metric) for metric in judged if _has_values(metric, cell)),
     )
+
+
+def _has_values(metric: JudgedMetric, cell: Cell) -> bool:
+    return cell.is_answered or (Need.ANSWER not in metric.definition.needs and metric.cutoff is not None)
 
 
 def _covers(primary: Cell, cell: Cell) -> bool:

@@ -7,22 +7,33 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place, problem_of
-from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.file.generate import (
+    GenerateParameters,
+    ModelRerankParameters,
+    RewriteParameters,
+    TemplateFile,
+    default,
+)
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, SIMILARITY, TOP_K
-from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
-from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
+from rankbeam.pipelines.experiment.file.read import ExperimentFile
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,
-    GENERATE,
-    REWRITE,
     Generating,
     Reranking,
     Retrieving,
     RewritingQueries,
 )
-from rankbeam.pipelines.experiment.grid.settings import CONFIGURATION, ComponentSettings, ConfigurationSettings, Target
+from rankbeam.pipelines.experiment.grid.settings import (
+    CONFIGURATION,
+    ComponentSettings,
+    ConfigurationSettings,
+    Model,
+    Target,
+)
+from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
@@ -34,21 +45,11 @@ from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.wrong_values import in_one
 
 
-@dataclass(frozen=True)
-class GridContext:
-    """Definitions that components may reference."""
-
-    located: Located
-    services: Services
-    templates: Templates
-    corpora: Corpora
-
-
 @dataclass
 class Combination:
     """The components of a configuration with one value of the grid for each target."""
 
-    context: GridContext
+    file: ExperimentFile
     settings: ConfigurationSettings
     label: str  # values of the grid in its name; empty for none
     targets: Mapping[str, Target]
@@ -64,7 +65,7 @@ class Combination:
             except ValidationError as error:
                 for detail in in_one(error.errors()):
                     if {*detail["loc"][:1]} & {*chosen} & {*component.values}:
-                        yield problem_of(self.context.located, component.model, detail, at=component.place)
+                        yield problem_of(self.file.located, component.model, detail, at=component.place)
 
     def cell(self, limits: Mapping[str, Any]) -> Cell | None:
         """The configuration; None after reporting a wrong component.
@@ -73,12 +74,13 @@ class Combination:
             limits: `top_k` and thresholds where the grid has no value for them.
         """
         settings = self.settings
-        for component in settings.all:
-            self._check(component)
-        generator = None if self.problems else self._generating(settings.generate)
-        retriever = None if self.problems else self._retrieving()
-        rewriter = None if self.problems else self._rewriting(settings.rewrite)
-        reranker = None if self.problems else self._reranking(settings.rerank)
+        retrieve, corpus = self._validated(settings.retriever), self._validated(settings.corpus)
+        rewrite, rerank = self._validated(settings.rewrite), self._validated(settings.rerank)
+        generate = self._validated(settings.generate)
+        generator = None if self.problems else self._generating(settings.generate, generate)
+        retriever = None if self.problems else self._retrieving(settings.retriever, retrieve, corpus)
+        rewriter = None if self.problems else self._rewriting(settings.rewrite, rewrite)
+        reranker = None if self.problems else self._reranking(settings.rerank, rerank)
         if self.problems or retriever is None:
             return None
         limits = {**limits, **self._chosen(CONFIGURATION)}
@@ -94,55 +96,59 @@ class Combination:
             rewriter=rewriter,
             reranker=reranker,
         )
-        self.problems += _wrong_limits(self.context.located, cell, self.values)
+        self.problems += _wrong_limits(self.file.located, cell, self.values)
         return cell
 
     def _chosen(self, role: str) -> dict[str, Any]:
         return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
 
-    def _parameters(self, component: ComponentSettings) -> Parameters:
-        return component.model.model_validate({**component.values, **self._chosen(component.role)})
-
-    def _check(self, component: ComponentSettings) -> None:
-        """Report each wrong parameter of a component at its place, in the grid or in the component."""
-        located = self.context.located
+    def _validated(self, component: ComponentSettings[Model] | None) -> Model | None:
+        """The parameters of a component; None if absent, or after reporting each wrong one where it is written."""
+        if component is None:
+            return None
         try:
-            self._parameters(component)
+            return component.model.model_validate({**component.values, **self._chosen(component.role)})
         except ValidationError as error:
             names = {inside: name for name, (owner, inside) in self.targets.items() if owner == component.role}
             for detail in in_one(error.errors()):
-                first = str(next(iter(detail["loc"]), ""))
+                first, place = str(next(iter(detail["loc"]), "")), component.place
                 if first in names:
-                    swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
-                    self.problems.append(problem_of(located, component.model, swept, at=("grid",)))
-                else:
-                    self.problems.append(problem_of(located, component.model, detail, at=component.place))
+                    detail, place = {**detail, "loc": (names[first], *detail["loc"][1:])}, ("grid",)
+                self.problems.append(problem_of(self.file.located, component.model, detail, at=place))
+            return None
 
-    def _retrieving(self) -> Retrieving | None:
+    def _retrieving(
+        self,
+        component: ComponentSettings[RetrieverParameters],
+        parameters: RetrieverParameters | None,
+        corpus: CorpusParameters | None,
+    ) -> Retrieving | None:
         """The retriever with its corpus and its service; None if the service is unknown."""
-        component, entry = self.settings.retriever, self.settings.entry
-        parameters = self.settings.model.model_validate({**component.values, **self._chosen(component.role)})
-        corpus = None if entry is None else entry.corpus(self._chosen(CORPUS))
-        retrieving = Retrieving(component.role, component.place, component.kind, parameters, corpus).searching()
+        if parameters is None:
+            return None
+        entry = self.settings.entry
+        searched = None if entry is None or corpus is None else Corpus(entry.name, entry.kind, corpus)
+        retrieving = Retrieving(component.role, component.place, component.kind, parameters, searched).searching()
         named = parameters.service
         service = None if named is None else getattr(parameters, named)
         if named is None or service is None:
             return retrieving
-        self.problems += self.context.services.not_embedding(
-            self.context.located, self._place(component, named), service
-        )
-        embedder = self.context.services.valid.get(service)
+        services = self.file.services
+        self.problems += services.not_embedding(self.file.located, self._place(component, named), service)
+        embedder = services.valid.get(service)
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
-    def _reranking(self, component: ComponentSettings | None) -> Reranking | None:
+    def _reranking(
+        self,
+        component: ComponentSettings[Reranker | ModelRerankParameters] | None,
+        parameters: Reranker | ModelRerankParameters | None,
+    ) -> Reranking | None:
         """The reranker; None if absent or invalid."""
-        if component is None:
+        if component is None or parameters is None:
             return None
-        located, services = self.context.located, self.context.services
-        parameters = self._parameters(component)
-        if not isinstance(parameters, ModelRerankParameters):
-            assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
+        if isinstance(parameters, Reranker):
             return Reranking(component.place, component.kind, parameters)
+        located, services = self.file.located, self.file.services
         self.problems += services.not_reranking(located, self._place(component, "service"), parameters.service)
         service = services.valid.get(parameters.service)
         if service is None:
@@ -156,35 +162,38 @@ class Combination:
             self.problems.append(located.error((*component.place, name), problem))
         return reranking
 
-    def _generating(self, component: ComponentSettings | None) -> Generating | None:
+    def _generating(
+        self, component: ComponentSettings[GenerateParameters] | None, parameters: GenerateParameters | None
+    ) -> Generating | None:
         """The generator; None if absent or invalid."""
-        if component is None:
+        if component is None or parameters is None:
             return None
-        parameters = GenerateParameters.model_validate({**component.values, **self._chosen(GENERATE)})
         service = self._writer(component, parameters)
-        file = self._template(component, parameters.template, default())
-        return None if service is None or file is None else Generating(parameters, service, file)
+        template = self._template(component, parameters.template, default())
+        return None if service is None or template is None else Generating(parameters, service, template)
 
-    def _rewriting(self, component: ComponentSettings | None) -> RewritingQueries | None:
+    def _rewriting(
+        self, component: ComponentSettings[RewriteParameters] | None, parameters: RewriteParameters | None
+    ) -> RewritingQueries | None:
         """The model that rewrites queries; None if absent or invalid."""
-        if component is None:
+        if component is None or parameters is None:
             return None
-        parameters = RewriteParameters.model_validate({**component.values, **self._chosen(REWRITE)})
         service = self._writer(component, parameters)
-        file = self._template(component, parameters.template, TemplateFile(None, default_template(parameters.kind)))
-        if service is None or file is None:
+        own = TemplateFile(None, default_template(parameters.kind))
+        template = self._template(component, parameters.template, own)
+        if service is None or template is None:
             return None
-        file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
-        if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
+        template = replace(template, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
+        if parameters.kind is RewriteKind.STANDALONE and HISTORY in template.own - variables_of(template.text):
             problem = "has no {history}, which kind: standalone needs"
-            self.problems.append(self.context.located.error(self._place(component, "template"), problem))
-        return RewritingQueries(component.place, parameters, service, file)
+            self.problems.append(self.file.located.error(self._place(component, "template"), problem))
+        return RewritingQueries(component.place, parameters, service, template)
 
     def _writer(
-        self, component: ComponentSettings, parameters: GenerateParameters | RewriteParameters
+        self, component: ComponentSettings[Parameters], parameters: GenerateParameters | RewriteParameters
     ) -> ConfiguredService | None:
         """The model that writes; None if it is unknown."""
-        located, services = self.context.located, self.context.services
+        located, services = self.file.located, self.file.services
         self.problems += services.not_writing(located, self._place(component, "service"), parameters.service)
         service = services.valid.get(parameters.service)
         if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
@@ -192,15 +201,17 @@ class Combination:
             self.problems.append(located.error(self._place(component, "temperature"), problem))
         return service
 
-    def _template(self, component: ComponentSettings, path: str | None, own: TemplateFile) -> TemplateFile | None:
+    def _template(
+        self, component: ComponentSettings[Parameters], path: str | None, own: TemplateFile
+    ) -> TemplateFile | None:
         """A template file, by default rankbeam's own; None if it cannot be read."""
         try:
-            return own if path is None else self.context.templates.read(path)
+            return own if path is None else self.file.templates.read(path)
         except InputError as error:
-            self.problems.append(self.context.located.error(self._place(component, "template"), str(error)))
+            self.problems.append(self.file.located.error(self._place(component, "template"), str(error)))
             return None
 
-    def _place(self, component: ComponentSettings, inside: str) -> Place:
+    def _place(self, component: ComponentSettings[Parameters], inside: str) -> Place:
         """The place of a component's parameter: in the grid, or in the component."""
         swept = [name for name, target in self.targets.items() if target == (component.role, inside)]
         return ("grid", swept[-1]) if swept else (*component.place, inside)

@@ -6,10 +6,14 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.generate import (
+    GenerateParameters,
+    ModelRerankParameters,
+    RewriteParameters,
+    TemplateFile,
+)
 from rankbeam.pipelines.experiment.file.keys import MIN_SCORE
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
-from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion

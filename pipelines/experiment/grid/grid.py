@@ -1,15 +1,16 @@
 """The grid of an experiment: every configuration for each combination of swept parameters."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
-from rankbeam.pipelines.experiment.grid.combinations import Combination, GridContext, beyond_most
+from rankbeam.pipelines.experiment.grid.combinations import Combination, beyond_most
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.pipelines.experiment.grid.settings import (
     STAGES,
@@ -23,8 +24,10 @@ from rankbeam.pipelines.experiment.grid.settings import (
     wrong_stages,
 )
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect, parse_dialect
+from rankbeam.transforms.records.metrics.names import Metric
 
 _SIGNS = ",:="
 """Characters that separate the parts of a configuration name."""
@@ -52,27 +55,26 @@ def _wrong_labels(located: Located) -> Iterator[InputError]:
                 yield located.error(("grid", str(name), label), problem)
 
 
-def expand(context: GridContext, model: ExperimentModel, problems: list[InputError]) -> Expanded:
+def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Expanded:
     """Every configuration for each combination of the grid's values, in order, and once for each dialect.
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
     `vector_distance_threshold` to those that have distances, and `min_score` to the others.
     """
-    located, items, broken = context.located, model.configurations or (), list[InputError]()
+    located, model, problems = file.located, file.model, file.problems
+    items, broken = model.configurations or (), list[InputError]()
     dialects, labels = list(_dialects(located, model, problems)), _labels_of(located.value.get("grid"))
     grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
     problems += _wrong_labels(located)
     wrong = list(wrong_stages(located, items, model.grid))
-    configured = settings_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
-    wrong += wrong_in_grid(located, context.corpora, configured, grid)
+    configured = settings_of(located, file.corpora, items, {} if wrong else model.grid, labels, broken)
+    wrong += wrong_in_grid(located, file.corpora, configured, grid)
     problems += [*wrong, *broken]
-    cells = [
-        cell for settings in configured for cell in _cells(context, settings, {} if wrong else grid, labels, problems)
-    ]
+    cells = [cell for settings in configured for cell in _cells(file, settings, {} if wrong else grid, labels)]
     cells = _with_parts(located, cells, [item.name for item in items], problems)
     cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
     _check_names(located, cells, problems)
-    return with_sources(cells, model.dataset.unit)
+    return with_sources(cells, model.dataset.unit, [metric for metric in metrics if isinstance(metric, JudgedMetric)])
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> Iterator[Dialect]:
@@ -89,34 +91,33 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
     return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
 
 
-def _cells(
-    context: GridContext, settings: ConfigurationSettings, grid: Grid, labels: Labels, problems: list[InputError]
-) -> Iterator[Cell]:
-    limits = _stated_limits(context.located, settings, problems)
+def _cells(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, labels: Labels) -> Iterator[Cell]:
+    limits = _stated_limits(file, settings)
     targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
     swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
     combinations = []
     for chosen in itertools.product(*swept):
         values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
         names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
-        combinations.append(Combination(context, settings, ",".join([*settings.labels, *names]), targets, values))
-    problems += combinations[0].wrong_beside()
+        combinations.append(Combination(file, settings, ",".join([*settings.labels, *names]), targets, values))
+    file.problems.extend(combinations[0].wrong_beside())
     if TOP_K in targets and settings.item.top_k is not None:
-        at = (*settings.place, TOP_K)
-        problems += beyond_most(context.located, at, settings.retriever.kind, settings.model, settings.item.top_k)
+        at, retriever = (*settings.place, TOP_K), settings.retriever
+        file.problems.extend(beyond_most(file.located, at, retriever.kind, retriever.model, settings.item.top_k))
     for combination in combinations:
         cell = combination.cell(limits)
-        problems += combination.problems
+        file.problems.extend(combination.problems)
         if cell is None:
             return
         yield cell
 
 
-def _stated_limits(located: Located, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
+def _stated_limits(file: ExperimentFile, settings: ConfigurationSettings) -> dict[str, Any]:
     """`top_k` and thresholds of a configuration, or else of its type of retriever."""
-    wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
-    problems += wrong
-    default = settings.model.default_top_k if settings.rerank is None else None  # a reranker returns all that it scores
+    wrong, item = list(_wrong_stated_limits(file.located, settings)), settings.item
+    file.problems.extend(wrong)
+    is_reranked = settings.rerank is not None  # a reranker returns all that it scores
+    default = None if is_reranked else settings.retriever.model.default_top_k
     return {
         TOP_K: default if item.top_k is None else item.top_k,
         DISTANCE: None if wrong else item.vector_distance_threshold or settings.inside,

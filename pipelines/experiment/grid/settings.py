@@ -6,7 +6,7 @@ The stages around a retriever, `rewrite:` and `rerank:`, may come from the grid 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Entry
@@ -14,12 +14,13 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters, Mode
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, MOST, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
+from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay, Traced
-from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS, Reranker
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 MOST_CELLS = 10_000
@@ -106,14 +107,17 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
                 yield located.error(("grid", role), problem)
 
 
+Model = TypeVar("Model", bound=Parameters, covariant=True)
+
+
 @dataclass(frozen=True)
-class ComponentSettings:
+class ComponentSettings(Generic[Model]):
     """A component of a configuration."""
 
     role: str
     place: Place
     kind: str  # empty where there is one only
-    model: type[Parameters]
+    model: type[Model]
     values: Mapping[str, Any]
     fixed: frozenset[str] = frozenset()
 
@@ -130,26 +134,23 @@ class ConfigurationSettings:
     item: ConfigurationModel
     place: Place
     name: str
-    retriever: ComponentSettings
-    model: type[RetrieverParameters]
+    retriever: ComponentSettings[RetrieverParameters]
     inside: Any
-    generate: ComponentSettings | None
-    entry: Entry | None = None  # None if none is named
-    rewrite: ComponentSettings | None = None
-    rerank: ComponentSettings | None = None
+    generate: ComponentSettings[GenerateParameters] | None
+    entry: Entry | None = None  # the corpus; None if none is named
+    rewrite: ComponentSettings[RewriteParameters] | None = None
+    rerank: ComponentSettings[Reranker | ModelRerankParameters] | None = None
     labels: tuple[str, ...] = ()  # of the stages that the grid gives it
 
     @property
-    def all(self) -> list[ComponentSettings]:
+    def corpus(self) -> ComponentSettings[CorpusParameters] | None:
         entry = self.entry
-        corpus = (
-            None if entry is None else ComponentSettings(CORPUS, entry.place, entry.kind, entry.model, entry.values)
-        )
-        return [
-            component
-            for component in (self.retriever, corpus, self.rewrite, self.rerank, self.generate)
-            if component is not None
-        ]
+        return None if entry is None else ComponentSettings(CORPUS, entry.place, entry.kind, entry.model, entry.values)
+
+    @property
+    def all(self) -> list[ComponentSettings[Parameters]]:
+        components = (self.retriever, self.corpus, self.rewrite, self.rerank, self.generate)
+        return [component for component in components if component is not None]
 
     def owners(self, name: str) -> list[Target]:
         """Targets of a parameter of the grid: a bare name here or in any component, `ROLE.NAME` in that one."""
@@ -174,7 +175,7 @@ class ConfigurationSettings:
     @property
     def has_distances(self) -> bool:
         """True if scores are distances."""
-        return bool(self.retriever.values.get("lower_is_better", self.model.has_distances))
+        return bool(self.retriever.values.get("lower_is_better", self.retriever.model.has_distances))
 
     @property
     def sweepable(self) -> set[str]:
@@ -233,12 +234,12 @@ def _components(
         if item.rewrite is None
         else ComponentSettings(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
     )
-    return ConfigurationSettings(
-        item, place, name, retriever, model, inside, generate, entry, rewrite, rerank, variant.labels
-    )
+    return ConfigurationSettings(item, place, name, retriever, inside, generate, entry, rewrite, rerank, variant.labels)
 
 
-def _rerank(located: Located, variant: Variant) -> ComponentSettings | None:
+def _rerank(
+    located: Located, variant: Variant
+) -> ComponentSettings[Reranker] | ComponentSettings[ModelRerankParameters] | None:
     """A `rerank:`, by its type or by a model under `services:`."""
     values, place = variant.item.rerank, variant.place(RERANK)
     if values is None:

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from support.services import Echo, feed, stage, taking
 
-from rankbeam.pipelines.experiment.file.services import QuotaModel
-from rankbeam.pipelines.experiment.quotas import quota_of
+from rankbeam.pipelines.experiment.file.quotas import QuotaModel, quota_of
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane

@@ -13,7 +13,8 @@ from support.experiment_files import (
 from support.experiments import problems
 from support.inputs import beir_qrels, write
 
-from rankbeam.pipelines.experiment.load import ExperimentModel, load_experiment
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.records.errors import InputError
 
 # --- One mistake at a time ---------------------------------------------------------------------------------------

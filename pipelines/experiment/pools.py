@@ -1,15 +1,12 @@
 """From `quotas:` to the pools that pay for calls: which retrievers and services share one, and what its budget is."""
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ValidationError
-
-from rankbeam.pipelines.config.yaml_lines import Located, problems_of
-from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.file.services import ConfiguredService, ImportQuotaModel, QuotaModel, Services
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.quotas import IMPORT, CorpusQuotas, QuotaModel, Quotas, quota_of
+from rankbeam.pipelines.experiment.file.read import ExperimentFile
+from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
 from rankbeam.pipelines.experiment.grid.cells import Expanded, PlannedSource
 from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, REWRITE, Retrieving
 from rankbeam.transforms.clients.calls.admission import window
@@ -19,29 +16,9 @@ from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
-from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.stages import Judging
-
-_TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
-_CALLS_OF_A_LANE = 100.0  # of a second: one takes 1.4 to 7.4 ms of the one core that a process has
-_IN_FLIGHT_OF_A_LANE = 10  # so that these answers may take .1 s
-DATA, IMPORT = "rag_engine_data", "rag_engine_import"
-NAMES = (DATA, IMPORT)
-"""Names of the pools that build corpora."""
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class CorpusQuotas:
-    """The budgets of building corpora, each for one project and region.
-
-    The defaults are what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
-    """
-
-    data: Quota = field(default_factory=lambda: Quota(requests_per_minute=60))
-    imports: ImportQuota = field(default_factory=ImportQuota)
 
 
 @dataclass(frozen=True)
@@ -50,9 +27,8 @@ class Pools:
 
     quotas: dict[str, Quota]  # the budget of every pool that some source or service uses, by its name
     names: tuple[str | None, ...]  # per source, its pool; None if asking costs nothing
-    services: dict[str, str]
+    services: dict[str, ConfiguredService]  # the services that are called, each with its pool
     budgets: dict[str, str]
-    corpora: CorpusQuotas = field(default_factory=CorpusQuotas)
 
 
 @dataclass(frozen=True)
@@ -64,36 +40,28 @@ class _Payer:
     default: Quota
 
 
-def payments_of(
-    located: Located,
-    model: ExperimentModel,
-    expanded: Expanded,
-    judging: Judging | None,
-    services: Services,
-    problems: list[InputError],
-) -> Pools:
-    """The pools of an experiment and the budgets of building its corpora, after all checks of what they pay for."""
-    replies = list(_longest_replies(expanded, judging))
+def payments_of(file: ExperimentFile, expanded: Expanded) -> Pools:
+    """The pools of an experiment, after all checks of what they pay for."""
+    located, problems = file.located, file.problems
+    replies = list(_longest_replies(expanded, file.judging))
     used = {service for service, _, _ in replies} | expanded.embedders
-    if judging is not None and judging.embeddings is not None:
-        used.add(judging.embeddings)
-    corpora = _corpus_quotas(located, model.quotas, problems)
-    of_calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
+    if file.judging is not None and file.judging.embeddings is not None:
+        used.add(file.judging.embeddings)
     retrieving = [cell.retriever for cell in expanded.cells]
     sources = [source.retriever for source in expanded.sources]
-    pools = replace(pools_of(located, of_calls, retrieving, sources, services, used, problems), corpora=corpora)
+    pools = pools_of(located, file.quotas, retrieving, sources, file.services, used, problems)
     problems += _above_window(located, pools, replies)
-    problems += wrong_batches(located, pools, services, is_raced=model.race is not None)
-    if model.max_cost is not None:
-        problems += unpriced(located, pools, services)
+    problems += wrong_batches(located, pools, is_raced=file.model.race is not None)
+    if file.model.max_cost is not None:
+        problems += unpriced(located, pools)
         problems += _uncounted(located, pools, sources)
-        problems += _unpriced_imports(located, expanded.sources, corpora)
+        problems += _unpriced_imports(located, expanded.sources, file.corpus_quotas)
     return pools
 
 
 def pools_of(
     located: Located,
-    section: Mapping[str, Any],
+    quotas: Quotas,
     retrieving: Sequence[Retrieving],
     sources: Sequence[Retrieving],
     services: Services,
@@ -105,33 +73,32 @@ def pools_of(
     A retriever that names no pool shares one with those of its type and scope: at the service a budget belongs to a
     project and region, or to a host. A service shares one with those of its type, scope and model.
     """
-    models = dict(_validated(located, section, problems))
-    problems += _unknown_names(located, section, retrieving, services)
-    problems += _missing_budgets(located, section, retrieving, services)
-    problems += _two_budgets(located, section, services.valid)
+    problems += _unknown_names(located, quotas, retrieving, services)
+    problems += _missing_budgets(located, quotas, retrieving, services)
+    problems += _two_budgets(located, quotas, services)
     retrievers = [_retriever(source, sources) for source in sources]
     called = {name: _service(entry, services.valid) for name, entry in services.valid.items() if name in used}
     members: dict[str, list[_Payer]] = {}
     for payer in (*retrievers, *called.values()):
         if payer is not None:
             members.setdefault(payer.pool, []).append(payer)
-    quotas, budgets = {}, {}
+    own, budgets = {}, {}
     for name, payers in members.items():
         default = min((entry.default for entry in payers), key=lambda quota: quota.requests_per_minute)
-        budget = next((key for payer in payers for key in payer.budgets if key in models), payers[0].budgets[-1])
+        budget = next((key for payer in payers for key in payer.budgets if key in quotas.valid), payers[0].budgets[-1])
         budgets[name] = budget
-        quotas[name] = quota_of(default, models.get(budget, QuotaModel()))
-        if quotas[name].lanes > (most := quotas[name].most_lanes):
-            problem = f"each needs a call a second, and one in flight: {most} at most, found {quotas[name].lanes}"
+        own[name] = quota_of(default, quotas.valid.get(budget, QuotaModel()))
+        if own[name].lanes > (most := own[name].most_lanes):
+            problem = f"each needs a call a second, and one in flight: {most} at most, found {own[name].lanes}"
             problems.append(located.error(("quotas", budget, "lanes"), problem))
     names = tuple(None if entry is None else entry.pool for entry in retrievers)
-    return Pools(quotas, names, {name: entry.pool for name, entry in called.items()}, budgets)
+    paid = {name: replace(services.valid[name], pool=payer.pool) for name, payer in called.items()}
+    return Pools(own, names, paid, budgets)
 
 
-def wrong_batches(located: Located, pools: Pools, services: Services, *, is_raced: bool) -> Iterator[InputError]:
+def wrong_batches(located: Located, pools: Pools, *, is_raced: bool) -> Iterator[InputError]:
     """Services whose calls cannot be left to batch jobs."""
-    for name, pool in pools.services.items():
-        service = services.valid[name]
+    for service in pools.services.values():
         if not isinstance(service.parameters, RemoteModel) or service.batch is None:
             continue
         place = (*service.place, "batch")
@@ -141,19 +108,19 @@ def wrong_batches(located: Located, pools: Pools, services: Services, *, is_race
             yield located.error(
                 place, "a race adds queries after each look, but a job takes hours; remove one of the two"
             )
-        if pools.quotas[pool].prices is None:
+        if service.pool is not None and pools.quotas[service.pool].prices is None:
             price = "price_per_million: {input: …, output: …}"
-            yield located.error(place, f"needs the price of tokens; give quotas: {{{pool}: {{{price}}}}}")
+            yield located.error(place, f"needs the price of tokens; give quotas: {{{service.pool}: {{{price}}}}}")
 
 
-def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[InputError]:
+def unpriced(located: Located, pools: Pools) -> Iterator[InputError]:
     """Pools whose calls have no price, so that a limit of cost cannot be kept; offline models cost nothing."""
-    valid = services.valid
-    free = {pool for name, pool in pools.services.items() if valid[name].parameters.is_free}
+    paid = {service.pool for service in pools.services.values()}
+    free = {service.pool for service in pools.services.values() if service.parameters.is_free}
     for name, quota in pools.quotas.items():
         if name not in free and not quota.has_price:
             of_tokens = "price_per_million: {input: …, output: …}"
-            price = of_tokens if name in pools.services.values() else "price_per_1000"
+            price = of_tokens if name in paid else "price_per_1000"
             yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
 
 
@@ -165,39 +132,6 @@ def _uncounted(located: Located, pools: Pools, sources: Sequence[Retrieving]) ->
         if pools.quotas[pool].prices is not None and pools.quotas[pool].price_per_1000 is None:
             problem = f"needs the price of every call, and no reply of {kind} reports tokens"
             yield located.error(("max_cost",), f"{problem}; give its usage:, or quotas: {{{pool}: {{price_per_1000}}}}")
-
-
-def quota_of(default: Quota, model: QuotaModel) -> Quota:
-    """A budget: what was given, and the default for the rest.
-
-    >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
-    5
-    >>> quota_of(Quota(600), QuotaModel(requests_per_second=500, tokens_per_minute=9000)).lanes
-    1
-    """
-    own = model.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
-    if model.requests_per_second is not None:
-        own["requests_per_minute"] = model.requests_per_second * 60
-    if (price := model.price_per_million) is not None:
-        cached = price.input if price.cached is None else price.cached
-        own["prices"] = Prices(price.input, cached, price.output)
-    quota = replace(default, **own)
-    lanes = max(default.lanes, math.ceil(quota.requests_per_minute / 60 / _CALLS_OF_A_LANE))
-    if quota.concurrent_calls is not None:
-        lanes = min(lanes, max(1, quota.concurrent_calls // _IN_FLIGHT_OF_A_LANE))
-    tokens = quota.tokens_per_minute
-    by_tokens = lanes if tokens is None else max(1, math.floor(tokens / _TOKENS_OF_A_LANE))
-    return quota if model.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes, by_tokens))
-
-
-def _validated(
-    located: Located, section: Mapping[str, Any], problems: list[InputError]
-) -> Iterator[tuple[str, QuotaModel]]:
-    for name, value in section.items():
-        try:
-            yield name, QuotaModel.model_validate(value)
-        except ValidationError as error:
-            problems += problems_of(located, QuotaModel, error, at=("quotas", name))
 
 
 def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | None:
@@ -225,40 +159,35 @@ def _named(retrieving: Sequence[Retrieving]) -> dict[str, Retrieving]:
 
 
 def _missing_budgets(
-    located: Located, section: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
+    located: Located, quotas: Quotas, retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
     for name, retriever in _named(retrieving).items():
         if name in services.named:
             yield located.error(
                 (*retriever.place, "quota"), f"{name!r} is a service, with a pool of its own; name another"
             )
-        elif name not in section:
-            hint = did_you_mean(name, section) if section else "name it there, with requests_per_minute"
+        elif name not in quotas.named:
+            hint = did_you_mean(name, quotas.named) if quotas.named else "name it there, with requests_per_minute"
             yield located.error((*retriever.place, "quota"), f"quotas: has no {name!r}; {hint}")
 
 
-def _two_budgets(
-    located: Located, section: Mapping[str, Any], services: Mapping[str, ConfiguredService]
-) -> Iterator[InputError]:
+def _two_budgets(located: Located, quotas: Quotas, services: Services) -> Iterator[InputError]:
     """Services that share a pool and have a budget each."""
     first: dict[str, str] = {}
-    for service in services.values():
-        if service.name in section and first.setdefault(service.account, service.name) != service.name:
+    for service in services.valid.values():
+        if service.name in quotas.named and first.setdefault(service.account, service.name) != service.name:
             problem = f"shares the pool of {first[service.account]!r}, which calls the same model; keep one budget"
             yield located.error(("quotas", service.name), problem)
 
 
 def _unknown_names(
-    located: Located, section: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
+    located: Located, quotas: Quotas, retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
     named = [*services.named, *_named(retrieving), *MODELS.types]
-    for name in section:
+    for name in quotas.named:
         if name not in named and not _is_remote(name):
-            valid = [
-                *named,
-                *filter(_is_remote, RETRIEVERS.types),
-                *RERANKERS.types,
-            ]  # this imports all types: only for a message
+            remote = filter(_is_remote, RETRIEVERS.types)  # this imports all types: only for a message
+            valid = [*named, *remote, *RERANKERS.types]
             problem = f"is not a service or a remote type, and no retriever names it; {did_you_mean(name, valid)}"
             yield located.error(("quotas", name), problem)
 
@@ -271,16 +200,6 @@ def _is_remote(kind: str) -> bool:
         return False
 
 
-def _corpus_quotas(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
-    default = CorpusQuotas()
-    data = _checked(located, QuotaModel, DATA, section, problems)
-    imports = _checked(located, ImportQuotaModel, IMPORT, section, problems)
-    return CorpusQuotas(
-        default.data if data is None else quota_of(default.data, data),
-        default.imports if imports is None else ImportQuota(**imports.model_dump(exclude_none=True)),
-    )
-
-
 def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
     """Imports whose embeddings have no price, so that a limit of cost cannot be kept."""
     corpora = (source.retriever.corpus for source in sources)
@@ -288,18 +207,6 @@ def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas
     if is_served and quotas.imports.price_per_million is None:
         price = f"quotas: {{{IMPORT}: {{price_per_million: …}}}}"
         yield located.error(("max_cost",), f"needs the price of every call, including embeddings; give {price}")
-
-
-def _checked(
-    located: Located, model: type[Model], name: str, section: Mapping[str, Any], problems: list[InputError]
-) -> Model | None:
-    if name not in section:
-        return None
-    try:
-        return model.model_validate(section[name])
-    except ValidationError as error:
-        problems += problems_of(located, model, error, at=("quotas", name))
-        return None
 
 
 def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tuple[str, int, str]]:
@@ -321,7 +228,7 @@ def _above_window(located: Located, pools: Pools, replies: Iterable[tuple[str, i
     """Quotas below the longest reply that a service is asked for."""
     longest: dict[str, tuple[int, str]] = {}
     for service, tokens, key in replies:
-        pool = pools.services.get(service)
+        pool = pools.services[service].pool if service in pools.services else None
         if pool is not None and tokens >= longest.get(pool, (0, ""))[0]:
             longest[pool] = tokens, key
     for pool, (tokens, key) in longest.items():

@@ -1,0 +1,109 @@
+"""`output:` of an experiment: its schema, and the folders and the dataset that it names."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.keys import Section, Word
+from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.other_filesystems import problem_of_scheme
+from rankbeam.transforms.records.errors import InputError
+
+_PLAIN_NAME = re.compile(r"\w[\w.-]*")
+USER = "user"
+LEDGER = "RANKBEAM_LEDGER"
+"""The variable that names the ledger of experiments that name none: a folder, or "user"."""
+
+
+class OutputModel(Section):
+    """`output:`.
+
+    Attributes:
+        path: folder for all results, by default out/NAME.
+        rankings: if true, write all rankings, not only their scores. By default only rankings from called retrievers
+            are written; those of an existing run are already in its file.
+        ledger: folder that stores the answers of remote services, so that no call is paid for twice; experiments may
+            share it. "user" is one folder in the user's data directory, for all of the user's runs. By default the
+            folder named by RANKBEAM_LEDGER, or else `ledger` in `path`. A shared ledger does not hide answers that are
+            already in `path`'s own `ledger`: both are read.
+        leases: place where runs record which of them may call a quota pool: "ledger" for the ledger's folder, or "user"
+            for one folder of the user, so that runs with different ledgers respect one quota together.
+        private: if true, only the owner can read the files and folders of results and ledger; otherwise the umask
+            decides.
+        bigquery: dataset project.dataset into which the run is loaded after all its files are written.
+    """
+
+    path: Word
+    rankings: bool | None = None
+    ledger: Word | None = None
+    leases: Literal["ledger", "user"] = "ledger"
+    private: bool = False
+    bigquery: Word | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """`output:` as a whole, apart from the folder of results."""
+
+    ledger: str | None  # None for the one among the results
+    shares_ledger: bool  # whether the ledger is one on this machine for all of the user's runs
+    leases: str | None  # None for the folder of the ledger
+    bigquery: DatasetName | None
+
+
+def set_path(value: Any, output: str | None) -> None:
+    """Name the folder for results: the option's, else out/NAME where the experiment states none."""
+    section = (value.get("output") or {}) if isinstance(value, dict) else None
+    if not isinstance(section, dict) or (output is None and "path" in section):
+        return
+    name = value.get("name")
+    if output is not None or (name is not None and _PLAIN_NAME.fullmatch(str(name))):
+        value["output"] = {**section, "path": output or f"out/{name}"}
+
+
+def output_of(located: Located, model: OutputModel, folder: str, problems: list[InputError]) -> Output:
+    problems += _wrong_places(located, model)
+    ledger, is_shared = _ledger(model.ledger, folder)
+    leases = data_folder("leases") if model.leases == USER else None
+    return Output(ledger, is_shared, leases, _dataset(located, model, problems))
+
+
+def _wrong_places(located: Located, model: OutputModel) -> Iterator[InputError]:
+    """Folders that no filesystem has."""
+    for key, place in (("path", model.path), ("ledger", model.ledger)):
+        if (problem := problem_of_scheme(place or "")) is not None:
+            yield located.error(("output", key), problem)
+
+
+def _dataset(located: Located, model: OutputModel, problems: list[InputError]) -> DatasetName | None:
+    if model.bigquery is None:
+        return None
+    from rankbeam.transforms.clients.bigquery.tables import destination  # few experiments need it
+
+    try:
+        return destination(model.bigquery)
+    except InputError as error:
+        problems.append(located.error(("output", "bigquery"), str(error)))
+        return None
+
+
+def data_folder(name: str) -> str:
+    """A folder below the user's data folder."""
+    folder = os.environ.get("XDG_DATA_HOME", "").strip()
+    return str((Path(folder) if folder else Path.home() / ".local" / "share") / "rankbeam" / name)
+
+
+def _ledger(path: str | None, folder: str) -> tuple[str | None, bool]:
+    """The ledger that an experiment names, and whether it is one on this machine for all of the user's runs."""
+    if path is not None and path != USER:
+        return files.below(folder, path), False
+    variable = os.environ.get(LEDGER, "").strip()
+    if path is None and not variable:
+        return None, False
+    named = variable if variable not in ("", USER) else data_folder("ledger")
+    return files.absolute(named), files.is_local(named)

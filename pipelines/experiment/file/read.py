@@ -1,0 +1,80 @@
+"""Read an experiment file: its sections, each checked as far as it can be by itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rankbeam.pipelines.config.references import read, refuse_problems
+from rankbeam.pipelines.config.yaml_lines import Located, validated
+from rankbeam.pipelines.experiment.file.corpora import Corpora, corpora_of
+from rankbeam.pipelines.experiment.file.criteria import criteria_of
+from rankbeam.pipelines.experiment.file.datasets import with_dataset
+from rankbeam.pipelines.experiment.file.generate import Templates
+from rankbeam.pipelines.experiment.file.judge import judging_of
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.file.output import set_path
+from rankbeam.pipelines.experiment.file.quotas import NAMES, CorpusQuotas, Quotas, corpus_quotas_of, quotas_of
+from rankbeam.pipelines.experiment.file.services import Services, services_of
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.judging.criteria import Criterion
+from rankbeam.transforms.records.stages import Judging
+
+
+@dataclass(frozen=True)
+class ExperimentFile:
+    """The sections of an experiment file, and what is wrong with them so far.
+
+    Attributes:
+        located: the document, with the values and files that it refers to.
+        folder: the folder of the file, to which its paths are relative.
+        model: the file as it is written, or the parts of it that are valid.
+        problems: everything that is wrong with the experiment; later checks add to it.
+        unresolved: those among the problems that are of references without a value.
+        notes: warnings; later checks add to them.
+    """
+
+    located: Located
+    folder: str
+    model: ExperimentModel
+    criteria: Mapping[str, Criterion]
+    services: Services
+    judging: Judging | None
+    quotas: Quotas
+    corpus_quotas: CorpusQuotas
+    corpora: Corpora
+    templates: Templates
+    problems: list[InputError]
+    unresolved: list[InputError]
+    notes: list[str]
+
+    def refuse_problems(self) -> None:
+        """Raise all problems, if there are any."""
+        refuse_problems(self.problems, self.unresolved)
+
+
+def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile:
+    """Read the text of an experiment file; `output` replaces the folder for results."""
+    located, problems, unresolved = read(text, path, output)
+    set_path(located.value, output)
+    folder, notes = files.parent(path or ""), list[str]()
+    located = with_dataset(located, folder, problems, notes)
+    if not isinstance(located.value, dict):
+        raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
+    model = validated(ExperimentModel, located, problems)
+    services = services_of(located, model.services, folder, problems)
+    calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
+    return ExperimentFile(
+        located,
+        folder,
+        model,
+        {} if model.judge is None else criteria_of(located, model.judge.criteria or {}, folder, problems),
+        services,
+        judging_of(located, model.judge, services, folder, problems),
+        quotas_of(located, calls, problems),
+        corpus_quotas_of(located, model.quotas, problems),
+        corpora_of(located, model, problems),
+        Templates(folder),
+        problems,
+        unresolved,
+        notes,
+    )
