@@ -65,36 +65,42 @@ def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
         return wrong
     queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
     wrong += _unknown_systems(located, expanded.sources, folder)
-    wrong += _unknown_placeholders(located, expanded.sources, queries)
-    if model.dataset.conversations:
-        wrong += _requests_without_history(located, expanded.sources, queries)
-        try:
-            file.notes.extend(() if wrong else _conversation_notes(expanded.templates, queries))
-        except InputError as error:
-            wrong.append(error)
-    wrong += _rewrites_without_history(located, expanded.cells, queries)
-    wrong += _wrong_rubrics(located, file.criteria.values(), queries)
-    wrong += _unknown_attributes(located, model, expanded.templates, queries)
+    try:
+        known = _attributes_in(queries, _named_attributes(model, expanded))
+        if known is not None:
+            wrong += _unknown_placeholders(located, expanded.sources, known)
+            wrong += _wrong_history(located, model, expanded, known)
+        wrong += _wrong_rubrics(located, file.criteria.values(), queries)
+        wrong += _unknown_attributes(located, model, expanded.templates, known)
+        if model.dataset.conversations and not wrong:
+            file.notes.extend(_conversation_notes(expanded.templates, queries))
+    except InputError as error:
+        wrong.append(error)
     return wrong
 
 
+def _named_attributes(model: ExperimentModel, expanded: Expanded) -> set[str]:
+    """Attributes of queries that some part of the experiment uses."""
+    answers = None if model.dataset.answers is None else model.dataset.answers.attribute
+    applications = (source.retriever.parameters for source in expanded.sources)
+    names = {name for slice_ in model.slices for name in attributes_of(slice_)}
+    names |= {name for template in expanded.templates for name in template.attributes}
+    names |= {name for one in applications if isinstance(one, HttpApplication) for name in one.attributes}
+    uses_history = model.dataset.conversations or any(map(_is_joined, expanded.cells))
+    others = (answers, model.statistics.cluster, HISTORY if uses_history else None)
+    return names | {name for name in others if name is not None}
+
+
 def _unknown_attributes(
-    located: Located, model: ExperimentModel, templates: Mapping[TemplateFile, bool], queries: str | None
+    located: Located, model: ExperimentModel, templates: Mapping[TemplateFile, bool], known: Set[str] | None
 ) -> Iterator[InputError]:
     """Attributes that slices, clusters or templates name and no query has."""
     slices, cluster = model.slices, model.statistics.cluster
     answers = None if model.dataset.answers is None else model.dataset.answers.attribute
-    sliced = {name for slice_ in slices for name in attributes_of(slice_)} | ({cluster} if cluster else set())
-    filled = {name for text in templates for name in text.attributes}
-    try:
-        known = attributes_in(queries, sliced | filled | ({answers} if answers else set()))
-    except InputError as error:
-        yield error
-        return
     if known is not None and answers is not None:
-        if answers not in known and not (is_cases(queries or "") and EXPECTED_STEPS in known):
+        if answers not in known and not (is_cases(model.dataset.queries or "") and EXPECTED_STEPS in known):
             yield located.error(("dataset", "answers"), _no_attribute(answers, known))
-        known -= {answers}
+        known = known - {answers}
     for template, without_contexts in templates.items():
         yield from template.problems(known, without_contexts)
     if known is None:
@@ -112,8 +118,8 @@ def _no_attribute(name: str, known: Set[str]) -> str:
     return f"no query has the attribute {name!r}; {hint}"
 
 
-def attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
-    """Attributes of queries, which are read until each that is wanted was seen once."""
+def _attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
+    """Attributes of queries, which are read until each of the names was seen once; None for those of a table."""
     known: set[str] = set()
     if queries is None or is_table(queries):
         return None
@@ -164,50 +170,40 @@ def _unknown_systems(located: Located, sources: Sequence[PlannedSource], folder:
             yield located.error((*retriever.place, "config"), problem)
 
 
-def _unknown_placeholders(
-    located: Located, sources: Sequence[PlannedSource], queries: str | None
-) -> Iterator[InputError]:
+def _unknown_placeholders(located: Located, sources: Sequence[PlannedSource], known: Set[str]) -> Iterator[InputError]:
     """Attributes that requests to applications hold and no query has."""
     for retriever in (source.retriever for source in sources):
-        if not isinstance(retriever.parameters, HttpApplication):
-            continue
-        needed = set(retriever.parameters.attributes)
-        known = attributes_in(queries, needed)
-        if known is None:
-            continue
-        for name in sorted(needed - known):
-            hint = did_you_mean(name, ["query", "query_id", "attempt", *known])
-            yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
+        if isinstance(retriever.parameters, HttpApplication):
+            for name in sorted({*retriever.parameters.attributes} - known):
+                hint = did_you_mean(name, ["query", "query_id", "attempt", *known])
+                yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
 
 
-def _requests_without_history(
-    located: Located, sources: Sequence[PlannedSource], queries: str | None
+def _is_joined(cell: Cell) -> bool:
+    """Return whether a query is joined with the messages before it, by a model or as they are."""
+    is_rewritten = cell.rewriter is not None and cell.rewriter.parameters.kind is RewriteKind.STANDALONE
+    return is_rewritten or cell.retriever.parameters.query == HISTORY
+
+
+def _wrong_history(
+    located: Located, model: ExperimentModel, expanded: Expanded, known: Set[str]
 ) -> Iterator[InputError]:
-    """Applications that would get a later turn of a conversation without the turns before it."""
-    known = attributes_in(queries, {HISTORY})
-    for retriever in (source.retriever for source in sources):
+    """Applications that would get a later turn without the turns before it, and configurations that join none."""
+    for retriever in (source.retriever for source in expanded.sources) if model.dataset.conversations else ():
         parameters = retriever.parameters
-        if isinstance(parameters, HttpApplication) and not parameters.takes_history and HISTORY in (known or ()):
+        if isinstance(parameters, HttpApplication) and not parameters.takes_history and HISTORY in known:
             problem = (
                 "queries have a history, but the request does not contain {history}; later turns cannot be sent to "
                 "an application that keeps the history itself"
             )
             yield located.error(retriever.place, problem)
-
-
-def _rewrites_without_history(located: Located, cells: Sequence[Cell], queries: str | None) -> Iterator[InputError]:
-    """Rewriting of questions of conversations, or joining these, where no query has any."""
-    rewriters = [cell.rewriter for cell in cells if cell.rewriter is not None]
-    standalone = [entry for entry in rewriters if entry.parameters.kind is RewriteKind.STANDALONE]
-    joining = [cell.retriever for cell in cells if cell.retriever.parameters.joins_history]
-    known = attributes_in(queries, {HISTORY}) if standalone or joining else None
-    if known is not None and HISTORY not in known:
-        for retriever in joining:
-            yield located.error(
-                (*retriever.place, "query"), "history needs queries with a history, but no query has one"
-            )
-        for entry in standalone:
-            yield located.error(entry.place, "kind: standalone needs queries with a history, but no query has one")
+    for cell in expanded.cells if HISTORY not in known else ():
+        retriever, rewriter = cell.retriever, cell.rewriter
+        if retriever.parameters.query == HISTORY:
+            problem = "history needs queries with a history, but no query has one"
+            yield located.error((*retriever.place, "query"), problem)
+        if rewriter is not None and rewriter.parameters.kind is RewriteKind.STANDALONE:
+            yield located.error(rewriter.place, "kind: standalone needs queries with a history, but no query has one")
 
 
 def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:

@@ -24,6 +24,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
+from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
@@ -109,7 +110,7 @@ class Experiment:
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
         called = ((source, item.retriever) for source, item in enumerate(self.sources))
-        remote = ((source, entry.remote) for source, entry in called if entry.route is Route.CALLED)
+        remote = ((source, entry.remote) for source, entry in called if entry.parameters.route is Route.CALLED)
         return {source: parameters for source, parameters in remote if parameters is not None}
 
     @property
@@ -121,7 +122,7 @@ class Experiment:
     @property
     def joined(self) -> list[int]:
         """The sources that are asked the messages before a query, too."""
-        return [number for number, source in enumerate(self.sources) if source.retriever.parameters.joins_history]
+        return [number for number, source in enumerate(self.sources) if source.retriever.parameters.query == HISTORY]
 
     @property
     def own_texts(self) -> set[int]:
@@ -162,7 +163,7 @@ class Experiment:
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that are asked in process, by source."""
         retrievers = ((source, item.retriever) for source, item in enumerate(self.sources))
-        return {source: entry.parameters for source, entry in retrievers if entry.route is Route.OPENED}
+        return {source: entry.parameters for source, entry in retrievers if entry.parameters.route is Route.OPENED}
 
     @property
     def embedders(self) -> dict[int, Embed]:

@@ -139,21 +139,22 @@ def _by_judges(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[A
 
 def _voices(metric: JudgedMetric, judging: Judging, services: Services) -> Iterator[JudgedMetric]:
     """The metric by the majority and each judge, or with the names of its offline models."""
+    first, *others = judging.services
     embedder = services.valid.get(judging.embeddings or "")
     embeddings = embedder.kind if embedder is not None and embedder.parameters.offline else None
-    judge = services.valid.get(judging.service)
+    judge = services.valid.get(first)
     metric = metric.shown(embeddings=embeddings)
-    if not judging.others:
+    if not others:
         kind = judge.kind if judge is not None and judge.parameters.offline else None
-        if metric.judge in (None, kind, judging.service):
+        if metric.judge in (None, kind, first):
             yield metric.shown(judge=kind)
     elif not metric.is_judged:
         yield metric
     elif metric.judge is not None:
-        if metric.judge in (judging.services if metric.votes else judging.services[:1]):
+        if metric.judge == first or (metric.votes and metric.judge in others):
             yield metric
     elif not metric.votes:
-        yield metric.shown(judge=judging.service)
+        yield metric.shown(judge=first)
     else:
         yield metric
         yield from (metric.shown(judge=name) for name in judging.services)

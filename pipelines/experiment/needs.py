@@ -180,7 +180,7 @@ def _of_labels(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:
 
 def _without_texts(located: Located, dataset: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
     """Refuse runs without a corpus, since they hold only ids of documents; services return texts."""
-    named = [cell.item_name for cell in cells if cell.retriever.route is Route.READ]
+    named = [cell.item_name for cell in cells if cell.retriever.parameters.route is Route.READ]
     if dataset.get("corpus") is None and named:
         problem = f"is missing; the run of {named[0]!r} names documents, whose texts are read from there"
         yield located.error(("dataset", "corpus"), problem)
@@ -232,7 +232,7 @@ def beyond_scores(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expand
         return
     if judging.embeddings in names:
         yield located.error(("judge", "embeddings"), f"{judging.embeddings!r} scores criteria and makes no embeddings")
-    for metric, position in metrics.items() if judging.service in names else ():
+    for metric, position in metrics.items() if judging.services[0] in names else ():
         if isinstance(metric, JudgedMetric) and metric.definition.steps and (problem := _beyond(metric)):
             yield located.error(("metrics", position), f"{metric} {problem}")
 

@@ -133,7 +133,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
         return EvaluateAnswers(answering, None, metrics, answerers=answerers)
     asking = judge_of(experiment, judging)
-    models = [_model(experiment.services[name]) for name in judging.others]
+    models = [_model(experiment.services[name]) for name in judging.services[1:]]
     others = tuple(replace(asking, model=model, embedder=None) for model in models)
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     baseline = experiment.evaluation.baseline
@@ -151,7 +151,7 @@ def judge_of(experiment: Experiment, judging: Judging) -> Judge:
     criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
     prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
     most = None if judging.max_context_tokens is None else judging.max_context_tokens * CHARACTERS_PER_TOKEN
-    model, in_windows = _model(services[judging.service]), judging.in_windows
+    model, in_windows = _model(services[judging.services[0]]), judging.in_windows
     return Judge(model, prompts, embedder, judging.max_output_tokens, most, in_windows)
 
 

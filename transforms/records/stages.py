@@ -174,7 +174,7 @@ class Generation:
 class Judging:
     """The settings of the judge, or of several."""
 
-    service: str  # the only one, or the first
+    services: tuple[str, ...]  # the first one writes the claims that all of them judge
     embeddings: str | None = None
     samples: int = 1
     repeat_share: float = 0.1
@@ -184,10 +184,5 @@ class Judging:
     strict_version: bool = False
     labels: str | None = None  # the file, folder or table of labels; None for none
     strata: str | None = None  # attribute by which the labelled queries were drawn
-    others: tuple[str, ...] = ()
     max_context_tokens: int | None = None  # of a text that is judged at once; None for all
     in_windows: bool = True  # many items or sentences are judged in parts
-
-    @property
-    def services(self) -> tuple[str, ...]:
-        return (self.service, *self.others)

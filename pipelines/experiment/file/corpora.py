@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
+from rankbeam.pipelines.experiment.file.keys import ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
@@ -40,28 +41,11 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One item of `corpora:`, before the grid replaces any of its parameters."""
-
-    name: str
-    kind: str
-    model: type[CorpusParameters]
-    values: Mapping[str, Any]
-
-    @property
-    def place(self) -> Place:
-        return "corpora", self.name
-
-    def corpus(self, chosen: Mapping[str, Any]) -> Corpus:
-        return Corpus(self.name, self.kind, self.model.model_validate({**self.values, **chosen}))
-
-
-@dataclass(frozen=True)
 class Corpora:
     """`corpora:` as a whole."""
 
     named: Mapping[str, Any]
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ComponentSettings[CorpusParameters]]
     unused: tuple[str, ...] = ()  # warnings about those that no configuration names
 
     def is_named(self, value: object) -> bool:
@@ -99,15 +83,11 @@ def corpora_of(located: Located, model: ExperimentModel, problems: list[InputErr
         except InputError as error:
             problems.append(located.error((*place, "type"), error.problem))
             continue
-        entry = Entry(name, value["type"], parameters, {key: item for key, item in value.items() if key != "type"})
-        entries[name] = entry
+        own = {key: item for key, item in value.items() if key != "type"}
+        entries[name] = ComponentSettings(CORPUS, place, value["type"], parameters, own)
         if name not in used:
-            problems += _wrong(located, entry)
+            try:
+                parameters.model_validate(own)
+            except ValidationError as error:
+                problems += problems_of(located, parameters, error, at=place)
     return Corpora(model.corpora, entries, tuple(unused))
-
-
-def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:
-    try:
-        entry.corpus({})
-    except ValidationError as error:
-        yield from problems_of(located, entry.model, error, at=entry.place)

@@ -97,8 +97,7 @@ def judging_of(
         problems += services.not_embedding(located, ("judge", "embeddings"), model.embeddings)
     problems += (located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services))
     return Judging(
-        service=model.services[0],
-        others=model.services[1:],
+        services=model.services,
         embeddings=model.embeddings,
         samples=model.samples,
         repeat_share=model.repeat_share,

@@ -1,8 +1,13 @@
 """Base of the sections of an experiment file, types of their values, and keys that several readers share."""
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from rankbeam.pipelines.config.yaml_lines import Place
+from rankbeam.transforms.clients.parameters import Parameters
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
 MIN_SCORE = "min_score"
@@ -39,3 +44,23 @@ class Section(BaseModel):
     @classmethod
     def _bare_value(cls, value: Any) -> Any:
         return {cls.bare[0]: value} if cls.bare is not None and isinstance(value, cls.bare[1]) else value
+
+
+Model = TypeVar("Model", bound=Parameters, covariant=True)
+
+
+@dataclass(frozen=True)
+class ComponentSettings(Generic[Model]):
+    """A component as the file has it, before the grid replaces any of its parameters."""
+
+    role: str
+    place: Place
+    kind: str  # empty where there is one only
+    model: type[Model]
+    values: Mapping[str, Any]
+    fixed: frozenset[str] = frozenset()
+
+    @property
+    def sweepable(self) -> set[str]:
+        """The parameters that the grid can replace."""
+        return {*self.model.model_fields} - self.fixed

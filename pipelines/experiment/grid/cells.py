@@ -195,8 +195,8 @@ class PlannedSource:
     def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
         """The source with paths below a folder, and what depends on the rest of the experiment."""
         retriever = self.retriever.resolved(folder)
-        path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
-        keeps = retriever.route is not Route.READ if rankings is None else rankings
+        path = retriever.parameters.inputs()["path"] if retriever.parameters.route is Route.READ else None
+        keeps = retriever.parameters.route is not Route.READ if rankings is None else rankings
         return replace(
             self, source=replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever=retriever
         )

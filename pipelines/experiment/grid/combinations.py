@@ -15,7 +15,7 @@ from rankbeam.pipelines.experiment.file.generate import (
     TemplateFile,
     default,
 )
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, SIMILARITY, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, SIMILARITY, TOP_K, ComponentSettings, Model
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import Cell
@@ -26,13 +26,7 @@ from rankbeam.pipelines.experiment.grid.components import (
     Retrieving,
     RewritingQueries,
 )
-from rankbeam.pipelines.experiment.grid.settings import (
-    CONFIGURATION,
-    ComponentSettings,
-    ConfigurationSettings,
-    Model,
-    Target,
-)
+from rankbeam.pipelines.experiment.grid.settings import CONFIGURATION, ConfigurationSettings, Target
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
 from rankbeam.transforms.clients.parameters import Parameters
@@ -78,7 +72,7 @@ class Combination:
         rewrite, rerank = self._validated(settings.rewrite), self._validated(settings.rerank)
         generate = self._validated(settings.generate)
         generator = None if self.problems else self._generating(settings.generate, generate)
-        retriever = None if self.problems else self._retrieving(settings.retriever, retrieve, corpus)
+        retriever = None if self.problems else self._retrieving(retrieve, corpus)
         rewriter = None if self.problems else self._rewriting(settings.rewrite, rewrite)
         reranker = None if self.problems else self._reranking(settings.rerank, rerank)
         if self.problems or retriever is None:
@@ -118,17 +112,16 @@ class Combination:
             return None
 
     def _retrieving(
-        self,
-        component: ComponentSettings[RetrieverParameters],
-        parameters: RetrieverParameters | None,
-        corpus: CorpusParameters | None,
+        self, parameters: RetrieverParameters | None, corpus_parameters: CorpusParameters | None
     ) -> Retrieving | None:
         """The retriever with its corpus and its service; None if the service is unknown."""
         if parameters is None:
             return None
-        entry = self.settings.entry
-        searched = None if entry is None or corpus is None else Corpus(entry.name, entry.kind, corpus)
-        retrieving = Retrieving(component.role, component.place, component.kind, parameters, searched).searching()
+        component, described = self.settings.retriever, self.settings.corpus
+        corpus = None
+        if described is not None and corpus_parameters is not None:
+            corpus = Corpus(str(described.place[-1]), described.kind, corpus_parameters)
+        retrieving = Retrieving(component.role, component.place, component.kind, parameters, corpus).searching()
         named = parameters.service
         service = None if named is None else getattr(parameters, named)
         if named is None or service is None:
@@ -236,14 +229,14 @@ def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> It
     """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
     if cell.rewriter is not None:
         yield from _wrong_rewrite(located, cell, cell.rewriter)
-    if cell.retriever.parameters.joins_history:
+    if cell.retriever.parameters.query == HISTORY:
         yield from _wrong_history(located, cell)
     if cell.reranker is not None:
         yield from _wrong_depth(located, cell, chosen, cell.reranker)
     swept = next((name for name in chosen if name.rpartition(".")[2] == "lower_is_better"), None)
     if cell.distance is not None and swept is not None:
         yield located.error(("grid", swept), f"cannot be swept beside {DISTANCE} or {MIN_SCORE}")
-    if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
+    if cell.retriever.parameters.route is not Route.CALLED or cell.retriever.role == ANSWERS:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
     at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
@@ -260,7 +253,7 @@ def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> It
 
 def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
     """Refuse to rewrite the queries of rankings that exist already, are fused, or are by vectors of a file."""
-    route, own = cell.retriever.route, cell.retriever.parameters.inputs()
+    route, own = cell.retriever.parameters.route, cell.retriever.parameters.inputs()
     if route not in (Route.OPENED, Route.CALLED):
         others = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
         problem = f"a {cell.retriever.kind} retriever receives no queries; {others}"
@@ -276,7 +269,7 @@ def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
         yield located.error(
             place, "existing answers have no query to join; applications take {history} in their request"
         )
-    elif own.route not in (Route.OPENED, Route.CALLED):
+    elif own.parameters.route not in (Route.OPENED, Route.CALLED):
         yield located.error(place, f"a {own.kind} retriever receives no queries; leave it out")
     elif "query_vectors" in own.parameters.inputs():
         yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
@@ -292,5 +285,5 @@ def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], rerank
         yield located.error(at, f"{problem}; raise rerank.depth, or lower top_k")
     swept = next((name for name in ("depth", "rerank.depth") if name in chosen), None)
     at = (*reranker.place, "depth") if swept is None else ("grid", swept)
-    if cell.retriever.route is Route.CALLED:
+    if cell.retriever.parameters.route is Route.CALLED:
         yield from beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)

@@ -15,7 +15,7 @@ from rankbeam.pipelines.experiment.file.generate import (
 from rankbeam.pipelines.experiment.file.keys import MIN_SCORE
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.rerankers import ByService, Reranker
 from rankbeam.transforms.records.calls.prompt import template_hash
@@ -62,11 +62,6 @@ class Retrieving:
             return self
         version = " ".join(filter(None, [self.remote.version, day]))
         return replace(self, parameters=self.remote.model_copy(update={"version": version}))
-
-    @property
-    def route(self) -> Route:
-        """The route of the rankings: read, in process, called, or fused."""
-        return self.parameters.route
 
     @property
     def remote(self) -> RemoteRetriever | None:

@@ -3,23 +3,21 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K
+from rankbeam.pipelines.experiment.file.keys import TOP_K
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
 from rankbeam.pipelines.experiment.grid.combinations import Combination, beyond_most
-from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.pipelines.experiment.grid.settings import (
     STAGES,
     ConfigurationSettings,
     Grid,
     Labels,
     Target,
-    is_distance,
     settings_of,
+    stated_limits,
     wrong_in_grid,
     wrong_stages,
 )
@@ -92,7 +90,7 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
 
 
 def _cells(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, labels: Labels) -> Iterator[Cell]:
-    limits = _stated_limits(file, settings)
+    limits = stated_limits(file.located, settings, file.problems)
     targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
     swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
     combinations = []
@@ -110,41 +108,6 @@ def _cells(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, la
         if cell is None:
             return
         yield cell
-
-
-def _stated_limits(file: ExperimentFile, settings: ConfigurationSettings) -> dict[str, Any]:
-    """`top_k` and thresholds of a configuration, or else of its type of retriever."""
-    wrong, item = list(_wrong_stated_limits(file.located, settings)), settings.item
-    file.problems.extend(wrong)
-    is_reranked = settings.rerank is not None  # a reranker returns all that it scores
-    default = None if is_reranked else settings.retriever.model.default_top_k
-    return {
-        TOP_K: default if item.top_k is None else item.top_k,
-        DISTANCE: None if wrong else item.vector_distance_threshold or settings.inside,
-        MIN_SCORE: None if wrong else item.min_score,
-    }
-
-
-def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> Iterator[InputError]:
-    """Validate `top_k` and thresholds of a configuration; that of distances may also be inside `retriever:`."""
-    item = settings.item
-    if settings.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
-        for name in (TOP_K, DISTANCE, MIN_SCORE):
-            if getattr(item, name) is not None:
-                yield located.error((*settings.place, name), "answers have no ranking to cut; leave it out")
-        return
-    if settings.has_distances and item.min_score is not None:
-        yield located.error((*settings.place, MIN_SCORE), f"its scores are distances; use {DISTANCE} instead")
-    beside, inside = item.vector_distance_threshold, settings.inside
-    at = (*settings.place, DISTANCE) if inside is None else (*settings.retriever.place, DISTANCE)
-    if inside is None and beside is None:
-        return
-    if not settings.has_distances:
-        yield located.error(at, f"the scores of this retriever are not distances; use {MIN_SCORE} instead")
-    elif inside is not None and not is_distance(inside):
-        yield located.error(at, f"must be a number greater than 0, found {inside!r}")
-    elif None not in (inside, beside) and inside != beside:
-        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
 
 
 def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:

@@ -4,18 +4,18 @@ The stages around a retriever, `rewrite:` and `rerank:`, may come from the grid 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Entry
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, MOST, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, MOST, TOP_K, ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
-from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.parameters import Base, Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
@@ -107,26 +107,6 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
                 yield located.error(("grid", role), problem)
 
 
-Model = TypeVar("Model", bound=Parameters, covariant=True)
-
-
-@dataclass(frozen=True)
-class ComponentSettings(Generic[Model]):
-    """A component of a configuration."""
-
-    role: str
-    place: Place
-    kind: str  # empty where there is one only
-    model: type[Model]
-    values: Mapping[str, Any]
-    fixed: frozenset[str] = frozenset()
-
-    @property
-    def sweepable(self) -> set[str]:
-        """The parameters that the grid can replace."""
-        return {*self.model.model_fields} - self.fixed
-
-
 @dataclass(frozen=True)
 class ConfigurationSettings:
     """The components of one configuration."""
@@ -134,18 +114,13 @@ class ConfigurationSettings:
     item: ConfigurationModel
     place: Place
     name: str
+    labels: tuple[str, ...]  # of the stages that the grid gives it
+    inside: Any  # the `vector_distance_threshold` inside `retriever:`
     retriever: ComponentSettings[RetrieverParameters]
-    inside: Any
+    corpus: ComponentSettings[CorpusParameters] | None
+    rewrite: ComponentSettings[RewriteParameters] | None
+    rerank: ComponentSettings[Reranker | ModelRerankParameters] | None
     generate: ComponentSettings[GenerateParameters] | None
-    entry: Entry | None = None  # the corpus; None if none is named
-    rewrite: ComponentSettings[RewriteParameters] | None = None
-    rerank: ComponentSettings[Reranker | ModelRerankParameters] | None = None
-    labels: tuple[str, ...] = ()  # of the stages that the grid gives it
-
-    @property
-    def corpus(self) -> ComponentSettings[CorpusParameters] | None:
-        entry = self.entry
-        return None if entry is None else ComponentSettings(CORPUS, entry.place, entry.kind, entry.model, entry.values)
 
     @property
     def all(self) -> list[ComponentSettings[Parameters]]:
@@ -208,33 +183,32 @@ def _components(
     values = dict(values)
     kind = values.pop("type", None)
     try:
-        model = _model(located, (*place, role), kind)
+        model = _type_of(located, _answers if role == ANSWERS else RETRIEVERS.load, (*place, role), kind)
         rerank = _rerank(located, variant)
     except InputError as error:
         problems.append(error)
         return None
     inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
-    entry = None
+    corpus = None
     if model.searches and CORPUS in values:
         wrong = list(corpora.wrong_name(located, (*place, role, CORPUS), str(kind), model, values[CORPUS]))
         problems += wrong
         is_named = corpora.is_named(values[CORPUS])
-        entry = corpora.entries.get(values.pop(CORPUS)) if is_named else None
-        if wrong or (is_named and entry is None):  # the entry itself has a problem, reported at its place
+        corpus = corpora.entries.get(values.pop(CORPUS)) if is_named else None
+        if wrong or (is_named and corpus is None):  # the corpus itself has a problem, reported at its place
             return None
-    generate = None
+    fixed = frozenset() if corpus is None else frozenset({CORPUS})
+    fixed |= {*model.model_fields} if model is Traced else fixed  # the traces are read already
+    retriever = ComponentSettings(role, (*place, role), str(kind), model, values, fixed)
+    rewrite = generate = None
+    if item.rewrite is not None:
+        rewrite = ComponentSettings(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
     if item.generate is not None:
         generate = ComponentSettings(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
     name = item.name or f"{place[0]}[{variant.position}]"  # an invalid name is reported already
-    fixed = frozenset() if entry is None else frozenset({CORPUS})
-    fixed |= {*model.model_fields} if model is Traced else fixed  # the traces are read already
-    retriever = ComponentSettings(role, (*place, role), str(kind), model, values, fixed)
-    rewrite = (
-        None
-        if item.rewrite is None
-        else ComponentSettings(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
+    return ConfigurationSettings(
+        item, place, name, variant.labels, inside, retriever, corpus, rewrite, rerank, generate
     )
-    return ConfigurationSettings(item, place, name, retriever, inside, generate, entry, rewrite, rerank, variant.labels)
 
 
 def _rerank(
@@ -249,35 +223,67 @@ def _rerank(
         raise located.error((*place, "type"), problem)
     if "service" in values:
         return ComponentSettings(RERANK, place, "", ModelRerankParameters, values)
-    kind = values["type"]
-    if not isinstance(kind, str):
-        raise located.error((*place, "type"), "is not a word")
-    if kind not in RERANKERS.types:
-        hint = did_you_mean(kind, [*RERANKERS.types])
-        raise located.error((*place, "type"), f"unknown reranker type {kind!r}; {hint}")
     own = {name: value for name, value in values.items() if name != "type"}
-    return ComponentSettings(RERANK, place, kind, RERANKERS.load(kind), own)
+    return ComponentSettings(
+        RERANK, place, values["type"], _type_of(located, RERANKERS.load, place, values["type"]), own
+    )
 
 
-def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:
-    if not isinstance(kind, str):
-        raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
-    if place[-1] == ANSWERS:
-        types: dict[str, type[RetrieverParameters]] = {
-            _REPLAY: Replay,
-            TRACES: Traced,
-            **APPLICATIONS,
-            CALLABLE: CallableApplication,
-        }
-        if kind not in types:
-            raise located.error(
-                (*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY, TRACES, *APPLICATIONS])}"
-            )
-        return types[kind]
+def _type_of(located: Located, load: Callable[[str], type[Base]], place: Place, name: Any) -> type[Base]:
+    if not isinstance(name, str):
+        raise located.error((*place, "type"), "is missing" if name is None else "is not a word")
     try:
-        return RETRIEVERS.load(kind)
+        return load(name)
     except InputError as error:
         raise located.error((*place, "type"), error.problem) from error
+
+
+def _answers(name: str) -> type[RetrieverParameters]:
+    """The type of answers that exist already, or that an application gives."""
+    types: dict[str, type[RetrieverParameters]] = {
+        _REPLAY: Replay,
+        TRACES: Traced,
+        **APPLICATIONS,
+        CALLABLE: CallableApplication,
+    }
+    if name not in types:
+        raise InputError(f"unknown type {name!r}; {did_you_mean(name, [_REPLAY, TRACES, *APPLICATIONS])}")
+    return types[name]
+
+
+def stated_limits(located: Located, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
+    """`top_k` and thresholds of a configuration, or else of its type of retriever."""
+    wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
+    problems += wrong
+    is_reranked = settings.rerank is not None  # a reranker returns all that it scores
+    default = None if is_reranked else settings.retriever.model.default_top_k
+    return {
+        TOP_K: default if item.top_k is None else item.top_k,
+        DISTANCE: None if wrong else item.vector_distance_threshold or settings.inside,
+        MIN_SCORE: None if wrong else item.min_score,
+    }
+
+
+def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> Iterator[InputError]:
+    """Validate `top_k` and thresholds of a configuration; that of distances may also be inside `retriever:`."""
+    item = settings.item
+    if settings.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
+        for name in (TOP_K, DISTANCE, MIN_SCORE):
+            if getattr(item, name) is not None:
+                yield located.error((*settings.place, name), "answers have no ranking to cut; leave it out")
+        return
+    if settings.has_distances and item.min_score is not None:
+        yield located.error((*settings.place, MIN_SCORE), f"its scores are distances; use {DISTANCE} instead")
+    beside, inside = item.vector_distance_threshold, settings.inside
+    at = (*settings.place, DISTANCE) if inside is None else (*settings.retriever.place, DISTANCE)
+    if inside is None and beside is None:
+        return
+    if not settings.has_distances:
+        yield located.error(at, f"the scores of this retriever are not distances; use {MIN_SCORE} instead")
+    elif inside is not None and not _is_distance(inside):
+        yield located.error(at, f"must be a number greater than 0, found {inside!r}")
+    elif None not in (inside, beside) and inside != beside:
+        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
 
 
 def wrong_in_grid(
@@ -313,13 +319,13 @@ def _wrong_values(located: Located, name: str, values: Sequence[Any]) -> Iterato
     """Validate swept `top_k` or thresholds."""
     if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
         yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")
-    elif name == DISTANCE and not all(value is None or is_distance(value) for value in values):
+    elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
         yield located.error(("grid", name), f"must be numbers greater than 0, or null, found {values!r}")
     elif name == MIN_SCORE and not all(value is None or _is_score(value) for value in values):
         yield located.error(("grid", name), f"must be numbers or null, found {values!r}")
 
 
-def is_distance(value: Any) -> bool:
+def _is_distance(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value < math.inf
 
 

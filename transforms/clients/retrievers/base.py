@@ -111,11 +111,6 @@ class RetrieverParameters(Parameters):
         return bool(getattr(self, "lower_is_better", self.has_distances))
 
     @property
-    def joins_history(self) -> bool:
-        """True if it is asked the messages before a query, too."""
-        return self.query == "history"
-
-    @property
     def keeps_samples(self) -> bool:
         """True if several answers to one query are samples."""
         return False

@@ -151,7 +151,7 @@ def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
     more = "judge: {service: m, prompts: mine, embeddings: n}\nmax_cost: 20\n"
     more += "quotas: {near: {price_per_1000: 1}, remote_model: {price_per_million: {input: 1, output: 4}}}\n"
     loaded = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
-    assert loaded.judging == Judging("m", "n", repeat_share=0.1, prompts=f"{folder}/mine")
+    assert loaded.judging == Judging(("m",), "n", repeat_share=0.1, prompts=f"{folder}/mine")
     assert (loaded.max_cost, set(loaded.services)) == (20, {"m", "n"})
 
 
