@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.grid.cells import Expanded
 from rankbeam.pipelines.experiment.grid.grid import expand
 from rankbeam.pipelines.experiment.metrics import AnyMetric, holes_of, metrics_of, race_of, unused_criteria
 from rankbeam.pipelines.experiment.metrics import notes as notes_on_metrics
-from rankbeam.pipelines.experiment.needs import beyond_scores, unmet
+from rankbeam.pipelines.experiment.needs import unmet
 from rankbeam.pipelines.experiment.pools import payments_of
 from rankbeam.pipelines.gates.gates import Gate, KnownNames, gates_of
 from rankbeam.transforms.clients.models.families import missing_roles
@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.dataset import References
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistics
 
 
@@ -52,10 +52,8 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     gates = _gates(file, metrics, expanded) if model.gates else ()
     problems += unmet(file, metrics, expanded)
     race = race_of(file, metrics)
-    problems += beyond_scores(file, metrics, expanded)
     problems += wrong_dataset(file, expanded)
     problems += _unset(file, expanded)
-    problems += _wrong_baseline(file, expanded)
     places = output_of(file.located, model.output, folder, problems)
     file.refuse_problems()
     sources = tuple(
@@ -106,16 +104,6 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         unit=model.dataset.unit,
         corpus_quotas=file.corpus_quotas,
     )
-
-
-def _wrong_baseline(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
-    baseline, names = file.model.baseline, [configuration.name for configuration in expanded.configurations]
-    named = [str(configuration.name) for configuration in file.model.configurations or ()]
-    broken = [name for name in named if not any(f"{one}:".startswith(f"{name}:") for one in names)]
-    if baseline is None or baseline in names or baseline.partition(":")[0] in broken:
-        return
-    hint = did_you_mean(baseline, [*names, *broken])
-    yield file.located.error(("baseline",), f"no configuration is named {baseline!r}; {hint}")
 
 
 def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: Expanded) -> tuple[Gate, ...]:

@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric, named_in
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
@@ -24,10 +24,12 @@ from rankbeam.transforms.records.slices import RANKED_BY, attributes_of, ranked_
 
 
 def unmet(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expanded) -> Iterator[InputError]:
-    """Report the missing inputs of retrievers, metrics and slices, and keys that contradict the unit of judgements."""
+    """Report what one section of an experiment needs and another lacks, and sections that contradict each other."""
     yield from _missing_inputs(file.located, file.model, expanded)
     yield from _needs_of_metrics(file.located, file.model, metrics, expanded.cells)
     yield from _wrong_unit(file.located, file.model, metrics)
+    yield from _beyond_scores(file, metrics, expanded)
+    yield from _wrong_baseline(file, expanded)
 
 
 def _missing_inputs(located: Located, model: ExperimentModel, expanded: Expanded) -> Iterator[InputError]:
@@ -217,7 +219,7 @@ def _unknown_ties(located: Located, model: ExperimentModel, metrics: Mapping[Met
             yield located.error(("metrics", position), f"{metric} {problem}")
 
 
-def beyond_scores(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expanded) -> Iterator[InputError]:
+def _beyond_scores(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expanded) -> Iterator[InputError]:
     """Work for a service that only scores criteria, and that it cannot do."""
     located, judging = file.located, file.judging
     names = {name for name, service in file.services.valid.items() if service.parameters.only_scores}
@@ -249,3 +251,13 @@ def _beyond(metric: JudgedMetric) -> str:
 
 def _is_number(word: str) -> bool:
     return word.removeprefix("-").replace(".", "", 1).isdecimal()
+
+
+def _wrong_baseline(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
+    baseline, names = file.model.baseline, [configuration.name for configuration in expanded.configurations]
+    named = [str(configuration.name) for configuration in file.model.configurations or ()]
+    broken = [name for name in named if not any(f"{one}:".startswith(f"{name}:") for one in names)]
+    if baseline is None or baseline in names or baseline.partition(":")[0] in broken:
+        return
+    hint = did_you_mean(baseline, [*names, *broken])
+    yield file.located.error(("baseline",), f"no configuration is named {baseline!r}; {hint}")

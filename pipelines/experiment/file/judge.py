@@ -75,15 +75,12 @@ def judging_of(
     prompts = DEFAULT_VERSION if model.prompts is None else model.prompts
     prompts = prompts if prompts in VERSIONS else files.below(folder, prompts)
     examples = None if model.examples is None else files.below(folder, model.examples)
-    try:
-        templates(prompts)
-    except InputError as error:
-        problems.append(located.error(("judge", "prompts"), str(error)))
-    else:
+    for key, replacing in (("prompts", None), ("examples", examples)):
         try:
-            templates(prompts, examples)
+            templates(prompts, replacing)
         except InputError as error:
-            problems.append(located.error(("judge", "examples"), str(error)))
+            problems.append(located.error(("judge", key), str(error)))
+            break
     labels, strata = None if model.labels is None else files.below(folder, model.labels), None
     if labels is not None:
         try:

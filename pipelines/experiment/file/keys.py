@@ -58,9 +58,4 @@ class ComponentSettings(Generic[Model]):
     kind: str  # empty where there is one only
     model: type[Model]
     values: Mapping[str, Any]
-    fixed: frozenset[str] = frozenset()
-
-    @property
-    def sweepable(self) -> set[str]:
-        """The parameters that the grid can replace."""
-        return {*self.model.model_fields} - self.fixed
+    fixed: frozenset[str] = frozenset()  # parameters that the grid cannot replace

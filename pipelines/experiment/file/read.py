@@ -63,18 +63,19 @@ def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile
     model = validated(ExperimentModel, located, problems)
     services = services_of(located, model.services, folder, problems)
     calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
+    criteria = {} if model.judge is None else model.judge.criteria or {}
     return ExperimentFile(
-        located,
-        folder,
-        model,
-        {} if model.judge is None else criteria_of(located, model.judge.criteria or {}, folder, problems),
-        services,
-        judging_of(located, model.judge, services, folder, problems),
-        quotas_of(located, calls, problems),
-        corpus_quotas_of(located, model.quotas, problems),
-        corpora_of(located, model, problems),
-        Templates(folder),
-        problems,
-        unresolved,
-        notes,
+        located=located,
+        folder=folder,
+        model=model,
+        criteria=criteria_of(located, criteria, folder, problems),
+        services=services,
+        judging=judging_of(located, model.judge, services, folder, problems),
+        quotas=quotas_of(located, calls, problems),
+        corpus_quotas=corpus_quotas_of(located, model.quotas, problems),
+        corpora=corpora_of(located, model, problems),
+        templates=Templates(folder),
+        problems=problems,
+        unresolved=unresolved,
+        notes=notes,
     )

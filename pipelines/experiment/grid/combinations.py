@@ -1,5 +1,6 @@
-"""One combination of the grid's values: the configuration that it makes, and what is wrong with it."""
+"""Combinations of the grid's values: the configuration that each makes, and what is wrong with it."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +27,14 @@ from rankbeam.pipelines.experiment.grid.components import (
     Retrieving,
     RewritingQueries,
 )
-from rankbeam.pipelines.experiment.grid.settings import CONFIGURATION, ConfigurationSettings, Target
+from rankbeam.pipelines.experiment.grid.settings import (
+    CONFIGURATION,
+    ConfigurationSettings,
+    Grid,
+    Labels,
+    Target,
+    stated_limits,
+)
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
 from rankbeam.transforms.clients.parameters import Parameters
@@ -39,8 +47,30 @@ from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.wrong_values import in_one
 
 
+def cells_of(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, labels: Labels) -> Iterator[Cell]:
+    """A configuration with each combination of the values of the grid; none after one with a problem."""
+    limits = stated_limits(file.located, settings, file.problems)
+    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
+    swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
+    combinations = []
+    for chosen in itertools.product(*swept):
+        values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
+        names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
+        combinations.append(_Combination(file, settings, ",".join([*settings.labels, *names]), targets, values))
+    file.problems.extend(combinations[0].wrong_beside())
+    if TOP_K in targets and settings.item.top_k is not None:
+        at, retriever = (*settings.place, TOP_K), settings.retriever
+        file.problems.extend(_beyond_most(file.located, at, retriever.kind, retriever.model, settings.item.top_k))
+    for combination in combinations:
+        cell = combination.cell(limits)
+        file.problems.extend(combination.problems)
+        if cell is None:
+            return
+        yield cell
+
+
 @dataclass
-class Combination:
+class _Combination:
     """The components of a configuration with one value of the grid for each target."""
 
     file: ExperimentFile
@@ -71,10 +101,10 @@ class Combination:
         retrieve, corpus = self._validated(settings.retriever), self._validated(settings.corpus)
         rewrite, rerank = self._validated(settings.rewrite), self._validated(settings.rerank)
         generate = self._validated(settings.generate)
-        generator = None if self.problems else self._generating(settings.generate, generate)
+        generator = None if self.problems else self._generating(generate)
         retriever = None if self.problems else self._retrieving(retrieve, corpus)
-        rewriter = None if self.problems else self._rewriting(settings.rewrite, rewrite)
-        reranker = None if self.problems else self._reranking(settings.rerank, rerank)
+        rewriter = None if self.problems else self._rewriting(rewrite)
+        reranker = None if self.problems else self._reranking(rerank)
         if self.problems or retriever is None:
             return None
         limits = {**limits, **self._chosen(CONFIGURATION)}
@@ -131,12 +161,9 @@ class Combination:
         embedder = services.valid.get(service)
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
-    def _reranking(
-        self,
-        component: ComponentSettings[Reranker | ModelRerankParameters] | None,
-        parameters: Reranker | ModelRerankParameters | None,
-    ) -> Reranking | None:
+    def _reranking(self, parameters: Reranker | ModelRerankParameters | None) -> Reranking | None:
         """The reranker; None if absent or invalid."""
+        component = self.settings.rerank
         if component is None or parameters is None:
             return None
         if isinstance(parameters, Reranker):
@@ -149,26 +176,22 @@ class Combination:
         reranking = Reranking(component.place, service.kind, parameters, service)
         unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
         for name in sorted(unused):
-            problem = (
-                f"has no use: {service.name!r} scores texts in this process and does not generate any; leave it out"
-            )
-            self.problems.append(located.error((*component.place, name), problem))
+            problem = f"has no use: {service.name!r} scores texts in this process and does not generate any"
+            self.problems.append(located.error((*component.place, name), f"{problem}; leave it out"))
         return reranking
 
-    def _generating(
-        self, component: ComponentSettings[GenerateParameters] | None, parameters: GenerateParameters | None
-    ) -> Generating | None:
+    def _generating(self, parameters: GenerateParameters | None) -> Generating | None:
         """The generator; None if absent or invalid."""
+        component = self.settings.generate
         if component is None or parameters is None:
             return None
         service = self._writer(component, parameters)
         template = self._template(component, parameters.template, default())
         return None if service is None or template is None else Generating(parameters, service, template)
 
-    def _rewriting(
-        self, component: ComponentSettings[RewriteParameters] | None, parameters: RewriteParameters | None
-    ) -> RewritingQueries | None:
+    def _rewriting(self, parameters: RewriteParameters | None) -> RewritingQueries | None:
         """The model that rewrites queries; None if absent or invalid."""
+        component = self.settings.rewrite
         if component is None or parameters is None:
             return None
         service = self._writer(component, parameters)
@@ -217,7 +240,7 @@ def _threshold(limits: Mapping[str, Any]) -> float | None:
     return None if limits[DISTANCE] is None else float(limits[DISTANCE])
 
 
-def beyond_most(
+def _beyond_most(
     located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
 ) -> Iterator[InputError]:
     """Refuse more results than one call to a service can return."""
@@ -245,7 +268,7 @@ def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> It
     elif cell.top_k is None:
         yield located.error(at, f"is missing; a {kind} retriever needs the number of results to request")
     else:
-        yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
+        yield from _beyond_most(located, at, kind, type(parameters), cell.top_k)
     if cell.sent is not None and getattr(parameters, SIMILARITY, None) is not None:
         at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
         yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
@@ -286,4 +309,4 @@ def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], rerank
     swept = next((name for name in ("depth", "rerank.depth") if name in chosen), None)
     at = (*reranker.place, "depth") if swept is None else ("grid", swept)
     if cell.retriever.parameters.route is Route.CALLED:
-        yield from beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)
+        yield from _beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)

@@ -1,23 +1,18 @@
 """The grid of an experiment: every configuration for each combination of swept parameters."""
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.keys import TOP_K
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
-from rankbeam.pipelines.experiment.grid.combinations import Combination, beyond_most
+from rankbeam.pipelines.experiment.grid.combinations import cells_of
 from rankbeam.pipelines.experiment.grid.settings import (
     STAGES,
-    ConfigurationSettings,
     Grid,
     Labels,
-    Target,
     settings_of,
-    stated_limits,
     wrong_in_grid,
     wrong_stages,
 )
@@ -68,7 +63,7 @@ def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Ex
     configured = settings_of(located, file.corpora, items, {} if wrong else model.grid, labels, broken)
     wrong += wrong_in_grid(located, file.corpora, configured, grid)
     problems += [*wrong, *broken]
-    cells = [cell for settings in configured for cell in _cells(file, settings, {} if wrong else grid, labels)]
+    cells = [cell for settings in configured for cell in cells_of(file, settings, {} if wrong else grid, labels)]
     cells = _with_parts(located, cells, [item.name for item in items], problems)
     cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
     _check_names(located, cells, problems)
@@ -87,27 +82,6 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
     """The configuration with the dialect in its name; rankbeam's own keeps the plain name."""
     suffix = "" if dialect == RANKBEAM else f"{',' if ':' in cell.name else ':'}dialect={dialect.name}"
     return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
-
-
-def _cells(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, labels: Labels) -> Iterator[Cell]:
-    limits = stated_limits(file.located, settings, file.problems)
-    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
-    swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
-    combinations = []
-    for chosen in itertools.product(*swept):
-        values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
-        names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
-        combinations.append(Combination(file, settings, ",".join([*settings.labels, *names]), targets, values))
-    file.problems.extend(combinations[0].wrong_beside())
-    if TOP_K in targets and settings.item.top_k is not None:
-        at, retriever = (*settings.place, TOP_K), settings.retriever
-        file.problems.extend(beyond_most(file.located, at, retriever.kind, retriever.model, settings.item.top_k))
-    for combination in combinations:
-        cell = combination.cell(limits)
-        file.problems.extend(combination.problems)
-        if cell is None:
-            return
-        yield cell
 
 
 def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:

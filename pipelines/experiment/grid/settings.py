@@ -127,18 +127,21 @@ class ConfigurationSettings:
         components = (self.retriever, self.corpus, self.rewrite, self.rerank, self.generate)
         return [component for component in components if component is not None]
 
+    @property
+    def targets(self) -> list[Target]:
+        """The parameters of its components that the grid can replace."""
+        return [
+            (component.role, name)
+            for component in self.all
+            for name in component.model.model_fields
+            if name not in component.fixed
+        ]
+
     def owners(self, name: str) -> list[Target]:
         """Targets of a parameter of the grid: a bare name here or in any component, `ROLE.NAME` in that one."""
-        role, dot, inside = name.partition(".")
-        if dot:
-            return [
-                (component.role, inside)
-                for component in self.all
-                if component.role == role and inside in component.sweepable
-            ]
         if name in self.own_keys:
             return [(CONFIGURATION, name)]
-        return [(component.role, name) for component in self.all if name in component.sweepable]
+        return [target for target in self.targets if name in (target[1], ".".join(target))]
 
     @property
     def own_keys(self) -> tuple[str, ...]:
@@ -155,8 +158,8 @@ class ConfigurationSettings:
     @property
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
-        dotted = (f"{component.role}.{name}" for component in self.all for name in component.sweepable)
-        return {*self.own_keys, *(name for component in self.all for name in component.sweepable), *dotted}
+        names = (name for target in self.targets for name in (target[1], ".".join(target)))
+        return {*self.own_keys, *names}
 
 
 def settings_of(

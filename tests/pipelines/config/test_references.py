@@ -136,6 +136,14 @@ output:
     assert "not set here" in str(raised.value)
 
 
+def test_a_name_by_a_reference_names_the_folder_of_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = EXAMPLES / "helpdesk" / "experiment.yaml"
+    value = yaml.safe_load(path.read_text()) | {"name": "${env:RB_NAME}"}
+    del value["output"]
+    monkeypatch.setenv("RB_NAME", "mine")
+    assert parse_experiment(yaml.safe_dump(value), str(path)).output == str(path.parent / "out" / "mine")
+
+
 def test_the_folder_of_the_command_line_replaces_an_unset_one(tmp_path: Path) -> None:
     path = EXAMPLES / "helpdesk" / "experiment.yaml"
     value = yaml.safe_load(path.read_text()) | {"output": {"path": "${env:RB_OUT}"}}

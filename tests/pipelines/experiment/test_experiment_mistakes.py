@@ -9,6 +9,7 @@ from support.experiment_files import (
     GOOD,
     changed,
     folder,  # noqa: F401  pytest finds it by name
+    load,
 )
 from support.experiments import problems
 from support.inputs import beir_qrels, write
@@ -113,6 +114,17 @@ def test_missing_files_are_all_reported(folder: Path) -> None:
         f"3: dataset.qrels: {folder}/data/qrels.txt: no such file",
         f"5: dataset.corpus: {folder}/data/corpus.json: no such file; did you mean '{folder}/data/corpus.jsonl'?",
     ]
+
+
+def test_a_broken_line_of_queries_hides_no_other_mistake(folder: Path) -> None:
+    queries = write(folder / "data" / "queries.jsonl", '{"_id": "q1", "text": "a"}\n{broken\n')
+    application = '{type: http, url: "http://h/", body: {q: "{query}", in: "{language}"}, answer: answer}'
+    text = changed("retriever: {type: bm25, b: 0.4}", f"answers: {application}").replace("P.5", "Jugded@5")
+    with pytest.raises(InputError) as raised:
+        load(folder, text)
+    broken, metric = str(raised.value).splitlines()
+    assert broken.startswith(f"{queries}:2: is not valid JSON")
+    assert metric.endswith("metrics[2]: unknown metric 'Jugded'; did you mean 'Judged'?")
 
 
 def test_wrong_formats_are_all_reported(folder: Path) -> None:
