@@ -118,18 +118,23 @@ def _no_attribute(name: str, known: Set[str]) -> str:
     return f"no query has the attribute {name!r}; {hint}"
 
 
+def _entries(queries: str | None) -> Iterator[tuple[str, texts.TextEntry]]:
+    """Queries in files, each with its path; none for those of a table."""
+    if queries is not None and not is_table(queries):
+        for path in sources.expand(queries):
+            for entry in texts.read_entries(path, "queries"):
+                yield path, entry
+
+
 def _attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
     """Attributes of queries, which are read until each of the names was seen once; None for those of a table."""
-    known: set[str] = set()
     if queries is None or is_table(queries):
         return None
-    if not names:
-        return known
-    for path in sources.expand(queries):
-        for entry in texts.read_entries(path, "queries"):
-            known |= entry.attributes.keys()
-            if names <= known:
-                return known
+    known: set[str] = set()
+    for _, entry in _entries(queries) if names else ():
+        known |= entry.attributes.keys()
+        if names <= known:
+            break
     return known
 
 
@@ -139,15 +144,14 @@ def _wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str
     if not named or queries is None or is_table(queries):
         return
     known: set[str] = set()
-    for path in sources.expand(queries):
-        for entry in texts.read_entries(path, "queries"):
-            known |= entry.attributes.keys()
-            for attribute in named.keys() & entry.attributes.keys():
-                try:
-                    statements_of(entry.attributes[attribute])
-                except ValueError as error:
-                    yield InputError(f"{attribute} {error}", path=path, line=entry.line)
-                    return
+    for path, entry in _entries(queries):
+        known |= entry.attributes.keys()
+        for attribute in named.keys() & entry.attributes.keys():
+            try:
+                statements_of(entry.attributes[attribute])
+            except ValueError as error:
+                yield InputError(f"{attribute} {error}", path=path, line=entry.line)
+                return
     for attribute in named.keys() - known:
         place = ("judge", "criteria", named[attribute], "rubrics", "attribute")
         yield located.error(place, _no_attribute(attribute, known))
@@ -212,17 +216,14 @@ def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) 
     Raises:
         InputError: a turn has no history, or a wrong one.
     """
-    if queries is None or is_table(queries):
-        return
     turns: defaultdict[str, set[str]] = defaultdict(set)
     has_history = False
-    for path in sources.expand(queries):
-        for entry in texts.read_entries(path, "queries"):
-            if (problem := problem_of_turn(entry.attributes)) is not None:
-                raise InputError(problem, path=path, line=entry.line)
-            has_history |= bool(history_of(entry.attributes))
-            if entry.attributes.keys() >= {CONVERSATION, TURN}:
-                turns[entry.attributes[CONVERSATION]].add(entry.attributes[TURN])
+    for path, entry in _entries(queries):
+        if (problem := problem_of_turn(entry.attributes)) is not None:
+            raise InputError(problem, path=path, line=entry.line)
+        has_history |= bool(history_of(entry.attributes))
+        if entry.attributes.keys() >= {CONVERSATION, TURN}:
+            turns[entry.attributes[CONVERSATION]].add(entry.attributes[TURN])
     for template in templates if has_history else ():
         if HISTORY not in template.attributes:
             name = "rankbeam's own template" if template.path is None else template.path

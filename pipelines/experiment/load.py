@@ -4,15 +4,17 @@ All problems of a file are detected in one pass and reported in one message, eac
 nearest valid name.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from rankbeam.pipelines.config.references import refuse_problems
 from rankbeam.pipelines.experiment.dataset_checks import wrong_dataset
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.output import output_of
 from rankbeam.pipelines.experiment.file.read import ExperimentFile, read_file
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import Expanded
 from rankbeam.pipelines.experiment.grid.grid import expand
 from rankbeam.pipelines.experiment.metrics import AnyMetric, holes_of, metrics_of, race_of, unused_criteria
@@ -55,7 +57,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     problems += wrong_dataset(file, expanded)
     problems += _unset(file, expanded)
     places = output_of(file.located, model.output, folder, problems)
-    file.refuse_problems()
+    refuse_problems(problems, file.unresolved)
     sources = tuple(
         source.completed(folder, pool, model.output.rankings)
         for source, pool in zip(expanded.sources, pools.names, strict=True)
@@ -81,7 +83,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             baseline=0 if model.baseline is None else names.index(model.baseline),
             ties=model.ties,
             statistics=Statistics(**statistics, all_pairs=model.statistics.pairs == "all"),
-            notes=(*notes, *_notes_on_services(expanded, file, pools.services)),
+            notes=(*notes, *_notes_on_services(expanded, pools.services)),
             spans=model.dataset.unit == SPAN,
             race=race,
             holes=holes_of(file),
@@ -132,15 +134,15 @@ def _unset(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
                 yield located.error((*corpus.place, *inside), problem)
 
 
-def _notes_on_services(expanded: Expanded, file: ExperimentFile, called: Iterable[str]) -> Iterator[str]:
+def _notes_on_services(expanded: Expanded, called: Mapping[str, ConfiguredService]) -> Iterator[str]:
     """Warnings about applications and models, before any call."""
     parameters = (cell.retriever.parameters for cell in expanded.cells)
     applications = [application for application in parameters if isinstance(application, HttpApplication)]
     yield from dict.fromkeys(note for application in applications for note in application.warnings())
     for name in sorted(called):
-        yield from file.services.valid[name].parameters.warnings()
+        yield from called[name].parameters.warnings()
     for name in sorted(expanded.embedders):
-        yield from missing_roles(file.services.valid[name].parameters)
+        yield from missing_roles(called[name].parameters)
 
 
 def _below(folder: str, path: str | None) -> str | None:

@@ -45,7 +45,7 @@ class Corpora:
     """`corpora:` as a whole."""
 
     named: Mapping[str, Any]
-    entries: Mapping[str, ComponentSettings[CorpusParameters]]
+    valid: Mapping[str, ComponentSettings[CorpusParameters]]
     unused: tuple[str, ...] = ()  # warnings about those that no configuration names
 
     def is_named(self, value: object) -> bool:
@@ -56,7 +56,7 @@ class Corpora:
     ) -> Iterator[InputError]:
         """Check the `corpus` of a retriever; a type with a field of that name may take other values."""
         if self.is_named(value):
-            entry = self.entries.get(str(value))
+            entry = self.valid.get(str(value))
             if entry is not None and not (_CHUNKS if entry.model.is_cut_here() else {entry.kind}) & model.searches:
                 searched = " or ".join(sorted(model.searches)) or "none"
                 problem = f"{value!r} is a corpus of type {entry.kind}; a {kind} retriever searches {searched}"
@@ -67,7 +67,7 @@ class Corpora:
 
 
 def corpora_of(located: Located, model: ExperimentModel, problems: list[InputError]) -> Corpora:
-    entries, unused = {}, []
+    valid, unused = {}, []
     retrievers = (entry.retriever for entry in model.configurations or ())
     used = [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
     for name, value in model.corpora.items():
@@ -84,10 +84,10 @@ def corpora_of(located: Located, model: ExperimentModel, problems: list[InputErr
             problems.append(located.error((*place, "type"), error.problem))
             continue
         own = {key: item for key, item in value.items() if key != "type"}
-        entries[name] = ComponentSettings(CORPUS, place, value["type"], parameters, own)
+        valid[name] = ComponentSettings(CORPUS, place, value["type"], parameters, own)
         if name not in used:
             try:
                 parameters.model_validate(own)
             except ValidationError as error:
                 problems += problems_of(located, parameters, error, at=place)
-    return Corpora(model.corpora, entries, tuple(unused))
+    return Corpora(model.corpora, valid, tuple(unused))

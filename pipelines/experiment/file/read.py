@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rankbeam.pipelines.config.references import read, refuse_problems
+from rankbeam.pipelines.config.references import read
 from rankbeam.pipelines.config.yaml_lines import Located, validated
 from rankbeam.pipelines.experiment.file.corpora import Corpora, corpora_of
 from rankbeam.pipelines.experiment.file.criteria import criteria_of
@@ -46,10 +46,6 @@ class ExperimentFile:
     problems: list[InputError]
     unresolved: list[InputError]
     notes: list[str]
-
-    def refuse_problems(self) -> None:
-        """Raise all problems, if there are any."""
-        refuse_problems(self.problems, self.unresolved)
 
 
 def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile:

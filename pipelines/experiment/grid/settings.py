@@ -197,7 +197,7 @@ def _components(
         wrong = list(corpora.wrong_name(located, (*place, role, CORPUS), str(kind), model, values[CORPUS]))
         problems += wrong
         is_named = corpora.is_named(values[CORPUS])
-        corpus = corpora.entries.get(values.pop(CORPUS)) if is_named else None
+        corpus = corpora.valid.get(values.pop(CORPUS)) if is_named else None
         if wrong or (is_named and corpus is None):  # the corpus itself has a problem, reported at its place
             return None
     fixed = frozenset() if corpus is None else frozenset({CORPUS})
