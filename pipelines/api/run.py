@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs, folder_of, of_python
 from rankbeam.pipelines.api.result import Result
-from rankbeam.pipelines.config.yaml_lines import Located, problems_of
+from rankbeam.pipelines.config.sections import Section, problems_of
+from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import is_notebook
 from rankbeam.pipelines.plan.plan import refuse_above_budget
@@ -34,9 +35,7 @@ _SYSTEM = "system"
 """Name of the configuration of a system without a name."""
 
 
-class _Options(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _Options(Section):
     metrics: tuple[str, ...] = ()
     relevance_level: Annotated[float, Field(gt=0)] | None = None
     max_documents: Annotated[int, Field(ge=1)] | None = None

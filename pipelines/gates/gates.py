@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from rankbeam.pipelines.config.references import resolved
-from rankbeam.pipelines.config.yaml_lines import Located, load, validated
+from rankbeam.pipelines.config.sections import Section, Word, validated
+from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
@@ -22,11 +23,10 @@ SENTINELS = "sentinels"
 MONITOR = "monitor"
 DIFFERENCES = ("difference", "difference_low", "difference_high")
 Limit = Annotated[float, Field(allow_inf_nan=False)]
-Word = Annotated[str, Field(min_length=1)]
 _ROUNDING = 1e-12
 
 
-class GateModel(BaseModel):
+class GateModel(Section):
     """One item of `gates:`, a threshold for results.
 
     Attributes:
@@ -46,8 +46,6 @@ class GateModel(BaseModel):
         judge: the value "sentinels" limits the share of known items that the judge gets right, in the step with the
             lowest share. Such a gate has no metric.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     metric: Word | None = None
     value: Literal[

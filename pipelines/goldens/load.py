@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.references import read, refuse_problems
-from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of, validated
+from rankbeam.pipelines.config.sections import problems_of, validated
+from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving

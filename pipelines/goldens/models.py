@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from rankbeam.pipelines.experiment.file.keys import MOST, Count, Positive, Section, Word
+from rankbeam.pipelines.config.sections import MOST, Count, Positive, Section, Word
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.clients.formats.documents.files import EVERYTHING
 from rankbeam.transforms.clients.google.channels import Endpoint

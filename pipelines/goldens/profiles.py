@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from rankbeam.pipelines.config.yaml_lines import load, problems_of
+from rankbeam.pipelines.config.sections import Section, problems_of
+from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import run_stage
 from rankbeam.pipelines.run.folders import WORK, work_folder
@@ -25,9 +26,7 @@ PROFILES = "profiles.json"
 """The usual name of the file."""
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _Described(Section):
     description: str = ""
 
 
@@ -36,9 +35,7 @@ class _Dimension(_Described):
     values: Annotated[dict[str, _Described], Field(min_length=1)]
 
 
-class _Profiles(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class _Profiles(Section):
     accepted: bool = True  # false in what a model suggested, until a person changes it
     suggested_by: dict[str, Any] = Field(default_factory=dict)
     documents: list[str] = Field(default_factory=list)

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
+from rankbeam.pipelines.config.sections import problems_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.keys import ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters

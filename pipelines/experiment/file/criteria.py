@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place, load, problems_of
-from rankbeam.pipelines.experiment.file.keys import Section, Word
+from rankbeam.pipelines.config.sections import Section, Word, problems_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import as_text
 from rankbeam.transforms.clients.storage import files

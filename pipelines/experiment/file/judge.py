@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from rankbeam.pipelines.config.sections import Count, Section, Word
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
-from rankbeam.pipelines.experiment.file.keys import Count, Samples, Section, Word
+from rankbeam.pipelines.experiment.file.keys import Samples
 from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files

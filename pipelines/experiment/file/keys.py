@@ -1,10 +1,10 @@
-"""Base of the sections of an experiment file, types of their values, and keys that several readers share."""
+"""Keys and values of an experiment file that several sections share, and components as the file has them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.transforms.clients.parameters import Parameters
@@ -12,11 +12,6 @@ from rankbeam.transforms.clients.parameters import Parameters
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
 MIN_SCORE = "min_score"
 SPAN = "span"
-MOST = (1 << 31) - 1
-Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=MOST)]
-Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Word = Annotated[str, Field(min_length=1)]
 Samples = Annotated[int, Field(ge=1, le=100)]
 
 
@@ -31,19 +26,6 @@ Swept = Annotated[
     WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
 ]
 """The values of a parameter of the grid: a list, or values by labels."""
-
-
-class Section(BaseModel):
-    """A mapping of the file: keys that it does not name are refused, and no value is converted to another type."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    bare: ClassVar[tuple[str, type] | None] = None  # in place of a mapping, a value of this type sets this key
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_value(cls, value: Any) -> Any:
-        return {cls.bare[0]: value} if cls.bare is not None and isinstance(value, cls.bare[1]) else value
 
 
 Model = TypeVar("Model", bound=Parameters, covariant=True)

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator, model_validator
 
+from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, Word
 from rankbeam.pipelines.experiment.file.judge import JudgeModel
-from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Swept, Word
+from rankbeam.pipelines.experiment.file.keys import Swept
 from rankbeam.pipelines.experiment.file.output import OutputModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.gates import GateModel

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from rankbeam.pipelines.config.sections import Section, Word
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.keys import Section, Word
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.other_filesystems import problem_of_scheme

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError, model_validator
 
-from rankbeam.pipelines.config.yaml_lines import Located, problems_of
-from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section
+from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, problems_of
+from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 

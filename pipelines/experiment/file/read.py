@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rankbeam.pipelines.config.references import read
-from rankbeam.pipelines.config.yaml_lines import Located, validated
+from rankbeam.pipelines.config.sections import validated
+from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.corpora import Corpora, corpora_of
 from rankbeam.pipelines.experiment.file.criteria import criteria_of
 from rankbeam.pipelines.experiment.file.datasets import with_dataset

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.references import hint_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
+from rankbeam.pipelines.config.sections import problems_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.onnx import Onnx

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ValidationError, field_validator, model_validator
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place, problems_of
-from rankbeam.pipelines.experiment.file.keys import Count, Section, Word
+from rankbeam.pipelines.config.sections import Count, Section, Word, problems_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import check_path

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place, problem_of
+from rankbeam.pipelines.config.sections import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.generate import (
     GenerateParameters,

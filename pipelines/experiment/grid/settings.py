@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rankbeam.pipelines.config.sections import MOST
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, MOST, TOP_K, ComponentSettings
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K, ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
 from rankbeam.transforms.clients.corpora.base import CorpusParameters

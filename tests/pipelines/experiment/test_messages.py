@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.pipelines.config.yaml_lines import Located, problem_of
+from rankbeam.pipelines.config.sections import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.gates.gates import GatesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
