@@ -74,6 +74,8 @@ def _retrieving(
         problems += problems_of(located, model, error, at=place)
         return None
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
+    if parameters.lacks_corpus:
+        problems.append(located.error((*place, "corpus"), "is missing; give the full name of a corpus"))
     return Retrieving(RETRIEVER, place, kind, parameters)
 
 

@@ -109,6 +109,7 @@ def test_questions_of_like_embeddings_are_duplicates(tmp_path: Path) -> None:
         ({"pool": {"retrievers": [{"type": "run_file", "path": "a.run"}]}}, "has no ranking for new questions"),
         ({"pool": {"retrievers": [{"type": "lsa", "dimensions": 3}]}}, "did you mean 'dimension'?"),
         ({"pool": {"retrievers": [{"type": "dense", "embedding_model": "vektors"}]}}, "services: has no 'vektors'"),
+        ({"pool": {"retrievers": ["rag_engine"]}}, "reviews.pool.retrievers[0].corpus: is missing; give the full name"),
         ({"duplicates": "vektors"}, "reviews.duplicates: services: has no 'vektors'"),
     ],
 )
