@@ -1,7 +1,9 @@
 """The experiment: one YAML file that names a dataset, configurations, metrics and an output.
 
-All problems of a file are detected in one pass and reported in one message, each with its line, the value, and the
-nearest valid name.
+`file` reads each section by itself, from its schema to its value. `metrics` and `grid` turn them into metrics and
+configurations, and `pools` sets the budgets of their calls. `needs` checks the sections against each other, and
+`dataset_checks` against the files of the dataset. All problems are reported in one message, each with its line, the
+value, and the nearest valid name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
