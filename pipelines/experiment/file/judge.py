@@ -69,9 +69,9 @@ class JudgeModel(Section):
 
 
 def judging_of(
-    located: Located, model: JudgeModel | None, services: Services, folder: str, problems: list[InputError]
+    located: Located, model: JudgeModel, services: Services, folder: str, problems: list[InputError]
 ) -> Judging | None:
-    if model is None or not model.services:  # a judge without a valid name of a service is reported
+    if not model.services:  # a judge without a valid name of a service is reported
         return None
     prompts = DEFAULT_VERSION if model.prompts is None else model.prompts
     prompts = prompts if prompts in VERSIONS else files.below(folder, prompts)

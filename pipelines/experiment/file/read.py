@@ -60,14 +60,17 @@ def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile
     model = validated(ExperimentModel, located, problems)
     services = services_of(located, model.services, folder, problems)
     calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
-    criteria = {} if model.judge is None else model.judge.criteria or {}
+    criteria, judging, judge = dict[str, Criterion](), None, model.judge
+    if judge is not None:
+        criteria = criteria_of(located, judge.criteria or {}, folder, problems)
+        judging = judging_of(located, judge, services, folder, problems)
     return ExperimentFile(
         located=located,
         folder=folder,
         model=model,
-        criteria=criteria_of(located, criteria, folder, problems),
+        criteria=criteria,
         services=services,
-        judging=judging_of(located, model.judge, services, folder, problems),
+        judging=judging,
         quotas=quotas_of(located, calls, problems),
         corpus_quotas=corpus_quotas_of(located, model.quotas, problems),
         corpora=corpora_of(located, model, problems),
