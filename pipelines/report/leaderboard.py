@@ -9,6 +9,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt, without_value
 from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
@@ -94,8 +95,10 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Pl
 def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
     dialects = study.results.dialects
     alike = [title for title in study.titles if dialects[title] == dialects[configuration]]
-    means = [study.mean(place_of, row.metric).mean for place_of in alike]
-    return None if row.mean is None else 1 + sum(1 for mean in means if mean is not None and mean > row.mean)
+    if row.mean is None:
+        return None
+    sign, means = sign_of(row.metric), [study.mean(place_of, row.metric).mean for place_of in alike]
+    return 1 + sum(1 for mean in means if mean is not None and sign * mean > sign * row.mean)
 
 
 def _ties_matter(row: ConfigurationMetric) -> bool:
@@ -143,9 +146,12 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
 
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
-    verdicts = [study.mean(place_of, metric).may_be_best for place_of in order]
+    rows = [study.mean(place_of, metric) for place_of in order]
+    verdicts = [row.may_be_best for row in rows]
     if len(set(study.results.dialects)) > 1 or all(verdict is None for verdict in verdicts):
         return []  # values by the rules of different tools are no better or worse than each other
+    if any(row.is_unreliable for row in rows):
+        return []  # the page begins with it
     others = [study.titles[place_of] for place_of, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     confidence = study.results.confidence_of_best(1 + len(others))
     if not others:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, named, offline_words, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.metrics.panels import sign_of
-from rankbeam.transforms.records.scores.rows import COUNTS, FEW, ConfigurationMetric, significance_level
+from rankbeam.transforms.records.scores.rows import COUNTS, FEW, FEW_QUERIES, ConfigurationMetric, significance_level
 from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
 
 _MOST_SLICES = 12
@@ -136,6 +136,8 @@ def _comparison(results: Results, metric: str) -> str:
     different = {row.equal_to or row.config_id for row in known.values()}
     if len(different) == 1:
         return "the configurations have equal values at every query."
+    if any(row.is_unreliable for row in known.values()):
+        return f"no decision is possible yet: there are fewer than {FEW_QUERIES} queries or clusters."
     may_be = [name for name, row in known.items() if row.may_be_best]
     level = results.confidence_of_best(len(may_be))
     if len(may_be) == 1:
