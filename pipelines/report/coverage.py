@@ -9,6 +9,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import half_width
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.leaderboard import best_mean
 from rankbeam.transforms.judge.work import STAGE as JUDGE
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import ranking_metric
@@ -60,9 +61,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     means = {(config_id, name): study.mean(config_id, metric, name) for config_id in shown for name in shown_names}
     defined = [row.mean for row in means.values() if row.mean is not None]
     low, high = min(defined, default=0.0), max(defined, default=1.0)
-    highest = {
-        name: max((means[config_id, name].mean or 0.0 for config_id in shown), default=0.0) for name in shown_names
-    }
+    best = {name: best_mean(study.results, name, metric) for name in shown_names}
     return SliceTable(
         metric=metric,
         attribute=attribute,
@@ -70,7 +69,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
         rows=[
             (
                 study.titles[config_id],
-                [_slice_cell(means[config_id, name], low, high, highest[name]) for name in shown_names],
+                [_slice_cell(means[config_id, name], low, high, best[name]) for name in shown_names],
             )
             for config_id in shown
         ],
@@ -79,7 +78,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     )
 
 
-def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) -> SliceCell:
+def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float | None) -> SliceCell:
     mean = row.mean
     level = None if mean is None else words.level(mean, low, high)
     is_best = mean is not None and mean == best

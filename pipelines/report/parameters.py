@@ -5,6 +5,7 @@ Configurations that differ in one numeric parameter alone are a line, and all li
 
 import itertools
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any, TypeGuard
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import INSIDE, Study
+from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.stages import ADDED
 
 MOST_PARAMETERS, MOST_VALUES, MOST_MAPS = 8, 16, 12
@@ -38,7 +40,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The highest mean for every pair of values of two parameters."""
+    """The best mean for every pair of values of two parameters."""
 
     row: Parameter
     column: Parameter
@@ -96,12 +98,12 @@ def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bo
 
 
 def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> HeatMap | None:
-    best: dict[tuple[str, str], tuple[float, int]] = {}
+    sign, best = sign_of(metric), dict[tuple[str, str], tuple[float, int]]()
     for place in range(len(study.names)):
         mean = study.mean(place, metric).mean
         if mean is not None:
             key = row.of[place], column.of[place]
-            best[key] = max(best.get(key, (mean, place)), (mean, place), key=lambda entry: entry[0])
+            best[key] = max(best.get(key, (mean, place)), (mean, place), key=lambda entry: sign * entry[0])
     crossed = sum(len({key[1] for key in best if key[0] == value}) > 1 for value in row.values)
     if crossed < 2:  # where one parameter decides the other, there is nothing to see
         return None
@@ -167,7 +169,9 @@ def plot(study: Study, sweep: Sweep, metric: str) -> LinePlot | None:
     """One metric along one parameter; None where no configuration has a value."""
     parameter, written = study.short(sweep.parameter), partial(_written, study, sweep.parameter)
     curves = [Curve(line.label, list(_points(study, line, metric, written))) for line in sweep.lines]
-    return line_plot(f"{metric} along {parameter}", parameter, curves, written, highest=True)
+    sign = sign_of(metric)
+    curves.sort(key=lambda curve: -max((sign * point[1] for point in curve.points), default=-math.inf))
+    return line_plot(f"{metric} along {parameter}", parameter, curves, written)
 
 
 def _points(study: Study, line: Line, metric: str, written: Callable[[float], str]) -> Iterator[Point]:

@@ -49,18 +49,15 @@ def line_plot(
     across: str,
     curves: Iterable[Curve],
     written: Callable[[float], str] = words.plain_number,
-    *,
-    highest: bool = False,
 ) -> LinePlot | None:
-    """A plot of the first curves, or of those that reach highest; None where no curve has a point.
+    """A plot of the first curves; None where no curve has a point.
 
     `written` writes a value of the axis as people read it.
     """
     known = [line for line in curves if line.points]
     if not known:
         return None
-    drawn = sorted(known, key=lambda line: -max(point[1] for point in line.points)) if highest else known
-    drawn = drawn[:MOST_LINES]
+    drawn = known[:MOST_LINES]
     points = [point for line in drawn for point in line.points]
     scales = inner_scales([point[0] for point in points], [end for point in points for end in point[1:4]])
     parts = [*axes(*scales, [point[0] for point in points], across, written), *_bands(*scales, drawn)]

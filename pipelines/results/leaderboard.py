@@ -12,6 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -43,6 +44,13 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
         ids = [row["config_id"] for row in rows]
         shared[first if first in ids else ids[0]] = {"name": joined([row["name"] for row in rows]), "config_ids": ids}
     return [row | shared[row["config_id"]] for row in results.leaderboard() if row["config_id"] in shared]
+
+
+def best_mean(results: Results, name: str, metric: str) -> float | None:
+    """The best mean of a metric over a slice; None where all configurations failed."""
+    means = [results.means[row["config_id"], name, metric].mean for row in results.configurations]
+    known = (mean for mean in means if mean is not None)
+    return max(known, key=lambda mean: sign_of(metric) * mean, default=None)
 
 
 def without_value(results: Results, metric: str) -> str:

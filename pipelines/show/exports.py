@@ -2,7 +2,7 @@
 
 import re
 
-from rankbeam.pipelines.results.leaderboard import distinct, doubt, without_value
+from rankbeam.pipelines.results.leaderboard import best_mean, distinct, doubt, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
@@ -10,7 +10,6 @@ from rankbeam.pipelines.show.parts import (
     UNRELIABLE,
     Significance,
     Slices,
-    best_mean,
     count_columns,
     counts,
     has_doubt,

@@ -7,20 +7,12 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, named, offline_words, without_value
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, FEW_QUERIES, ConfigurationMetric, significance_level
 from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
 
 _MOST_SLICES = 12
 _LEFT_OUT = ("failed", "missing", "undefined", "not_asked")
 NONE = "none"
-
-
-def best_mean(results: Results, name: str, metric: str) -> float | None:
-    """The best mean of a metric over a slice; None where all configurations failed."""
-    means = [results.means[row["config_id"], name, metric].mean for row in results.configurations]
-    known = (mean for mean in means if mean is not None)
-    return max(known, key=lambda mean: sign_of(metric) * mean, default=None)
 
 
 CUT_SHORT = "† looks at more documents than top_k leaves"

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.advice import Advice, advice
-from rankbeam.pipelines.results.leaderboard import distinct, doubt, named
+from rankbeam.pipelines.results.leaderboard import best_mean, distinct, doubt, named
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     UNRELIABLE,
     Slices,
     best_by,
-    best_mean,
     count_columns,
     counts,
     has_doubt,

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from support.pages import HOSTILE, ArrayRun, Page, hostile_run, large_run
 from support.runs import rankbeam, run_experiment
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.report.coverage import slice_tables
 from rankbeam.pipelines.report.data import page_data
-from rankbeam.pipelines.report.parameters import sweeps
+from rankbeam.pipelines.report.parameters import Parameter, heat_maps, sweeps
 from rankbeam.pipelines.report.rankings import shown_rankings
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.run import Results
@@ -311,3 +313,14 @@ def test_the_page_holds_the_tables_that_its_csv_files_are_made_of(demo: Results)
     assert set(data["leaderboard"]["columns"]) >= {"slice", "metric", "mean", "ci_low", "ci_high", "queries"}
     assert set(data["comparisons"]["columns"]) >= {"slice", "metric", "difference", "wins", "ties", "losses"}
     assert len(data["leaderboard"]["columns"]["mean"]) == demo.table("configuration_metrics").num_rows
+
+
+def test_fewer_steps_are_better_in_slices_and_heat_maps(tmp_path: Path) -> None:
+    values = np.array([[[3.0]], [[2.0]], [[2.0]], [[2.0]], [[1.0]]])
+    run = replace(array_run(values, tuple("abcde")), metrics=["Steps"]).write(tmp_path)
+    study = Study(run)
+    (table,) = slice_tables(study, "Steps")
+    assert {name: cell.is_best for name, (cell,) in table.rows} == dict.fromkeys("abcd", False) | {"e": True}
+    known = [Parameter("k", list("xxyyx"), ["x", "y"]), Parameter("n", list("pqpqp"), ["p", "q"])]
+    (heat_map,) = heat_maps(study, "Steps", known, is_swept=False)
+    assert heat_map.rows[0][1][0][::2] == ("1.0000", "e")
