@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.work import STAGE as JUDGE
 from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
@@ -29,9 +30,18 @@ def usage_rows(results: Results) -> list[Row]:
 
 
 def usage_of(rows: list[Row], config_id: str | None) -> list[Row]:
-    """The usage of one configuration, by stage, quota pool and model; empty for a run of an earlier version."""
+    """The usage of one configuration, by stage, quota pool and model; empty for a run of an earlier version.
+
+    Of the stage "judge" these are the calls that generate answers, so it is "answer" here.
+
+    >>> row = {"stage": "judge", "pool": "p", "model": "m", "configurations": [{"config_id": "c", "calls": 2}]}
+    >>> usage_of([row], "c")
+    [{'stage': 'answer', 'pool': 'p', 'model': 'm', 'calls': 2}]
+    """
     return [
-        {name: row[name] for name in _SERVICE} | {name: value for name, value in of.items() if name != "config_id"}
+        {name: row[name] for name in _SERVICE}
+        | {name: value for name, value in of.items() if name != "config_id"}
+        | ({"stage": "answer"} if row["stage"] == JUDGE else {})
         for row in rows
         for of in row["configurations"] or ()
         if of["config_id"] == config_id
