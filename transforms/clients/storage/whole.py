@@ -17,8 +17,8 @@ from rankbeam.transforms.records.errors import InputError
 
 PRIVATE = ".private"  # the mark of a folder whose files and folders are made for their owner alone
 UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
-_RETRYING = Retrying(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(3), reraise=True)
-"""Another process may remove a folder at the very moment in which a file is written."""
+_RETRYING = Retrying(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(20), reraise=True)
+"""Another process may remove a folder, or clear a ledger, at the very moment in which a file is written."""
 
 
 @dataclass(frozen=True)
