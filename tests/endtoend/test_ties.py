@@ -34,7 +34,7 @@ Bounds = dict[tuple[str, str], tuple[float, float]]
 METRICS = {
     "nDCG@3": "ndcg_cut_3", "nDCG": "ndcg", "AP": "map", "AP@4": "map_cut_4", "RR": "recip_rank", "P@2": "P_2",
     "P@5": "P_5", "R@3": "recall_3", "Rprec": "Rprec", "Bpref": "bpref", "Success@1": "success_1",
-    "SetP": "set_P", "SetR": "set_recall", "SetF": "set_F",
+    "SetP": "set_P", "SetAP": "set_map", "SetR": "set_recall", "SetF": "set_F",
 }  # fmt: skip
 METRIC_OPTIONS = tuple(word for metric in METRICS for word in ("-m", metric))
 TOLERANCE = 1e-9

@@ -73,6 +73,7 @@ _OPTIONS: dict[str, st.SearchStrategy[Option]] = {
     "max_rel": st.floats(1, 60),
     "gain": st.sampled_from(["linear", "exp"]),
     "graded": st.booleans(),
+    "relative": st.booleans(),
 }
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from math import isnan
 from typing import Any
 
@@ -40,7 +41,9 @@ WHOLE: Mapping[str, Kernel] = {
     "infAP": kernels.inferred_ap,
     "recip_rank": kernels.reciprocal_rank,
     "set_P": kernels.set_precision,
+    "set_relative_P": partial(kernels.set_precision, relative=True),
     "set_recall": kernels.set_recall,
+    "set_map": kernels.set_average_precision,
     "set_F": kernels.set_f,
     "num_rel": kernels.num_relevant,
     "num_rel_ret": kernels.num_relevant_retrieved,
@@ -49,6 +52,7 @@ AT_CUTOFF: Mapping[str, Kernel] = {
     "map_cut": kernels.average_precision,
     "P": kernels.precision,
     "recall": kernels.recall,
+    "relative_P": kernels.capped_recall,
     "success": kernels.success,
 }
 

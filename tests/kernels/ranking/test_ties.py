@@ -92,6 +92,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "max_rel": st.sampled_from([1.0, 4.0]),
     "gain": st.sampled_from(["linear", "exp"]),
     "graded": st.booleans(),
+    "relative": st.booleans(),
 }
 
 
@@ -185,7 +186,7 @@ def test_an_example_worked_out_by_hand(kernel: Kernel, options: dict[str, Any], 
     assert [bound.item() for bound in actual] == pytest.approx(expected, rel=0, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["SetP", "SetF"])
+@pytest.mark.parametrize("name", ["SetP", "SetAP", "SetF"])
 def test_among_the_judged_documents_of_a_cut_an_unjudged_one_is_better_than_a_non_relevant_one(name: str) -> None:
     # With the unjudged one in the cut in place of the non-relevant, all of its judged documents are relevant.
     pool = {"r": 1.0, "n": 0.0}

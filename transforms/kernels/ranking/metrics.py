@@ -248,13 +248,25 @@ def expected_reciprocal_rank(a: Assessment, *, cutoff: int | None = None, max_re
     return total
 
 
-def set_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+def set_precision(a: Assessment, *, rel: float = 1.0, relative: bool = False) -> FloatArray:
     """Relevant documents retrieved over documents retrieved (trec_eval's set_P).
 
-    >>> set_precision(hits.EXAMPLE).round(4).tolist()
-    [0.4]
+    Relative, over the most that so many documents could be: hits / min(retrieved, R), trec_eval's set_relative_P.
+
+    >>> set_precision(hits.EXAMPLE).round(4).tolist(), set_precision(hits.EXAMPLE, relative=True).round(4).tolist()
+    ([0.4], [0.6667])
     """
-    return hits.ratio(hits.relevant_hits(a, rel, None), a.retrieved)
+    most = np.minimum(a.retrieved, hits.relevant(a, rel)) if relative else a.retrieved
+    return hits.ratio(hits.relevant_hits(a, rel, None), most)
+
+
+def set_average_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """Precision times recall over the whole set (trec_eval's set_map).
+
+    >>> set_average_precision(hits.EXAMPLE).round(4).tolist()
+    [0.2667]
+    """
+    return hits.ratio(hits.relevant_hits(a, rel, None) ** 2, a.retrieved * hits.relevant(a, rel))
 
 
 def set_recall(a: Assessment, *, rel: float = 1.0) -> FloatArray:

@@ -94,6 +94,7 @@ METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
         "ERR": _Definition(kernels.expected_reciprocal_rank, ties=_GRADED),
         "SetP": _Definition(kernels.set_precision, ties=replace(_FREE, is_share=True)),
         "SetR": _Definition(kernels.set_recall, ties=_FREE),
+        "SetAP": _Definition(kernels.set_average_precision, ties=replace(_FREE, is_share=True)),
         "SetF": _Definition(kernels.set_f, ties=replace(_FREE, is_share=True)),
         "NumRet": _Definition(kernels.num_retrieved, ties=_FREE, highest=None, summed=True),
         "NumRel": _Definition(kernels.num_relevant, ties=_FREE, highest=None, summed=True),

@@ -51,7 +51,8 @@ def not_defined(metric: Metric, unit: str) -> str | None:
         return advice if needs_spans else None
     if metric.judged_only:
         return "has judged_only, but evidence judges every chunk; remove it"
-    return None if metric.name in VIEWS else f"is not defined with unit: span; defined are {', '.join(VIEWS)}"
+    is_defined = metric.name in VIEWS and "relative" not in dict(metric.options)
+    return None if is_defined else f"is not defined with unit: span; defined are {', '.join(VIEWS)}"
 
 
 def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
