@@ -40,6 +40,11 @@ from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
         ("rbp", "RBP(graded=True,p=0.9)"),
         ("rbp.p=0.5", "RBP(graded=True,p=0.5)"),
         ("precision(rel=2)@5", "P(rel=2)@5"),
+        ("nDCG(dcg='exp-log2')@10", "nDCG(gain=exp)@10"),
+        ('nDCG(dcg="log2",judged_only=True)@10', "nDCG(judged_only=True)@10"),
+        ("SetRelP", "SetP(relative=True)"),
+        ("α_nDCG(alpha=0.3)@10", "alpha_nDCG(alpha=0.3)@10"),
+        ("top_k_accuracy@3", "Success@3"),
     ],
 )
 def test_other_names_of_our_metrics(written: str, canonical: str) -> None:
@@ -74,7 +79,7 @@ def test_a_metric_that_is_not_here_is_named_with_the_nearest(name: str) -> None:
     assert str(refused.value) == f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}"
     ours = [*METRICS, *SPAN_METRICS, *SUBTOPIC_METRICS, *base_names()]
     assert nearest.partition("(")[0] in ours
-    assert parse_all([nearest if nearest.partition("(")[0] not in ("Rcap", "Success", "ERR_IA") else f"{nearest}@10"])
+    assert parse_all([f"{nearest}@10" if nearest in ("Success", "ERR_IA", "nERR_IA") else nearest])
 
 
 def test_no_name_means_two_things() -> None:

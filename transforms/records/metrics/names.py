@@ -27,6 +27,7 @@ from rankbeam.transforms.records.metrics.definitions import (
 from rankbeam.transforms.records.metrics.other_tools import (
     meant_by,
     option_elsewhere,
+    option_here,
     plain,
     refuse_foreign,
     refuse_homonym,
@@ -48,7 +49,7 @@ _LEVELS = {"iprec": "recall"}
 """Metrics that have a level after `@`, as in ir_measures' `IPrec@0.1`: the option that it sets."""
 _FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
-    r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>[^\s,]+))?\s*$"
+    r"^\s*(?P<name>[A-Za-zα_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>[^\s,]+))?\s*$"
 )
 _SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")  # commas and blanks outside brackets
 OTHER_NAMES = "other names"
@@ -213,13 +214,14 @@ def parse_metric(text: str, also: Callable[[], Mapping[str, Iterable[str]]] = di
         written = replace(written, options=(*equivalent.options, *written.options))
     options: dict[str, Option] = {}
     judged_only = holes = False
-    for option, value in written.options:
+    for written_option, written_value in written.options:
+        option, value = option_here(written_option, written_value or "", definition_named(name).options)
         if option == "judged_only":
-            judged_only = _parse_bool(text, option, value or "")
+            judged_only = _parse_bool(text, option, value)
         elif option == HOLES and name in METRICS:
-            holes = _parse_holes(text, value or "")
+            holes = _parse_holes(text, value)
         else:
-            options[option] = _parse_option(text, name, option, value or "")
+            options[option] = _parse_option(text, name, option, value)
     if judged_only and holes:
         raise InputError(f"metric {text!r}: with judged_only=True there are no holes to fill; remove one of the two")
     if not written.in_tokens:
@@ -259,7 +261,7 @@ def _checked(
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     options = definition_named(name).options
     if option not in options:
-        hint = option_elsewhere(option, written, options) or did_you_mean(option, [*options, "judged_only"])
+        hint = option_elsewhere(name, option, written) or did_you_mean(option, [*options, "judged_only"])
         if option == "labels":
             hint = "labels=True is for judged metrics. Labels of documents are judgements: rankbeam label OUT -m METRIC"
         raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")

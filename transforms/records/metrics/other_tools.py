@@ -22,6 +22,7 @@ SAME: Mapping[str, str] = MappingProxyType(
     {
         "hit_rate": "Success",  # ranx
         "accuracy": "Success",  # BEIR, MTEB
+        "top_k_accuracy": "Success",  # BEIR
         "hits": "NumRelRet",  # ranx
         "ndcg_burges": "nDCG(gain=exp)",  # ranx
         "dcg_burges": "DCG(gain=exp)",  # ranx
@@ -34,9 +35,14 @@ SAME: Mapping[str, str] = MappingProxyType(
         "f1_score": "F1",
         "recall_cap": "Rcap",  # BEIR
         "subtopic_recall": "StRecall",
+        "SetRelP": "SetP(relative=True)",  # ir_measures
+        "α_nDCG": "alpha_nDCG",  # ir_measures
+        "α_DCG": "alpha_DCG",  # ir_measures
     }
 )
 """Names that mean a metric of ours."""
+
+_QUESTION = "a question to a judge, which is a criterion of your own here (judge: criteria)"
 
 FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -46,11 +52,22 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "Rndcg": ("a metric of trec_eval", "nDCG"),
         "G": ("a metric of trec_eval", "nDCG"),
         "binG": ("a metric of trec_eval", "nDCG"),
-        "relative_P": ("a metric of trec_eval", "Rcap"),
+        "Rprec_mult": ("trec_eval's precision at multiples of R", "Rprec"),
+        "unj": ("trec_eval's share of documents without a judgement, which is 1 - Judged", "Judged"),
+        "rbp_resid": ("trec_eval's share of rbp that documents without a judgement could add", "Judged"),
+        "num_nonrel_judged_ret": ("a metric of trec_eval", "Judged"),
         "utility": ("a metric of trec_eval", "SetF"),
         "relstring": ("a text of trec_eval", "Success"),
         "NRBP": ("a metric of subtopics", "ERR_IA"),
+        "nNRBP": ("a metric of subtopics", "nERR_IA"),
+        "AP_IA": ("a metric of subtopics", "ERR_IA"),
+        "MAP_IA": ("a metric of subtopics", "ERR_IA"),
+        "P_IA": ("a metric of subtopics", "ERR_IA"),
         "nERR": ("a metric of ir_measures", "ERR"),
+        "NERR8": ("a metric of ir_measures", "ERR"),
+        "NERR9": ("a metric of ir_measures", "ERR"),
+        "NERR10": ("a metric of ir_measures", "ERR"),
+        "NERR11": ("a metric of ir_measures", "ERR"),
         "INST": ("a metric of ir_measures", "RBP"),
         "INSQ": ("a metric of ir_measures", "RBP"),
         "BPM": ("a metric of ir_measures", "RBP"),
@@ -65,12 +82,34 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "context_entity_recall": ("a metric of ragas", "ContextRecall"),
         "context_entities_recall": ("a metric of ragas", "ContextRecall"),
         "llm_context_recall": ("a metric of ragas", "ContextRecall(ragas)"),
+        "llm_context_precision_without_reference": ("a metric of ragas", "ContextAP(answer)"),
+        "llm_context_precision_with_reference": ("a metric of ragas", "ContextAP"),
+        "non_llm_string_similarity": ("a metric of ragas", "chrF"),
+        "id_based_context_recall": ("ragas's recall of ids", "R"),
+        "id_based_context_precision": ("ragas's precision of ids", "SetP"),
+        "response_groundedness": ("a metric of ragas", "Faithfulness"),
+        "answer_accuracy": ("a metric of ragas", "ClaimF1"),
+        "tool_call_accuracy": ("ragas's comparison of tool calls", "TrajectoryExact"),
+        "tool_call_f1": ("ragas's F1 of tool calls", "TrajectoryRecall"),
+        "tool_correctness": ("a metric of DeepEval", "TrajectoryRecall(args=ignore)"),
         "contextual_recall": ("a metric of DeepEval", "ContextRecall"),
         "contextual_precision": ("a metric of DeepEval", "ContextAP"),
         "contextual_relevancy": ("a metric of DeepEval", "ContextRelevance"),
         "meteor": ("a metric of words that texts share", "ROUGE-L"),
         "bert_score": ("a metric of embeddings of tokens", "AnswerSimilarity"),
         "sem_score": ("AutoRAG's cosine of embeddings", "AnswerSimilarity"),
+        "retrieval_recall": ("a metric of AutoRAG", "R"),
+        "retrieval_precision": ("a metric of AutoRAG", "SetP"),
+        "retrieval_f1": ("a metric of AutoRAG", "SetF"),
+        "retrieval_ndcg": ("a metric of AutoRAG", "nDCG"),
+        "retrieval_mrr": ("a metric of AutoRAG", "RR"),
+        "retrieval_map": ("AutoRAG's average precision, divided by the relevant documents retrieved", "AP"),
+        "GEval": (_QUESTION, "Criterion(NAME)"),
+        "aspect_critic": (_QUESTION, "Criterion(NAME)"),
+        "rubrics_score": (_QUESTION, "Criterion(NAME)"),
+        "bias": (_QUESTION, "Criterion(NAME)"),
+        "toxicity": (_QUESTION, "Criterion(NAME)"),
+        "task_completion": (_QUESTION, "Criterion(NAME)"),
         "coherence": ("a metric of an answer's style", "AnswerRelevance"),
         "fluency": ("a metric of an answer's style", "AnswerRelevance"),
     }
@@ -94,15 +133,25 @@ def refuse_homonym(name: str) -> None:
         raise InputError(f"rankbeam has no metric {name!r}: {problem}; the nearest one is Bpref, and {advice}")
 
 
-def option_elsewhere(option: str, value: str, options: Collection[str]) -> str | None:
-    """A hint for an option of another tool; None where it is unknown, or the metric has no such option.
+def option_here(option: str, value: str, options: Collection[str]) -> tuple[str, str]:
+    """Our option and value for those of another tool; others are unchanged.
 
-    >>> option_elsewhere("dcg", "'exp-log2'", ["gain"])
-    "ir_measures' dcg='exp-log2' is gain=exp here"
+    >>> option_here("dcg", "'exp-log2'", ["gain"]), option_here("rel", "2", ["rel"])
+    (('gain', 'exp'), ('rel', '2'))
     """
     if option != "dcg" or "gain" not in options:
-        return None
-    return f"ir_measures' dcg={value} is gain={'exp' if 'exp' in value else 'linear'} here"
+        return option, value
+    return "gain", _DCGS.get(value.strip("'\""), value)
+
+
+_DCGS = {"log2": "linear", "exp-log2": "exp"}  # ir_measures
+
+
+def option_elsewhere(metric: str, option: str, value: str) -> str | None:
+    """A hint for an option of ir_measures that is not here; None for others."""
+    if metric == "nDCG" and option == "gains":
+        return "write gain=exp, or write the gains into the judgements as grades"
+    return f"write NumRelRet(rel={value})" if (metric, option) == ("NumRet", "rel") else None
 
 
 def notes(words: Iterable[str]) -> Iterator[str]:
@@ -118,6 +167,6 @@ def notes(words: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_foreign(name: str) -> None:
-    if (known := _FOREIGN.get(plain(name))) is not None:
+    if (known := _FOREIGN.get(plain(name).removesuffix("metric"))) is not None:  # DeepEval: BiasMetric
         _, what, nearest = known
         raise InputError(f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}")
