@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
+from rankbeam.transforms.records.metrics.trec_names import trec_names
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Status
 from rankbeam.transforms.records.slices import ALL
@@ -104,19 +104,19 @@ def as_csv(results: Results, *, per_query: bool = False) -> str:
 
 
 def as_trec(results: Results, tags: Mapping[str, str], *, per_query: bool = False) -> Iterator[str]:
-    """The lines that trec_eval prints, for the metrics that both have, one run after the other."""
-    metrics = trec_order(known for known in parse_all(results.metrics) if isinstance(known, Metric))
+    """The lines that trec_eval prints, one run after the other; metrics that it lacks have their own names."""
+    names = trec_names(known for known in parse_all(results.metrics) if isinstance(known, Metric))
     for row in results.configurations:
         queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
         for query in queries if per_query else ():
-            for metric in metrics:
+            for metric, name in names.items():
                 if not metric.definition.geometric:  # trec_eval prints only the mean
-                    yield _trec_line(metric, query["query_id"], query["metrics"][str(metric)])
+                    yield _trec_line(metric, name, query["query_id"], query["metrics"][str(metric)])
         yield f"{'runid':<22}\t{ALL}\t{tags.get(row['name'], row['name'])}"
         yield f"{'num_q':<22}\t{ALL}\t{len(queries)}"
-        for metric in metrics:
+        for metric, name in names.items():
             total = _added([query["metrics"][str(metric)] for query in queries])
-            yield _trec_line(metric, ALL, _combined(metric, total, max(1, len(queries))))
+            yield _trec_line(metric, name, ALL, _combined(metric, total, max(1, len(queries))))
 
 
 def _combined(metric: Metric, total: float, queries: int) -> float:
@@ -137,6 +137,6 @@ def _added(values: list[float]) -> float:
     return functools.reduce(operator.add, values, 0.0)
 
 
-def _trec_line(metric: Metric, query_id: str, value: float) -> str:
+def _trec_line(metric: Metric, name: str, query_id: str, value: float) -> str:
     written = f"{value:.0f}" if metric.definition.summed else f"{value:6.4f}"
-    return f"{trec_name(metric) or metric!s:<22}\t{query_id}\t{written}"
+    return f"{name:<22}\t{query_id}\t{written}"

@@ -15,7 +15,7 @@ from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_n
 
 ROBUST = SHARED_DATA / "robust03"
 MEASURES = {"map", "map_cut", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP", "ndcg", "ndcg_cut", "success"}
-MEASURES |= {"set_P", "set_recall", "set_F", "gm_map"}
+MEASURES |= {"set_P", "set_recall", "set_F", "set_map", "set_relative_P", "relative_P", "gm_map"}
 COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "runid")
 
 
@@ -40,6 +40,14 @@ def means(stdout: str) -> list[dict[str, str]]:
     return runs
 
 
+def test_metrics_without_a_name_of_their_own_in_trec_eval_are_printed_under_ours(tmp_path: Path) -> None:
+    qrels, run = write(tmp_path / "qrels", "q 0 d 1\n"), write(tmp_path / "run", "q Q0 d 1 1.0 t\n")
+    words = ("RR@3", "P@1", "P(rel=2)@1", "AP(rel=2)", "rbp")
+    outcome = rankbeam("score", qrels, run, *(f"-m{word}" for word in words), "--format", "trec", "--replicates", "0")
+    expected = {"map": "0.0000", "P@1": "1.0000", "P(rel=2)@1": "0.0000", "rbp": "0.1000", "RR@3": "1.0000"}
+    assert list(means(outcome.stdout)[0].items()) == list(expected.items())
+
+
 def test_a_mean_in_the_middle_between_two_printed_ones(tmp_path: Path) -> None:
     draw = random.Random(1)
     hits = {
@@ -61,14 +69,14 @@ def test_means_of_real_runs_are_those_of_trec_evals_code() -> None:
         evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(file), MEASURES)
     command = ["score", ROBUST / "qrels.txt.gz", *paths, "-m", "all_trec", "--format", "trec", "--replicates", "0"]
     printed = means(rankbeam(*command, "--dialect", "pytrec_eval").stdout)
-    # trec_eval 9, which pytrec_eval wraps, rounds levels of recall otherwise than trec_eval 10.
-    compared = [metric for metric in parse_metrics(["all_trec"]) if metric.name != "IPrec"]
+    # trec_eval 9, which pytrec_eval wraps, rounds levels of recall otherwise than trec_eval 10; pytrec_eval has no rbp.
+    compared = [metric for metric in parse_metrics(["all_trec"]) if metric.name not in ("IPrec", "RBP")]
     names = [name for metric in compared if (name := trec_name(metric)) not in (None, *COUNTS)]
     for path, printed_means in zip(paths, printed, strict=True):
         with gzip.open(path, "rt") as file:
             values = evaluator.evaluate(pytrec_eval.parse_run(file))
         in_order = [values[query] for query in sorted(values, key=str.encode)]
-        shown = {name: value for name, value in printed_means.items() if not name.startswith("iprec")}
+        shown = {name: value for name, value in printed_means.items() if not name.startswith(("iprec", "rbp"))}
         expected = {name: mean(row[name] for row in in_order) for name in names}
         expected["gm_map"] = math.exp(expected["gm_map"])  # of logarithms
         assert shown == {name: f"{value:6.4f}" for name, value in expected.items()}

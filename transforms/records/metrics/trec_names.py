@@ -1,10 +1,12 @@
 """trec_eval's names for the metrics that both tools have, in the order in which trec_eval prints them."""
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rankbeam.transforms.kernels.ranking.curves import LEVELS
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.names import OTHER_NAMES, Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
 
@@ -25,15 +27,20 @@ _FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (
     ("ndcg", "nDCG", None),
     ("ndcg_cut", "nDCG", _CUTOFFS),
     ("map_cut", "AP", _CUTOFFS),
+    ("relative_P", "Rcap", _CUTOFFS),
     ("success", "Success", (1, 5, 10)),
     ("set_P", "SetP", None),
+    ("set_relative_P", "SetP(relative=True)", None),
     ("set_recall", "SetR", None),
+    ("set_map", "SetAP", None),
     ("set_F", "SetF", None),
+    ("rbp", "RBP(graded=True,p=0.9)", None),
 )
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 _OFFICIAL = (*_COUNTS, "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
-_SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL}
+_OF_SETS = (*_COUNTS, "set_P", "set_relative_P", "set_recall", "set_map", "set_F")
+_SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL, "set": _OF_SETS}
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
@@ -57,10 +64,12 @@ def _parse(word: str, also: _Families) -> Iterable[Metric]:
     if word in _SETS:
         return [metric for trec in _SETS[word] for metric in _expand(trec)]
     family, dot, parameters = word.partition(".")
+    if family == "rbp" and parameters.startswith("p="):  # trec_eval's
+        return [parse_metric(f"RBP(graded=True,{parameters})")]
+    if family.lower() == "rbp" and parameters.isdecimal():  # ranx: rbp.95
+        return [parse_metric(f"RBP(p=0.{parameters})")]
     if family in _BY_TREC and (dot or family != "P"):
         return _expand(family, parameters if dot else None, word)
-    if word == "rbp" or (family == "rbp" and parameters.startswith("p=")):  # trec_eval's; its p is 0.9
-        return [parse_metric(f"RBP(graded=True,{parameters or 'p=0.9'})")]
     stem, _, cutoff = word.rpartition("_")
     if cutoff.replace(".", "", 1).isdecimal():
         if stem.lower().endswith("_at"):  # ndcg_at_10, as MTEB and BEIR's results have it
@@ -68,10 +77,9 @@ def _parse(word: str, also: _Families) -> Iterable[Metric]:
             return [parse_metric(f"{name.lower() if name == 'Accuracy' else name}@{cutoff}")]
         if stem.lower() in _SPELLED:
             return _expand(_SPELLED[stem.lower()], cutoff, word)
+        refuse_foreign(stem)
     if dot and family.lower() in _SPELLED:
         return _expand(_SPELLED[family.lower()], parameters, word)
-    if dot and family.lower() == "rbp" and parameters.isdecimal():  # ranx: rbp.95
-        return [parse_metric(f"RBP(p=0.{parameters})")]
     if dot and "(" not in word and "@" not in family:
         refuse_foreign(family)
         raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
@@ -80,10 +88,12 @@ def _parse(word: str, also: _Families) -> Iterable[Metric]:
 
 def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequence[Metric]:
     name, defaults = _BY_TREC[trec]
+    if parameters is not None and trec == "set_F":
+        return [parse_metric(f"SetF(beta={parameters})")]
     if defaults is None:
         if parameters is not None:
             cut = f"{name}@{parameters}"
-            takes_cutoff = parameters.isdecimal() and METRICS[name].cutoff != "refused"
+            takes_cutoff = parameters.isdecimal() and parse_metric(name).definition.cutoff != "refused"
             raise InputError(f"metric {word!r}: {trec} takes no parameters here; write {cut if takes_cutoff else trec}")
         return [parse_metric(name)]
     cutoffs = defaults if parameters is None else parameters.split(",")
@@ -100,13 +110,20 @@ def trec_name(metric: Metric) -> str | None:
     >>> trec_name(parse_metric("nDCG@10")), trec_name(parse_metric("AP(rel=2)")), trec_name(parse_metric("ERR@20"))
     ('ndcg_cut_10', 'map', None)
     """
-    position = _ORDER.get((metric.name, _parameter(metric) is not None))
-    if position is None or metric.holes or set(dict(metric.options)) - {"rel", "recall"}:
+    position = _position(metric)
+    if position is None:
         return None
     trec = _FAMILIES[position][0]
     if (level := _recall(metric)) is not None:
         return f"{trec}_{level:.2f}" if float(f"{level:.2f}") == level else None
     return trec if metric.cutoff is None else f"{trec}_{metric.cutoff}"
+
+
+def _position(metric: Metric) -> int | None:
+    """The position in trec_eval's output of its metric with these options; None where it has no such metric."""
+    options = tuple((name, value) for name, value in metric.options if name not in ("rel", "recall"))
+    base = replace(metric, options=options, cutoff=None, judged_only=False)
+    return _ORDER.get((str(base), _parameter(metric) is not None))
 
 
 def _parameter(metric: Metric) -> float | None:
@@ -119,14 +136,22 @@ def _recall(metric: Metric) -> float | None:
     return float(dict(metric.options).get("recall", 0.0)) if metric.name == "IPrec" else None
 
 
-def trec_order(metrics: Iterable[Metric]) -> list[Metric]:
-    """The metrics that trec_eval has, in its order of printing.
+def trec_names(metrics: Iterable[Metric]) -> dict[Metric, str]:
+    """The names in trec_eval's output, in its order. Metrics that it lacks follow under their own names.
 
-    >>> [str(metric) for metric in trec_order(map(parse_metric, ["P@10", "AP", "P@5"]))]
-    ['AP', 'P@5', 'P@10']
+    Two metrics that it would print under one name have their own names, too: it has one relevance level for all.
+
+    >>> list(trec_names(map(parse_metric, ["ERR@5", "P@10", "AP(rel=2)", "AP", "P@5"])).values())
+    ['AP(rel=2)', 'AP', 'P_5', 'P_10', 'ERR@5']
     """
-    known = [metric for metric in metrics if trec_name(metric) is not None]
-    parameters = {metric: _parameter(metric) for metric in known}
-    return sorted(
-        known, key=lambda metric: (_ORDER[metric.name, parameters[metric] is not None], parameters[metric] or 0)
-    )
+    names = {metric: trec_name(metric) for metric in metrics}
+    often = Counter(names.values())
+
+    def place(metric: Metric) -> tuple[float, float]:
+        position = _position(metric) if names[metric] else None
+        return (math.inf, 0.0) if position is None else (position, _parameter(metric) or 0.0)
+
+    return {
+        metric: name if (name := names[metric]) and often[name] == 1 else str(metric)
+        for metric in sorted(names, key=place)
+    }
