@@ -193,7 +193,8 @@ def test_what_contradicts_spans_is_refused_with_its_line(tmp_path: Path) -> None
     dataset = {"qrels": write(tmp_path / "qrels", "q1 0 fees 1\n"), "unit": "span"}
     run = {"type": "run_file", "path": write(tmp_path / "a.run", trec_run([("q1", "fees", 1.0)]))}
     experiment = {"dataset": dataset, "configurations": [{"name": "a", "retriever": run}], "ties": True}
-    path = write_experiment(tmp_path, {**experiment, "metrics": ["Bpref", "SetP(relative=True)", "P@5", "AP(judged_only=True)"]})
+    metrics = ["Bpref", "SetP(relative=True)", "P@5", "AP(judged_only=True)"]
+    path = write_experiment(tmp_path, {**experiment, "metrics": metrics})
     stderr = rankbeam("validate", path).stderr
     for problem in (
         "Bpref is not defined with unit: span; defined are R, SetR, nDCG",

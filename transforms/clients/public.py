@@ -89,7 +89,8 @@ def fetch_beir(name: str, split: str) -> PublicCollection:
     whole = kept_in("beir", archive)
     if not whole.is_dir():
         if archive not in NAMES:
-            raise InputError(f"BEIR has no collection {archive!r}; {did_you_mean(archive, NAMES)}")
+            hint = f"{did_you_mean(archive, NAMES)}; a folder of your own would be ./{name}"
+            raise InputError(f"BEIR has no collection {archive!r}; {hint}")
         _download(archive, whole)
     folder = whole / part if part else whole
     if not (folder / "corpus.jsonl").is_file():
@@ -98,8 +99,13 @@ def fetch_beir(name: str, split: str) -> PublicCollection:
     splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
     if split not in splits:
         raise InputError(f"BEIR's {name} has no split {split!r}; it has: {', '.join(splits)}")
-    qrels = str(folder / "qrels" / f"{split}.tsv")
-    return PublicCollection(str(folder / "queries.jsonl"), qrels, str(folder / "corpus.jsonl"))
+    return beir_folder(str(folder), split)
+
+
+def beir_folder(folder: str, split: str) -> PublicCollection:
+    """The files of a folder that has BEIR's layout."""
+    own = folder.rstrip("/")
+    return PublicCollection(f"{own}/queries.jsonl", f"{own}/qrels/{split}.tsv", f"{own}/corpus.jsonl")
 
 
 def _download(name: str, folder: Path) -> None:

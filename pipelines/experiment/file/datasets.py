@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.formats.syntax import json_lines
-from rankbeam.transforms.clients.public import PublicCollection, fetch_beir, fetch_irds
+from rankbeam.transforms.clients.public import PublicCollection, beir_folder, fetch_beir, fetch_irds
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
@@ -59,7 +59,8 @@ def _replaced(located: Located, keys: Sequence[str], section: Mapping[str, Any])
 
 def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
     if key == "beir":
-        return fetch_beir(dataset[key], str(dataset.get("split", _DEFAULT_SPLIT)))
+        name, split = dataset[key], str(dataset.get("split", _DEFAULT_SPLIT))
+        return beir_folder(name, split) if name.startswith((".", "/")) or "://" in name else fetch_beir(name, split)
     return fetch_irds(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
 
 

@@ -103,7 +103,7 @@ class DatasetModel(Section):
             questions, and a configuration with `answers: {type: traces}` has the recorded answers.
         goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
         beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
-            by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
+            by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections. `./folder` is a folder with its layout.
         ir_datasets: name of a collection in the ir_datasets library, such as `beir/fiqa/test`, instead of files. It is
             downloaded once and requires `rankbeam[ir-datasets]`.
         split: part of the benchmark or of the BEIR collection to use; `test` by default.

@@ -101,7 +101,8 @@ def test_a_collection_of_beir_is_fetched_once(mirror: Mirror, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("dataset", "problem"),
     [
-        ({"beir": "fika"}, "BEIR has no collection 'fika'; did you mean 'fiqa'?"),
+        ({"beir": "fika"}, "BEIR has no collection 'fika'; did you mean 'fiqa'?; a folder of your own would be ./fika"),
+        ({"beir": "./own"}, "own/qrels/test.tsv: no such file"),
         ({"beir": "fiqa", "split": "train"}, "BEIR's fiqa has no split 'train'; it has: dev, test"),
         ({"beir": "fiqa/english"}, "has no corpus.jsonl; name a part of it"),
         ({"beir": "nq"}, "/nq.zip cannot be fetched (File is not a zip file); unpack the archive to"),
