@@ -89,9 +89,14 @@ def test_json_arrays_csv_and_parquet_hold_the_same_cases(tmp_path: Path, tool: s
     }
     for name, text in lines.items():
         assert [case.__dict__ | {"line": 0} for case in cases(tmp_path, text, name)] == expected, name
-    pq.write_table(pa.Table.from_pylist([{"note": None, **row} for row in rows]), tmp_path / "t.parquet")
-    read = read_cases(CaseSource(str(tmp_path / "t.parquet")))
-    assert [case.__dict__ | {"line": 0} for case in read] == expected
+    table = pa.Table.from_pylist([{"note": None, **row} for row in rows])
+    pq.write_table(table, tmp_path / "t.parquet")
+    for name, writer in (("stream.arrow", pa.ipc.new_stream), ("file.arrow", pa.ipc.new_file)):
+        with writer(str(tmp_path / name), table.schema) as sink:
+            sink.write_table(table)
+    for name in ("t.parquet", "stream.arrow", "file.arrow"):
+        read = read_cases(CaseSource(str(tmp_path / name)))
+        assert [case.__dict__ | {"line": 0} for case in read] == expected, name
 
 
 def _csv(rows: list[dict[str, Any]], written: Any) -> str:
@@ -167,6 +172,18 @@ def test_a_conversation_ends_with_its_last_question(tmp_path: Path) -> None:
     assert case.query_id != hashed_id(Q)
 
 
+@pytest.mark.parametrize("calls", [[{"name": "pay", "args": {"who": "owner"}}], []])
+def test_the_steps_of_a_conversation_of_ragas_are_the_tool_calls_in_its_messages(
+    tmp_path: Path, calls: list[Any]
+) -> None:
+    talk = [{"content": Q, "type": "human"}, {"content": "", "type": "ai", "tool_calls": calls},
+            {"content": "paid", "type": "tool"}, {"content": A, "type": "ai", "tool_calls": None}]  # fmt: skip
+    row = {"user_input": talk, "reference_tool_calls": [{"name": "pay", "args": {"who": "owner"}}]}
+    for name, text in (("f.jsonl", json.dumps(row)), ("f.csv", _csv([row], json.dumps))):
+        (case,) = cases(tmp_path, text, name)
+        assert (case.answer, case.steps) == (A, case.expected_steps if calls else ()), name
+
+
 def test_answers_are_empty_null_or_nan_and_contexts_may_be_missing(tmp_path: Path) -> None:
     rows = [{"question": str(n), "answer": answer} for n, answer in enumerate(["a", "", "  ", None, float("nan")])]
     read = cases(tmp_path, [*rows, {"question": "x"}])
@@ -219,6 +236,8 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.json", '[{"question": "a"},\n {"question": }]', {}, "f.json:2: is not valid JSON"),
     ("f.json", '[{"question": "a"},\n 3]', {}, "f.json:2: expected a JSON object, found int"),
     ("f.json", '{\n"a": {"b": 1}}', {}, "holds no list of rows that rankbeam knows; its keys: a"),
+    ("f.json", '{"question": {"0": "a"}, "answer": {"0": "b"}}', {}, "f.json: holds one object of columns instead of"),
+    ("f.json", '{\n"question": ["a", "b"], "contexts": [["c"], []]}', {}, "f.json: holds one object of columns"),
     ("f.jsonl", " \n", {}, "the file is empty; rows of questions and answers were expected"),
     ("f.jsonl", '{"question": "\\ud83d"}', {}, "f.jsonl:1: holds half a character"),
     ("f.csv", "question,contexts\na,\"['b', 'c\"\n", {}, "f.csv:2: contexts: begin as a list does"),
@@ -281,6 +300,11 @@ def test_each_turn_of_an_eval_case_of_adk_is_a_query_with_its_history(tmp_path: 
     assert (case.attributes["conversation"], case.attributes["turn"]) == ("e1", "2")
     history = [{"role": "user", "text": "Hi!"}, {"role": "assistant", "text": "Hello"}]
     assert json.loads(case.attributes["history"]) == history
+
+
+def test_a_folder_is_refused_with_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder, and rows are read from one file; name a file in it"):
+        survey_of(CaseSource(str(tmp_path)))
 
 
 def test_a_page_of_html_is_refused(tmp_path: Path) -> None:

@@ -105,4 +105,5 @@ _WRITERS = {
     Shape.CSV: _write_csv,
     Shape.PARQUET: _write_parquet,
     Shape.TABLE: _write_lines,
+    Shape.ARROW: _write_lines,
 }

@@ -266,6 +266,17 @@ def messages_in(talk: Iterable[Mapping[str, Any]]) -> list[Message]:
     return [{"role": role, "text": text} for role, text in turns if role is not None and isinstance(text, str)]
 
 
+def calls_in(talk: Sequence[Any] | None, expected: Any) -> list[Any] | None:
+    """The tool calls in the messages of a conversation; None without messages, or without calls if none are expected.
+
+    >>> calls_in([{"type": "ai", "tool_calls": [{"name": "find"}]}], None), calls_in([{"type": "ai"}], [])
+    ([{'name': 'find'}], [])
+    """
+    messages = [entry for entry in talk or () if isinstance(entry, Mapping)]
+    calls = [call for entry in messages for call in entry.get("tool_calls") or ()]
+    return calls if calls or (messages and expected is not None) else None
+
+
 def messages_before(row: Mapping[str, Any]) -> list[Message]:
     """The messages of an ADK conversation before its last turn, which is the question."""
     names = ((USER, "user_content", "userContent"), (ASSISTANT, "final_response", "finalResponse"))

@@ -1,10 +1,13 @@
-"""Rows as objects: JSON lines, a JSON array or an object around one, CSV with a header, Parquet, or BigQuery."""
+"""Rows as objects: JSON lines, a JSON array or an object around one, CSV with a header, Parquet, Arrow, BigQuery."""
 
 import csv
 import json
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
@@ -17,6 +20,8 @@ from rankbeam.transforms.records.errors import InputError, shortened
 Row = tuple[int, dict[str, Any]]  # an object with its line, or its row in Parquet, from 1
 
 _SPACE = " \t\r\n"
+_ARROW_FILE = b"ARROW1"
+_ARROW = (_ARROW_FILE, b"\xff\xff\xff\xff")  # a file, and a stream, as datasets of Hugging Face are saved
 _LISTS = (
     ("results", "results"),
     ("results",),
@@ -41,10 +46,13 @@ class Shape(StrEnum):
     CSV = "CSV"
     PARQUET = "Parquet"
     TABLE = "BigQuery"
+    ARROW = "Arrow"
 
 
 def state_of(path: str) -> object:
     """A value that differs if a file or table has changed."""
+    if files.is_local(path) and Path(path).is_dir():
+        raise InputError("is a folder, and rows are read from one file; name a file in it", path=path)
     return read.describe(TableSource.parse(path)) if is_table(path) else matching.version(path)
 
 
@@ -52,8 +60,11 @@ def shape_of(path: str) -> Shape:
     if is_table(path):
         return Shape.TABLE
     with files.open_raw(path, 1 << 10) as handle:
-        if handle.read(4) == b"PAR1":
-            return Shape.PARQUET
+        magic = handle.read(6)
+    if magic.startswith(b"PAR1"):
+        return Shape.PARQUET
+    if magic.startswith(_ARROW):
+        return Shape.ARROW
     head = files.read_head(path)
     lines.refuse_other_encoding(path, head, 0)
     text = head.decode("utf-8", "replace").lstrip(_SPACE)
@@ -81,13 +92,17 @@ def rows_in(path: str) -> Iterator[Row]:
         yield from _in_table(path)
     elif shape is Shape.PARQUET:
         yield from _in_parquet(path)
+    elif shape is Shape.ARROW:
+        yield from _in_arrow(path)
     elif shape is Shape.CSV:
         yield from _in_csv(path)
     elif shape is Shape.DOCUMENT:
         yield from _in_document(path)
     else:
         for line, text in json_lines.numbered(path):
-            yield line, json_lines.parsed_object(path, line, text)
+            row = json_lines.parsed_object(path, line, text)
+            _refuse_columns(path, row)
+            yield line, row
 
 
 def list_place(path: str) -> tuple[str, ...]:
@@ -104,6 +119,26 @@ def _in_parquet(path: str) -> Iterator[Row]:
     with open_file(path) as file:
         named.refuse_repeated(path, file.schema_arrow.names)
         yield from tables.parquet_rows(path, file)
+
+
+def _in_arrow(path: str) -> Iterator[Row]:
+    try:
+        with files.open_raw(path) as handle:
+            content = handle.read()
+        opened = pa.ipc.open_file if content.startswith(_ARROW_FILE) else pa.ipc.open_stream
+        yield from enumerate(opened(content).read_all().to_pylist(), start=1)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"is not a valid Arrow file: {error}", path=path) from error
+
+
+def _refuse_columns(path: str, row: dict[str, Any]) -> None:
+    """Refuse an object of columns, as pandas' `to_json()` and `to_dict()` of Hugging Face's datasets make it."""
+    columns = list(row.values())
+    indexed = all(isinstance(column, dict) and list(column)[:1] == ["0"] for column in columns)
+    listed = all(isinstance(column, list) for column in columns) and len({*map(len, columns)}) == 1
+    if columns and (indexed or (listed and any(isinstance(cell, list) for column in columns for cell in column))):
+        advice = "write rows, as to_json(path, orient='records', lines=True) does"
+        raise InputError(f"holds one object of columns instead of rows; {advice}", path=path)
 
 
 def _in_csv(path: str) -> Iterator[Row]:
@@ -161,6 +196,7 @@ def _in_document(path: str) -> Iterator[Row]:
         for key in place or ():
             value = value[key]
     if place is None:
+        _refuse_columns(path, value)
         keys = shortened(", ".join(value), 200) if isinstance(value, dict) else type(value).__name__
         raise InputError(f"holds no list of rows that rankbeam knows; its keys: {keys}", path=path)
     begins = _begins(text, place, decoder)

@@ -12,7 +12,7 @@ from typing import Any
 import jmespath.exceptions
 
 from rankbeam.transforms.clients.formats.cases import tools
-from rankbeam.transforms.clients.formats.cases.google import messages_before, messages_in, plain, turns_of
+from rankbeam.transforms.clients.formats.cases.google import calls_in, messages_before, messages_in, plain, turns_of
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
@@ -227,7 +227,7 @@ class _Reading:
         if not places:
             raise self.refuse("has a conversation without a message of the user")
         last = places[-1]
-        answer = "\n".join(entry["text"] for entry in content[last + 1 :]) or None
+        answer = "\n".join(entry["text"] for entry in content[last + 1 :] if entry["text"].strip()) or None
         return content[last]["text"], content[:last], answer
 
     def _listed(self, value: Any) -> list[Any] | None:
@@ -323,6 +323,8 @@ class _Reading:
     def steps(self, name: str) -> AgentSteps | None:
         """An agent's steps; other values than lists of objects are the user's own unless `columns` names it."""
         value = structured(self.value(name))
+        if value is None and name == "steps" and self.layout.tool.name == "ragas":
+            value = calls_in(self._listed(self.value("question")), self.value("expected_steps"))
         stored = isinstance(value, dict) and self.layout.tool.name == "ADK"
         if value is None or not (stored or has_steps(value) or name in self.layout.columns):
             return None
