@@ -1,9 +1,11 @@
 """The commands that run a pipeline: evaluate and score."""
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -170,6 +172,7 @@ def score(
         from tempfile import TemporaryDirectory
 
         paths, beam_options = _split(runs)
+        _refuse_strays(qrels, *paths)
         with contextlib.ExitStack() as stack:
             qrels, *others = stack.enter_context(with_standard_input((qrels, *paths)))
             paths = tuple(others)
@@ -307,6 +310,15 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Paths of runs, and Beam's options after them."""
     first = next((position for position, word in enumerate(words) if word.startswith("--")), len(words))
     return words[:first], words[first:]
+
+
+def _refuse_strays(*words: str) -> None:
+    """Refuse options of trec_eval, and metrics without -m, which would be taken for names of files."""
+    for word in words:
+        if word.startswith("-") and word != "-":
+            raise click.UsageError(f"unknown option {word}; a file of this name would be ./{word}")
+        if "@" in word and "/" not in word and not Path(word).exists():
+            raise click.UsageError(f"{word}: no such file; a metric would be -m {shlex.quote(word)}")
 
 
 def _refuse_option(word: str) -> None:

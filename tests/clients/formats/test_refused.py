@@ -144,6 +144,7 @@ def test_a_wrong_format_is_named(tmp_path: Path, reader: Reader, content: str, e
     ("content", "words"),
     [
         (pa.compress(b"q1 0 d1 1\n", codec="zstd", asbytes=True), "is compressed with zstd; decompress it"),
+        (b"\x04\x22\x4d\x18d@\xa7\0", "is compressed with lz4, as ranx saves runs; save it as JSON, Parquet or TREC"),
         (bz2.compress(b"q1 0 d1 1\n"), "is compressed with bzip2; decompress it"),
         (lzma.compress(b"q1 0 d1 1\n"), "is compressed with xz; decompress it"),
         (b"%PDF-1.7\n", "is a PDF file, which only a folder of documents may hold"),

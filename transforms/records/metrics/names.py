@@ -6,6 +6,7 @@ their default are left out. `definitions` lists every metric with its formula (a
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -111,7 +112,7 @@ def _advice(text: str) -> str:
     if len(parts) < 2 or not all(_NAME.match(part) and ("," in text or not part.islower()) for part in parts):
         return _FORM
     *first, last = parts
-    return f"write each metric on its own: {', '.join(first)} and {last} (-m {' -m '.join(parts)})"
+    return f"write each metric on its own: {', '.join(first)} and {last} (-m {' -m '.join(map(shlex.quote, parts))})"
 
 
 def _cutoff(text: str, written: str | None) -> int | None:

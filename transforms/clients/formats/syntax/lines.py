@@ -29,6 +29,7 @@ _OTHER_KINDS = {
     b"PK\x03\x04": "is a workbook of Excel or another ZIP archive; save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "is a workbook of Excel or another document of Office; save the sheet as CSV",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd; decompress it, or compress it with gzip",
+    b"\x04\x22\x4d\x18": "is compressed with lz4, as ranx saves runs; save it as JSON, Parquet or TREC",
     b"\xfd7zXZ": "is compressed with xz; decompress it, or compress it with gzip",
     b"BZh91AY&SY": "is compressed with bzip2; decompress it, or compress it with gzip",
     b"%PDF-": "is a PDF file, which only a folder of documents may hold",
