@@ -251,6 +251,7 @@ def test_fusions_are_what_plain_python_makes_of_them(
         ]
         expected = {
             doc: sum(of_part.get(doc, min([0.0, *of_part.values()])) for of_part in votes)
+            * (sum(doc in of_part for of_part in votes) if plan.method == FusionMethod.MNZ else 1)
             for doc in set().union(*votes)
         }
         assert {doc: value for doc, value, _ in actual[query]} == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -355,7 +356,8 @@ def test_parameters_become_a_plan() -> None:
         ({"parts": ["x", "y"], "weights": [1, math.inf]}, "finite"),
         ({"parts": ["x", "y"], "c": -1}, "greater than or equal to 0"),
         ({"parts": ["x", "y"], "c": math.nan}, "finite|greater"),
-        ({"parts": ["x", "y"], "method": "borda"}, "'rrf' or 'weighted'"),
+        ({"parts": ["x", "y"], "method": "borda"}, "'rrf', 'weighted' or 'mnz'"),
+        ({"parts": ["x", "y"], "method": "mnz", "normalisation": "z_score"}, "use normalisation min_max or sum"),
         ({"parts": ["x", "y"], "k": 60}, "Extra inputs"),
     ],
 )

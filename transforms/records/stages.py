@@ -28,6 +28,7 @@ class FusionMethod(StrEnum):
 
     RRF = "rrf"
     WEIGHTED = "weighted"
+    MNZ = "mnz"
 
 
 class Normalisation(StrEnum):

@@ -19,8 +19,8 @@ class Fusion(RetrieverParameters):
         parts: names of the configurations whose scored rankings are combined.
         weights: weight of each part; 1 by default.
         method: formula to sum over the parts. "rrf" sums weight / (c + rank), "weighted" sums weight × normalised
-            score.
-        c: rank constant of "rrf": a larger value reduces the advantage of the first ranks. "weighted" ignores it.
+            score, and "mnz" (CombMNZ) multiplies this sum by the number of parts that have the document.
+        c: rank constant of "rrf": a larger value reduces the advantage of the first ranks. Other methods ignore it.
         normalisation: normalisation of scores, for each part and query: "min_max" scales them to 0–1, "z_score" to
             standard deviations from the mean, "sum" to start at 0 and add up to 1, and "none" leaves them unchanged.
             "rrf" ignores it.
@@ -51,6 +51,12 @@ class Fusion(RetrieverParameters):
             raise ValueError(f"{len(self.weights)} weights for {len(self.parts)} parts; give one weight per part")
         if not math.fsum(self.weights) > 0:
             raise ValueError("all weights are 0; at least one part must count")
+        return self
+
+    @model_validator(mode="after")
+    def _not_negative(self) -> "Fusion":
+        if self.method == FusionMethod.MNZ and self.normalisation not in (Normalisation.MIN_MAX, Normalisation.SUM):
+            raise ValueError("method mnz multiplies, and scores below 0 would fall; use normalisation min_max or sum")
         return self
 
     def plan(self, parts: tuple[FusionPart, ...]) -> FusionPlan:

@@ -27,7 +27,15 @@ class Fused:
     rows: IntArray
 
 
-def fuse(query: IntArray, doc_id: StringArray, part: IntArray, vote: FloatArray, absent: FloatArray) -> Fused:
+def fuse(
+    query: IntArray,
+    doc_id: StringArray,
+    part: IntArray,
+    vote: FloatArray,
+    absent: FloatArray,
+    *,
+    multiplied: bool = False,
+) -> Fused:
     """Sum the votes for every document of every query.
 
     The votes for a document are summed from the lowest to the highest. So a sum depends neither on the order of the
@@ -39,6 +47,7 @@ def fuse(query: IntArray, doc_id: StringArray, part: IntArray, vote: FloatArray,
         part: int64[m], from 0.
         vote: float64[m].
         absent: float64[p, n], the vote of each of the p parts, by query, for a document that it lacks.
+        multiplied: multiply each sum by the number of parts that have the document (CombMNZ; Fox and Shaw, TREC-2).
 
     Returns:
         Every document that at least one part has.
@@ -58,6 +67,8 @@ def fuse(query: IntArray, doc_id: StringArray, part: IntArray, vote: FloatArray,
     score = np.zeros(count)
     for part_votes in votes:  # sum(axis=0) adds in another order where there is only one document
         score += part_votes
+    if multiplied:
+        score *= (rows >= 0).sum(axis=0)
     order = order_by_score(query, score, doc_id.take(pa.array(one_row)))
     return Fused(query[order], score[order], rows[:, order])
 

@@ -167,6 +167,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
             part=np.repeat(np.arange(len(voted)), [len(vote) for _, vote in voted]),
             vote=np.concatenate([vote for _, vote in voted]),
             absent=np.stack([fusion.votes_for_absent(rows.query, vote, len(failed)) for rows, vote in voted]),
+            multiplied=plan.method == FusionMethod.MNZ,
         )
     doc_id = doc_id.take(pa.array(fused.rows.max(axis=0)))
     if not (finite := np.isfinite(fused.score)).all():
