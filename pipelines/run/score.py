@@ -83,7 +83,8 @@ def are_spans(qrels: str) -> bool:
                 return {"start", "end", "quote"} <= {*file.schema_arrow.names}
     except InputError:
         return False  # reported where the file is checked
-    return head.startswith(b"{") and b'"doc_id"' in head.partition(b"\n")[0]
+    first = head.partition(b"\n")[0]
+    return first.startswith(b"{") and b'"doc_id"' in first and (b'"quote"' in first or b'"start"' in first)
 
 
 def _dataset(qrels: str, spans: bool, corpus: str | None) -> dict[str, str]:
@@ -130,7 +131,7 @@ def _with(metric: Metric, options: ScoreOptions) -> Metric:
 def names_of(paths: Sequence[str]) -> list[str]:
     """File names without their endings where these are unique, else the paths."""
     stems = [PurePosixPath(path).name for path in paths]
-    for ending in (".gz", ".parquet", ".json", ".csv", ".tsv", ".run", ".txt", ".trec"):
+    for ending in (".gz", ".parquet", ".json", ".jsonl", ".csv", ".tsv", ".run", ".txt", ".trec"):
         stems = [stem.removesuffix(ending) or stem for stem in stems]
     counts = Counter(stems)
     return [stem if counts[stem] == 1 else path for stem, path in zip(stems, paths, strict=True)]

@@ -16,6 +16,7 @@ from support.inputs import write, write_table
 from support.readers import Reader, attributes, queries, read_corpus, refusal
 
 from rankbeam.pipelines.experiment.dataset_checks import check
+from rankbeam.pipelines.run.score import are_spans
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.syntax import separated as separated_values
@@ -75,6 +76,35 @@ def test_json_that_is_no_run_is_refused(tmp_path: Path, content: str, problem: s
     error = refusal(read_run, path)
     assert error.path == path
     assert problem in error.problem
+
+
+@pytest.mark.parametrize("keys", [("query-id", "corpus-id", "score"), ("query_id", "doc_id", "score")])
+def test_json_lines_of_judgements_and_results(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    lines = [json.dumps({**dict(zip(keys, row, strict=True)), "more": [1]}) for row in RUN]
+    path = write(tmp_path / "test.jsonl", "\n\n".join(lines))
+    assert recognise(path, "run") is recognise(path, "qrels") is Format.JSON_ROWS
+    assert not are_spans(path)
+    assert rows(read_run, path) == rows(read_qrels, path) == RUN
+    assert [line for batch in read_run(path) for line in batch["line"].to_pylist()] == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ('{"qid": "q", "doc_id": "e"}', "test.jsonl:2: the score null is not a number"),
+        ('{"qid": "q", "doc_id": "e", "score": "1"}', 'test.jsonl:2: the score "1" is not a number'),
+        ('{"qid": "q", "doc_id": "e", "score": true}', "test.jsonl:2: the score true is not a number"),
+        ('{"qid": "q", "doc_id": "e", "score": NaN}', "test.jsonl:2: the score is not a finite number"),
+        (f'{{"qid": "q", "doc_id": "e", "score": 1{"0" * 400}}}', "test.jsonl:2: the score is not a finite number"),
+        ('{"qid": "q", "score": 1}', "test.jsonl:2: the id is empty"),
+        ('{"qid": "q ", "doc_id": "e", "score": 1}', "test.jsonl:2: the id begins or ends with white space"),
+        ('{"qid": "\\ud83d", "doc_id": "e", "score": 1}', "test.jsonl:2: holds half a character"),
+        ("[1]", "test.jsonl:2: expected a JSON object, found list"),
+    ],
+)
+def test_a_wrong_json_line_is_refused(tmp_path: Path, second: str, problem: str) -> None:
+    path = write(tmp_path / "test.jsonl", f'{{"qid": "q", "doc_id": "d", "score": 1}}\n{second}\n')
+    assert problem in str(refusal(read_run, path))
 
 
 def test_json_lines_are_no_run(tmp_path: Path) -> None:

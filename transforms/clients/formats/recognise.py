@@ -1,11 +1,12 @@
 """Recognise the format of a file by its first line, and describe a file whose format does not fit its role."""
 
+import json
 import re
 from enum import StrEnum
 
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.syntax import lines, separated
+from rankbeam.transforms.clients.formats.syntax import lines, named, separated
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -25,9 +26,10 @@ class Format(StrEnum):
     MS_MARCO_RUN = "MS MARCO run (query document rank, tab separated)"
     NESTED = "JSON of query id to document id to number (ranx)"
     SEPARATED = "values below a header (CSV)"
+    JSON_ROWS = "JSON lines of judgements or results"
 
 
-WHOLE = (Format.NESTED, Format.SEPARATED)
+WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS)
 """Formats of text whose parts mean nothing alone: a file is read by one worker."""
 
 
@@ -75,9 +77,9 @@ _DESCRIPTIONS = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
     "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV with a "
-    "header (query_id, doc_id, grade), JSON of ranx, or Parquet",
+    "header (query_id, doc_id, grade), JSON lines with these keys, JSON of ranx, or Parquet",
     "run": "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV with a header "
-    "(query_id, doc_id, score), JSON of ranx, or Parquet",
+    "(query_id, doc_id, score), JSON lines with these keys, JSON of ranx, or Parquet",
     "answers": "a file of reference answers: JSON lines with query_id and answer",
     "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
 }
@@ -106,6 +108,8 @@ def _qrels(line: str) -> Format | None:
         return Format.NESTED
     if separated.header(line, "qrels"):
         return Format.SEPARATED
+    if _is_row(line, "qrels"):
+        return Format.JSON_ROWS
     header, has_source = _without_source(line)
     names = [name.strip().lower() for name in header.split("\t")]
     if len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names):
@@ -122,11 +126,22 @@ def _run(line: str) -> Format | None:
         return Format.NESTED
     if separated.header(line, "run"):
         return Format.SEPARATED
+    if _is_row(line, "run"):
+        return Format.JSON_ROWS
     words = line.split()
     if len(words) >= 5 and all(_is_number(word) for word in words[3:5]):
         return Format.TREC_RUN
     # Three columns are MS MARCO's where the first line has the first rank: any other number may well be a score.
     return Format.MS_MARCO_RUN if line.count("\t") == 2 and words[2:] == ["1"] else None
+
+
+def _is_row(line: str, role: str) -> bool:
+    """Return whether a line is a JSON object with all columns of a role."""
+    try:
+        value = json.loads(line) if line.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and named.has_columns(value, role)
 
 
 def _answers(line: str) -> Format | None:

@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.formats.syntax import ids, lines, named, separated, tables
+from rankbeam.transforms.clients.formats.syntax import ids, json_lines, lines, named, separated, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import hashing, text
@@ -57,7 +57,7 @@ _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
+    """Read judgements: TREC, BEIR, CSV, JSON lines, ranx' JSON, Parquet or a BigQuery table; a thread reads ahead."""
     return ahead(_qrels(path))
 
 
@@ -71,7 +71,7 @@ def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
-    """Read a run: TREC, MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
+    """Read a run: TREC, MS MARCO, CSV, JSON lines, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
     return ahead(_run(path))
 
 
@@ -113,6 +113,8 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
         yield from _finite(path, kind, tables.read_parquet(path, names, schema, groups))
     elif form is Format.NESTED:
         yield from _finite(path, kind, read_nested(path, kind.schema))
+    elif form is Format.JSON_ROWS:
+        yield from _finite(path, kind, json_lines.read(path, kind.role, kind.schema))
     elif form is Format.SEPARATED:
         yield from _finite(path, kind, separated.read(path, kind.role, schema))
     else:

@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.transforms.clients.formats.syntax import lines
+from rankbeam.transforms.clients.formats.syntax import lines, named
+from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import value_of
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
+_BATCH_ROWS = 1 << 16
 _HALVES = ("\\ud", "\\uD")  # halves of characters in JSON, two of which make one
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -57,9 +59,13 @@ def unreadable(error: Exception, path: str, line: int | None = None) -> InputErr
 def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
     """The JSON object of a line, as a model has it."""
     value = parsed_object(path, line, text)
+    _refuse_half(path, line, text, value)
+    return modelled(path, line, value, model)
+
+
+def _refuse_half(path: str, line: int, text: str, value: Any) -> None:
     if may_hold_half(text) and not _is_text(value):
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
-    return modelled(path, line, value, model)
 
 
 def parsed_object(path: str, line: int, text: str) -> dict[str, Any]:
@@ -93,6 +99,25 @@ def _is_text(value: Any) -> bool:
     except (UnicodeEncodeError, RecursionError):
         return False
     return True
+
+
+def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read judgements or a run of one object a line, under the names in common use."""
+    return in_batches(_rows(path, role, schema.names[2]), schema, _BATCH_ROWS)
+
+
+def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
+    names: dict[str, str] = {}
+    for line, text in numbered(path):
+        row = parsed_object(path, line, text)
+        _refuse_half(path, line, text, row)
+        names = names or named.find_columns(path, list(row), named.COLUMN_NAMES[role])
+        value = row.get(names[number])
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            written = shortened(json.dumps(value, ensure_ascii=False))
+            raise InputError(f"the {number} {written} is not a number", path=path, line=line)
+        pair = {name: json_id(path, line, row.get(names[name])) for name in ("query_id", "doc_id")}
+        yield {**pair, number: float(str(value)), "line": line}  # an integer too large is infinite, and refused
 
 
 def in_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema, at_once: int) -> Iterator[pa.RecordBatch]:

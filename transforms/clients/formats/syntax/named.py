@@ -1,6 +1,6 @@
 """Find the columns of a Parquet file or a BigQuery table under the names in common use, and cast them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,11 @@ COLUMN_NAMES: Mapping[str, ColumnNames] = {
 }  # the columns that a table must have, by role
 OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
 """The columns that are read besides where a table has them, by role."""
+
+
+def has_columns(names: Container[str], role: str) -> bool:
+    """Return whether names have all columns of a role."""
+    return all(any(name in names for name in known) for known in COLUMN_NAMES[role].values())
 
 
 def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_case: bool = False) -> dict[str, str]:

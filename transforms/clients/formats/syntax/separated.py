@@ -33,7 +33,7 @@ def header(line: str, role: str) -> list[str] | None:
         names = [name.strip() for name in next(csv.reader([line]), [])]
     except csv.Error:  # a long text, or a line end that is none here
         return None
-    return names if all(any(name in names for name in known) for known in named.COLUMN_NAMES[role].values()) else None
+    return names if named.has_columns(names, role) else None
 
 
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
