@@ -1,7 +1,7 @@
 """Judgements and runs from memory, written to Parquet files that a pipeline can read."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
@@ -59,9 +59,7 @@ class Inputs:
     def _path(self, source: Any, role: str, label: str) -> str:
         if is_path(source):
             return text_path(source)
-        table = (
-            _of_mapping(source, role, label) if isinstance(source, Mapping) else table_of(source, label, _SHAPES[role])
-        )
+        table = _in_memory(source, role, label)
         path = files.join(self.folder, f"{len(self.labels)}.parquet")
         try:
             pq.write_table(table, path)
@@ -127,20 +125,45 @@ def table_of(value: Any, label: str, shape: str) -> pa.Table:
     raise InputError(f"{label}: {problem}")
 
 
-def _of_mapping(nested: Mapping[Any, Any], role: str, label: str) -> pa.Table:
-    number = _NUMBERS[role]
-    query_ids: list[str] = []
-    doc_ids: list[str] = []
-    values: list[float] = []
+def _in_memory(source: Any, role: str, label: str) -> pa.Table:
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return table_of(source, label, _SHAPES[role])
+    is_ranx = hasattr(source, "to_dict") and not hasattr(source, "columns")  # which DataFrames of older pandas have
+    nested = source.to_dict() if is_ranx else source
+    if isinstance(nested, Mapping):
+        return _of_triples(_in_mapping(nested, role, label), role, label)
+    if isinstance(nested, Iterable) and not isinstance(nested, bytes | Set):
+        return _of_triples(_in_records(nested, role, label), role, label)
+    return table_of(source, label, _SHAPES[role])  # refuses it
+
+
+def _in_records(records: Iterable[Any], role: str, label: str) -> Iterator[tuple[Any, Any, Any]]:
+    """The judgements or results of ir_measures and ir_datasets: objects with these attributes."""
+    names = ("query_id", "doc_id", "relevance" if role == "qrels" else "score")
+    for record in records:
+        if not all(hasattr(record, name) for name in names):
+            raise InputError(f"{label}: an item is {type(record).__name__}; it needs {', '.join(names)}")
+        yield tuple(getattr(record, name) for name in names)
+
+
+def _in_mapping(nested: Mapping[Any, Any], role: str, label: str) -> Iterator[tuple[Any, Any, Any]]:
     for query, documents in nested.items():
         _text(query, f"{label}: the query")
         if not isinstance(documents, Mapping):
             kind = type(documents).__name__
             raise InputError(f"{label}: query {query!r} has {kind}; give {_SHAPES[role]}")
-        for document, value in documents.items():
-            query_ids.append(query)
-            doc_ids.append(_text(document, f"{label}: query {query!r}: the document"))
-            values.append(_number(value, f"{label}: query {query!r}: document {document!r}: the {number}"))
+        yield from ((query, document, value) for document, value in documents.items())
+
+
+def _of_triples(triples: Iterable[tuple[Any, Any, Any]], role: str, label: str) -> pa.Table:
+    number = _NUMBERS[role]
+    query_ids: list[str] = []
+    doc_ids: list[str] = []
+    values: list[float] = []
+    for query, document, value in triples:
+        query_ids.append(_text(query, f"{label}: the query"))
+        doc_ids.append(_text(document, f"{label}: query {query!r}: the document"))
+        values.append(_number(value, f"{label}: query {query!r}: document {document!r}: the {number}"))
     try:
         return pa.table(
             {

@@ -52,7 +52,7 @@ def judge(
 
     Args:
         rows: dicts, a DataFrame or an Arrow table with a question, answer, contexts and reference each, by the names of
-            ragas, DeepEval and other tools; or the path of a file.
+            ragas, DeepEval and other tools; samples of ragas or test cases of DeepEval; or the path of a file.
         metrics: such as `["Faithfulness", "AnswerRelevance"]`; by default those that the rows allow.
         service: the judge: `"openai:MODEL"` or another PROVIDER:MODEL, `"lexical"`, or a service as a dict.
         embeddings: the embedding model, for metrics of similarity; as `service`.
@@ -80,7 +80,7 @@ def judge(
         cases.JUDGE: _service(service),
         **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),
     }
-    path, names = _path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
+    path, names = path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
     own = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
     with inputs.named():
         experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, own)
@@ -146,11 +146,14 @@ def _columns(columns: Mapping[str, str]) -> dict[str, str]:
         raise InputError(f"columns: {error}") from error
 
 
-def _path_of(rows: Any, inputs: Inputs) -> str:
+def path_of(rows: Any, inputs: Inputs) -> str:
     """The path of a file with rows; rows in memory are written below the output, to a folder named by their content."""
     if is_path(rows):
         return str(os.fspath(rows))
     values = table_of(rows, "rows", _SHAPE).to_pylist() if hasattr(rows, "__arrow_c_stream__") else rows
+    columns = list(values.values()) if isinstance(values, Mapping) else []
+    if columns and all(isinstance(column, list) for column in columns) and len({*map(len, columns)}) == 1:
+        values = [dict(zip(values, row, strict=True)) for row in zip(*columns, strict=True)]
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
         raise InputError(f"rows are {type(rows).__name__}; give a path, a DataFrame, an Arrow table or {_SHAPE}")
     lines = [_line(number, row) for number, row in enumerate(values, start=1)]
@@ -165,6 +168,7 @@ def _path_of(rows: Any, inputs: Inputs) -> str:
 
 
 def _line(number: int, row: Any) -> bytes:
+    row = row.model_dump() if hasattr(row, "model_dump") else row  # samples of ragas, test cases of DeepEval
     if not isinstance(row, Mapping):
         raise InputError(f"rows: row {number} is {type(row).__name__}; use {_SHAPE}")
     try:

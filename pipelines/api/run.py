@@ -65,7 +65,14 @@ def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
 
 
 def _several(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    if isinstance(value, str) or _is_measure(value):
+        value = (value,)
+    return tuple(str(one) if _is_measure(one) else one for one in value) if isinstance(value, list | tuple) else value
+
+
+def _is_measure(value: Any) -> bool:
+    """Return whether a value is a measure of ir_measures, such as `nDCG@10`, which is written as its name here."""
+    return type(value).__module__.partition(".")[0] == "ir_measures"
 
 
 def evaluate(
@@ -139,9 +146,11 @@ def score(
     common use.
 
     Args:
-        qrels: {query: {document: grade}}, a DataFrame, an Arrow table, or the path of a file.
-        runs: {name: run}, where a run is {query: {document: score}}, a DataFrame, an Arrow table or a path; or paths.
-        metrics: in rankbeam's or trec_eval's names; by default those of the command line.
+        qrels: {query: {document: grade}}, a DataFrame, an Arrow table, the path of a file, Qrels of ranx, or the
+            judgements of ir_measures and ir_datasets.
+        runs: {name: run}, where a run is {query: {document: score}}, a DataFrame, an Arrow table, a path, a Run of
+            ranx, or the results of ir_measures; or paths.
+        metrics: in rankbeam's or trec_eval's names, or measures of ir_measures; by default those of the command line.
         output: the folder for the results; by default a temporary one, which is removed with the result.
         run_id: names the run; the same id again replaces it.
         allow_disjoint: whether runs and judgements may have nothing in common.

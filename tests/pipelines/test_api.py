@@ -3,6 +3,7 @@
 import csv
 import gc
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
+from ir_measures import RR, ScoredDoc, nDCG
 from support.cli import rankbeam as command
 from support.helpdesk import HELPDESK, few
 
@@ -48,6 +50,17 @@ class Frame:
         return self._columns.__arrow_c_stream__(requested_schema)
 
 
+class AsDict:
+    """As ranx's Qrels and Run give their content."""
+
+    def to_dict(self) -> dict[str, dict[str, int]]:
+        return QRELS
+
+
+def records(run: dict[str, dict[str, float]]) -> Iterator[ScoredDoc]:
+    return (ScoredDoc(query, document, score) for query, docs in run.items() for document, score in docs.items())
+
+
 @pytest.fixture
 def paths(tmp_path: Path) -> tuple[Path, list[Path]]:
     """The judgements and the runs as files of trec_eval."""
@@ -82,6 +95,7 @@ def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
         rankbeam.score(table(QRELS, "grade"), {name: table(run, "score") for name, run in RUNS.items()}, METRICS),
         rankbeam.score(Frame(table(QRELS, "rel")), mixed, METRICS),
         rankbeam.score(qrels, runs, METRICS),
+        rankbeam.score(AsDict(), {name: list(records(run)) for name, run in RUNS.items()}, [nDCG @ 10, RR]),
     ):
         assert values(result) == expected
         assert result.leaderboard().column_names[:4] == ["configuration", "nDCG@10", "nDCG@10 low", "nDCG@10 high"]
@@ -125,6 +139,8 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         ({1: {"a": 1}}, RUNS, {}, "qrels: the query 1 is int; use str"),
         ({"q1": {"a": "1"}}, RUNS, {}, "qrels: query 'q1': document 'a': the grade '1' is str; use int or float"),
         ({"q1": {"a": True}}, RUNS, {}, "the grade True is bool"),
+        ([3], RUNS, {}, "qrels: an item is int; it needs query_id, doc_id, relevance"),
+        ({"a"}, RUNS, {}, "qrels: is set; give a path"),
         ({"q1": ["a"]}, RUNS, {}, "qrels: query 'q1' has list; give {query: {document: grade}}"),
         (QRELS, RUNS["first"], {}, "a name is missing"),
         (QRELS, {}, {}, "runs: none given"),

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import BaseModel
 from support.campaigns import in_campaigns
 from support.cli import rankbeam as command
 from support.standin_answers import model
 from support.standins import Standin, serve
 
 import rankbeam
+from rankbeam.pipelines.api.inputs import Inputs
+from rankbeam.pipelines.api.judged import path_of
 
 ROWS = [
     {
@@ -92,6 +95,23 @@ def test_rows_of_any_form_have_the_values_of_the_command(
     assert "0.5" in by_command
     assert result.leaderboard()["configuration"].to_pylist() == ["answers"]
     assert result.warnings == []
+
+
+class Sample(BaseModel):
+    """As ragas and DeepEval have rows."""
+
+    question: str
+    answer: str
+    contexts: list[str]
+
+
+def test_columns_and_models_are_the_same_rows(tmp_path: Path) -> None:
+    inputs = Inputs(str(tmp_path))
+    rows = [{"question": "a", "answer": "b", "contexts": ["c", "d"]}, {"question": "e", "answer": "f", "contexts": []}]
+    for same in ({key: [row[key] for row in rows] for key in rows[0]}, map(Sample.model_validate, rows)):
+        assert path_of(same, inputs) == path_of(rows, inputs)
+    with pytest.raises(rankbeam.InputError, match="rows are dict"):
+        path_of({"question": ["a", "b"], "answer": ["c"]}, inputs)
 
 
 def test_a_plan_is_shown_a_budget_that_suffices_is_kept_and_rows_are_judged_once(
