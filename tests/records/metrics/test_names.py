@@ -102,6 +102,8 @@ def test_ir_measures_reads_and_writes_the_same_name(name: str) -> None:
         ("RBP(p=1.5)", "p=1.5 is not a number from 0 to 1"),
         ("RBP(graded=True,rel=2)", "with graded=True grades count themselves, and rel has no effect; remove it"),
         ("RBP(graded=yes)", "graded=yes is neither True nor False"),
+        ("nDCG(gain=exp,dcg='log2')@10", "the option 'gain' is given twice; keep one"),
+        ("ndcg_burges(gain=linear)@10", "the option 'gain' is given twice; keep one"),
         ("nDCG(dcg='log3')@10", "unknown gain 'log3'; valid are: linear, exp"),
         ("nDCG(gains={0:0,1:5})@10", "unknown option 'gains'; write gain=exp, or write the gains into the judgements"),
         ("NumRet(rel=2)", "unknown option 'rel'; write NumRelRet(rel=2)"),

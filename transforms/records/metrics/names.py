@@ -217,6 +217,8 @@ def parse_metric(text: str, also: Callable[[], Mapping[str, Iterable[str]]] = di
     judged_only = holes = False
     for written_option, written_value in written.options:
         option, value = option_here(written_option, written_value or "", definition_named(name).options)
+        if option in options:
+            raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
         if option == "judged_only":
             judged_only = _parse_bool(text, option, value)
         elif option == HOLES and name in METRICS:
