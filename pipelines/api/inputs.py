@@ -117,12 +117,21 @@ def table_of(value: Any, label: str, shape: str) -> pa.Table:
     """A table of anything that hands out its columns as Arrow does: pandas, polars, DuckDB, Arrow itself."""
     try:
         if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
-            return pa.table(value)
+            return _with_plain_categories(pa.table(value))
     except (pa.ArrowException, TypeError, ValueError) as error:  # columns of mixed types, for instance
         words = "; ".join(map(str, error.args))
         raise InputError(f"{label}: the table cannot be converted to Arrow ({words})") from error
     problem = f"is {type(value).__name__}; give a path, {shape}, a DataFrame or an Arrow table"
     raise InputError(f"{label}: {problem}")
+
+
+def _with_plain_categories(table: pa.Table) -> pa.Table:
+    """Categories of Polars, which are views, as strings: Arrow cannot write dictionaries of views to Parquet."""
+    for position, column in enumerate(table.schema):
+        if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+            kind = pa.dictionary(column.type.index_type, pa.large_string())
+            table = table.set_column(position, column.name, table.column(position).cast(kind))
+    return table
 
 
 def _in_memory(source: Any, role: str, label: str) -> pa.Table:

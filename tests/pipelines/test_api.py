@@ -40,6 +40,13 @@ def table(nested: dict[str, dict[str, float]], number: str) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
+def with_categories(rows: pa.Table) -> pa.Table:
+    """As Polars exports Categorical and Enum columns: dictionaries of string views."""
+    encoded = rows["query_id"].combine_chunks().dictionary_encode()
+    codes, categories = encoded.indices.cast(pa.uint32()), encoded.dictionary.cast(pa.string_view())
+    return rows.set_column(0, "query_id", pa.DictionaryArray.from_arrays(codes, categories))
+
+
 class Frame:
     """As DataFrames of pandas and polars hand out their columns."""
 
@@ -93,7 +100,7 @@ def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
     for result in (
         rankbeam.score(QRELS, RUNS, METRICS),
         rankbeam.score(table(QRELS, "grade"), {name: table(run, "score") for name, run in RUNS.items()}, METRICS),
-        rankbeam.score(Frame(table(QRELS, "rel")), mixed, METRICS),
+        rankbeam.score(Frame(with_categories(table(QRELS, "rel"))), mixed, METRICS),
         rankbeam.score(qrels, runs, METRICS),
         rankbeam.score(AsDict(), {name: list(records(run)) for name, run in RUNS.items()}, [nDCG @ 10, RR]),
     ):
