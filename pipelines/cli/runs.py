@@ -71,9 +71,9 @@ def runs(
         from rankbeam.transforms.clients.bigquery.names import is_table
         from rankbeam.transforms.records.errors import counted
 
-        if prune and not dry_run:
-            for left in folders.delete_abandoned(folder, folders.RACE):
-                click.echo(f"deleted {left}, which a killed race left", err=True)
+        if prune:
+            for left in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
+                click.echo(f"{'would delete' if dry_run else 'deleted'} {left}, which a killed race left", err=True)
         finished = finished_runs(folder)
         if prune:
             finished = pruning.needless(finished, keep or 1, older_than)

@@ -91,17 +91,18 @@ def owned(parent: str, kind: str) -> list[str]:
     return sorted(files.match(files.join(matching.escaped(parent), f"{kind}*", _OWNER)))
 
 
-def delete_abandoned(parent: str, kind: str, now: datetime | None = None) -> list[str]:
-    """Delete the folders of runs that no process executes any more; returns these."""
+def delete_abandoned(parent: str, kind: str, *, dry_run: bool = False) -> list[str]:
+    """Delete the folders of runs that no process executes any more, unless in a dry run; returns these."""
     if is_table(parent):
         return []
     abandoned = []
     for path in owned(parent, kind):
         folder = files.parent(path)
         try:
-            if not _is_abandoned(files.read_all(path), now or datetime.now(UTC)):
+            if not _is_abandoned(files.read_all(path), datetime.now(UTC)):
                 continue
-            files.delete(folder)
+            if not dry_run:
+                files.delete(folder)
         except files.errors(path) as error:
             raise InputError(f"cannot be deleted: {error}", path=folder) from error
         abandoned.append(folder)

@@ -62,6 +62,16 @@ def test_the_latest_run_of_each_experiment_stays(out: Path) -> None:
         ]
 
 
+def test_what_a_killed_race_left_is_deleted_and_a_dry_run_names_it(out: Path) -> None:
+    write(out / "race-old" / "owner", '{"machine": "another", "at": "2020-01-01T00:00:00+00:00"}')
+    dry = rankbeam("runs", str(out), "--prune", "--dry-run")
+    assert dry.stderr == f"would delete {out}/race-old, which a killed race left\n"
+    assert (out / "race-old" / "owner").exists()
+    outcome = rankbeam("runs", str(out), "--prune", "--yes")
+    assert outcome.stderr == f"deleted {out}/race-old, which a killed race left\ndeleted 2 runs\n"
+    assert not (out / "race-old").exists()
+
+
 def test_without_a_yes_nothing_is_deleted(out: Path) -> None:
     for answer in ("n\n", "\n"):
         result = CliRunner().invoke(main, ["runs", str(out), "--prune"], input=answer)
