@@ -53,10 +53,14 @@ class JobService:
             return str(beam_job_api_pb2.JobState.Enum.Name(state))
 
     def counts(self, job_id: str) -> Counts:
-        """Rankbeam's counters, summed over all steps; none where the engine reports them at the end only."""
+        """Rankbeam's counters, summed over all steps; none where the engine reports them at the end only.
+
+        Prism's attempted counters lack bundles that ended between two reports, and its committed ones those at work.
+        """
         with self._translated():
             request = beam_job_api_pb2.GetJobMetricsRequest(job_id=job_id)
-            return counts_of(self._stub.GetJobMetrics(request, timeout=_TIMEOUT_S).metrics.attempted)
+            metrics = self._stub.GetJobMetrics(request, timeout=_TIMEOUT_S).metrics
+            return counts_of(metrics.attempted) | counts_of(metrics.committed)
 
     def cancel(self, job_id: str) -> None:
         """Request cancellation; the job continues for a while."""

@@ -1,13 +1,20 @@
 """The status of a job on an engine, from Flink's REST API and from the records of cancelled jobs."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc
 import pytest
 from apache_beam.io.filesystem import BeamIOError
+from apache_beam.metrics import monitoring_infos
+from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 from support.flink_rest import flink, job, serving
 from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
+
+from rankbeam.pipelines.portable.service import JobService
+from rankbeam.transforms.records.counters import NAMESPACE, Counter
 
 
 @pytest.mark.parametrize(
@@ -80,3 +87,26 @@ def test_a_bucket_that_refuses_is_not_called_empty(monkeypatch: pytest.MonkeyPat
     assert "cannot be looked up" in outcome.stderr
     assert "403 Forbidden" in outcome.stderr
     assert "holds no submitted job" not in outcome.stderr
+
+
+class Prism(beam_job_api_pb2_grpc.JobServiceServicer):
+    """As Prism reports counters: attempted ones lack bundles that ended between two reports of their progress."""
+
+    def GetJobMetrics(self, request: object, context: object) -> object:
+        def judged(number: int) -> object:
+            return monitoring_infos.int64_user_counter(NAMESPACE, Counter.JUDGED_QUERIES, number, ptransform="Judge")
+
+        asked = monitoring_infos.int64_user_counter(NAMESPACE, Counter.QUERIES_ASKED, 48, ptransform="Ask")
+        metrics = beam_job_api_pb2.MetricResults(attempted=[judged(16), asked], committed=[judged(64)])
+        return beam_job_api_pb2.GetJobMetricsResponse(metrics=metrics)
+
+
+def test_counters_of_ended_bundles_count_whether_or_not_their_progress_was_reported() -> None:
+    server = grpc.server(ThreadPoolExecutor(1))
+    beam_job_api_pb2_grpc.add_JobServiceServicer_to_server(Prism(), server)
+    endpoint = f"localhost:{server.add_insecure_port('localhost:0')}"
+    server.start()
+    with grpc.insecure_channel(endpoint) as channel:
+        counts = JobService(channel, endpoint).counts("job-001")
+    server.stop(None)
+    assert counts == {(Counter.JUDGED_QUERIES, ""): 64, (Counter.QUERIES_ASKED, ""): 48}
