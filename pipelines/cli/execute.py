@@ -22,6 +22,7 @@ from rankbeam.pipelines.cli.group import (
     with_standard_input,
 )
 from rankbeam.pipelines.cli.status import on_dataflow
+from rankbeam.pipelines.cli.submitted import refuse_second
 from rankbeam.pipelines.local.messages import FAILED, messages, warn
 
 if TYPE_CHECKING:
@@ -232,6 +233,8 @@ def _run(
             return
         results = submitted
     else:
+        if run_id is not None:  # no job has a new id
+            refuse_second(experiment.output, run_id)
         results = run_here(experiment, execution, options, temporary=shown.temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]

@@ -63,6 +63,22 @@ def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
     return OnDataflow(job, DataflowService(job.endpoint))
 
 
+def refuse_second(output: str, run_id: str) -> None:
+    """Refuse a run on this machine that a job is still writing: that job would lose its rows."""
+    from rankbeam.pipelines.manage import jobs
+    from rankbeam.transforms.records.errors import InputError, RankbeamError
+
+    try:
+        target = of_record(jobs.find(output, run_id), output)
+        if target.snapshot().has_ended:
+            return
+    except RankbeamError:  # no job was submitted, or its engine does not answer
+        return
+    cancel = shlex.join(["rankbeam", "cancel", output, "--run-id", run_id])
+    advice = f"wait for it, cancel it ({cancel}), or choose another --run-id"
+    raise InputError(f"the job {target.job.job_name} is still writing the run {run_id}; {advice}")
+
+
 def status_of(snapshot: "JobSnapshot") -> int:
     return FAILED if snapshot.has_failed else 0 if snapshot.has_ended else RUNNING
 

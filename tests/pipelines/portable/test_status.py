@@ -10,6 +10,7 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.metrics import monitoring_infos
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 from support.flink_rest import flink, job, serving
+from support.inputs import trec_qrels, trec_run, write
 from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
 
@@ -44,6 +45,18 @@ def test_the_exit_status_says_the_state(
     assert "640  queries scored" in outcome.stdout
     assert ("cancel   " in outcome.stdout) == (shown in ("running", "cancelling"))
     assert (document["state"], document["counters"]["queries_scored"]) == (shown, 640)
+
+
+def test_a_run_on_this_machine_does_not_delete_the_rows_of_a_job_that_still_runs(tmp_path: Path) -> None:
+    write(tmp_path / "qrels", trec_qrels([("q1", "d", 1.0)]))
+    write(tmp_path / "a.run", trec_run([("q1", "d", 1.0)]))
+    text = "name: e\ndataset: {qrels: qrels}\nmetrics: [RR]\noutput: {path: out}\n"
+    text += "configurations: [{name: a, retriever: {type: run_file, path: a.run}}]\n"
+    with serving(flink("RUNNING")) as address:
+        job(tmp_path / "out", address).save()
+        outcome = rankbeam("evaluate", write(tmp_path / "e.yaml", text), "--run-id", "r1")
+    assert outcome.exit_code == 2, outcome.stdout
+    assert "the job rankbeam-e is still writing the run r1; wait for it, cancel it (rankbeam cancel " in outcome.stderr
 
 
 def test_flink_says_why_a_job_failed(tmp_path: Path) -> None:
