@@ -1,11 +1,14 @@
 """Judged values meet the rankings of their queries."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
+from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.scores.judged import NOT_JUDGED, JudgedValues, with_judged
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, Status
 
@@ -33,9 +36,9 @@ def part(
     )
 
 
-def joined(*values: JudgedValues) -> tuple[ScoredConfiguration, ...]:
+def joined(*values: JudgedValues, evaluation: Evaluation = EVALUATION) -> tuple[ScoredConfiguration, ...]:
     rankings = ScoredPanel(np.zeros(3, np.int8), np.ones((3, 1)))
-    return with_judged([ScoredConfiguration(place, (rankings,)) for place in (0, 1)], IDS, values, EVALUATION)
+    return with_judged([ScoredConfiguration(place, (rankings,)) for place in (0, 1)], IDS, values, evaluation)
 
 
 def test_parts_come_in_any_order_and_what_did_not_come_has_failed() -> None:
@@ -47,6 +50,13 @@ def test_parts_come_in_any_order_and_what_did_not_come_has_failed() -> None:
     assert panel.reasons.to_pylist() == ["no_claims", NOT_JUDGED, None]
     assert second.panels[1].status.tolist() == [Status.MISSING] * 3
     assert np.isnan(second.panels[1].values).all()
+
+
+def test_queries_after_a_race_has_dropped_a_configuration_are_not_missing_in_metrics_that_it_lacks() -> None:
+    judged, lacking = EVALUATION.configurations
+    dropped = replace(EVALUATION, configurations=(judged, replace(lacking, last=int(np.sort(order_of(IDS))[0]))))
+    _, second = joined(evaluation=dropped)
+    assert sorted(second.panels[1].status.tolist()) == [Status.MISSING, Status.NOT_ASKED, Status.NOT_ASKED]
 
 
 def test_without_any_judgement_all_have_failed() -> None:

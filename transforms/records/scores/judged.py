@@ -89,7 +89,7 @@ def with_judged(
     """Configurations with a panel for each judged metric besides that of rankings.
 
     A query that should have a judged value and has none has failed. In the panels of a configuration that is not
-    judged, all queries are missing.
+    judged, all queries are missing, but for those that come after a race has dropped it.
     """
     names = [panel.name for panel in evaluation.panels[1:]]
     with_labels = {panel.name for panel in evaluation.panels if panel.has_labels}
@@ -111,7 +111,7 @@ def with_judged(
         panels = []
         for name in names:
             parts = by_panel.get((scored_item.configuration, name))
-            panel = _no_panel(len(query_ids)) if parts is None else _panel(query_ids, parts, is_asked)
+            panel = _no_panel(is_asked) if parts is None else _panel(query_ids, parts, is_asked)
             if name in with_labels:
                 panel = _labelled(panel, query_ids, by_panel.get((scored_item.configuration, by_people(name)), []))
             panels.append(panel)
@@ -141,8 +141,9 @@ def _labelled(panel: ScoredPanel, query_ids: pa.StringArray, parts: Sequence[Jud
     )
 
 
-def _no_panel(queries: int) -> ScoredPanel:
-    return ScoredPanel(np.full(queries, Status.MISSING, np.int8), np.full((queries, 1), np.nan))
+def _no_panel(is_asked: BoolArray) -> ScoredPanel:
+    status = np.where(is_asked, np.int8(Status.MISSING), np.int8(Status.NOT_ASKED))
+    return ScoredPanel(status, np.full((len(is_asked), 1), np.nan))
 
 
 def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], is_asked: BoolArray) -> ScoredPanel:
