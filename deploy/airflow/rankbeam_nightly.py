@@ -29,7 +29,8 @@ ENVIRONMENT = {
     "OPTIONS": "{{ var.value.get('rankbeam_options', '') }}",
     "RANKBEAM": "{{ var.value.get('rankbeam_command', 'rankbeam') }}",
     # Of the night, not of the attempt: a retry, or a night that is cleared and run again, replaces its rows.
-    "RUN_ID": "{{ dag.dag_id }}-{{ ts_nodash }}",
+    # In Airflow 3, a manual run may have no logical date.
+    "RUN_ID": "{{ dag.dag_id }}-{{ (dag_run.logical_date or dag_run.run_after).strftime('%Y%m%dT%H%M%S') }}",
 }
 MISSED = 3  # exit status of a run that missed a gate, failed too often or reached max_cost: its results are complete
 
