@@ -41,6 +41,8 @@ def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
     """The runs that the latest run of each experiment is monitored against, by experiment and id."""
     firsts = {run.experiment: run.run_id for run in reversed(runs)}
     for name, latest in {run.experiment: run for run in runs}.items():
+        # The command `monitor` may have named another one, or none where the experiment has no key for it.
+        yield from ((name, baseline) for baseline in latest.table("monitor", ["baseline_run"])["baseline_run"].to_pylist())
         with suppress(InputError, AttributeError):  # an experiment that cannot be read names none
             experiment = latest.experiment_file.value
             is_gate = any(gate.get("value") == MONITOR for gate in experiment.get("gates") or ())

@@ -101,3 +101,9 @@ def test_the_baseline_of_a_monitor_stays(settings: str, deleted: list[str], out:
     runs = finished_runs(str(out))
     runs[-1].run["experiment_yaml"] += f"{settings}\n"
     assert [run.run_id for run in needless(runs, 1, None)] == deleted
+
+
+def test_a_run_that_the_command_monitor_compared_the_latest_one_with_stays(out: Path) -> None:
+    outcome = rankbeam("monitor", str(out), "--experiment-name", "one", "--baseline-run-id", "a2")
+    assert outcome.status in (0, 3), outcome.stderr
+    assert [run.run_id for run in needless(finished_runs(str(out)), 1, None)] == ["a1"]
