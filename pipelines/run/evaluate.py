@@ -17,7 +17,7 @@ from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusal
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import batched
 from rankbeam.pipelines.run.build import build
-from rankbeam.pipelines.run.folders import owner_of
+from rankbeam.pipelines.run.folders import owner_of, sole_writer
 from rankbeam.pipelines.run.race import raced
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.ledger import Ledger
@@ -162,7 +162,8 @@ def run_here(
     seen = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     work = None
     try:
-        with progress.shown(seen) if shown else contextlib.nullcontext():
+        display = progress.shown(seen) if shown else contextlib.nullcontext()
+        with sole_writer(experiment.output, execution.run_id), display:
             work = in_thread(lambda: run(experiment, execution, options))
             return result_of(work)
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ ledger deletes it, or `rankbeam runs --prune` for races. Whether a process of an
 from here: its folder is deleted after 30 days.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -64,6 +65,28 @@ def prepared_folders(experiment: Experiment) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+@contextmanager
+def sole_writer(output: str, run_id: str) -> Iterator[None]:
+    """Refuse a run that another process of this machine is writing: the rows of both would be mixed."""
+    if not files.is_local(output):
+        yield
+        return
+    files.make_folder(output)
+    path = Path(output) / f".{run_id}.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            problem = f"another process is writing the run {run_id}; wait for it, or choose another --run-id"
+            raise InputError(problem, path=output) from error
+        except OSError:
+            pass  # a disk without locks
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
 
 RACE, ROUND, WORK = "race-", "round-", "work-"

@@ -1,6 +1,7 @@
 """`rankbeam.score` and `rankbeam.evaluate`: the numbers of the command line, from values of Python."""
 
 import csv
+import fcntl
 import gc
 import math
 from collections.abc import Iterator
@@ -131,6 +132,15 @@ def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result
     gc.collect()
     assert not folder.exists()
     assert board.num_rows == 2
+
+
+def test_a_run_that_another_process_writes_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / ".one.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(rankbeam.InputError, match="another process is writing the run one; wait for it"):
+            rankbeam.score(QRELS, RUNS, "RR", output=tmp_path, run_id="one", replicates=0)
+    rankbeam.score(QRELS, RUNS, "RR", output=tmp_path, run_id="one", replicates=0)
+    assert not (tmp_path / ".one.lock").exists()
 
 
 def test_the_table_of_a_notebook_is_escaped() -> None:
