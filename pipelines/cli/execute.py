@@ -233,8 +233,7 @@ def _run(
             return
         results = submitted
     else:
-        if run_id is not None:  # no job has a new id
-            refuse_second(experiment.output, run_id)
+        refuse_second(experiment.output, run_id)
         results = run_here(experiment, execution, options, temporary=shown.temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]

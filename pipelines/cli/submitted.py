@@ -63,8 +63,10 @@ def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
     return OnDataflow(job, DataflowService(job.endpoint))
 
 
-def refuse_second(output: str, run_id: str) -> None:
+def refuse_second(output: str, run_id: str | None) -> None:
     """Refuse a run on this machine that a job is still writing: that job would lose its rows."""
+    if run_id is None:  # no job has a new id
+        return
     from rankbeam.pipelines.manage import jobs
     from rankbeam.transforms.records.errors import InputError, RankbeamError
 

@@ -25,10 +25,12 @@ def messages() -> Iterator[None]:
         leave(str(error), REFUSED)
     except RankbeamError as error:
         leave(str(error), FAILED)
-    except KeyboardInterrupt as interrupt:
-        interrupted = interrupt if isinstance(interrupt, Interrupted) else Interrupted([])
-        say(f"rankbeam: interrupted; {interrupted.outcome}")
-        end_process(interrupted.folders)
+    except Interrupted as interrupt:
+        say(f"rankbeam: interrupted; {interrupt.outcome}")
+        end_process(interrupt.folders)
+    except KeyboardInterrupt:
+        say("rankbeam: interrupted")
+        end_process([])
     except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)

@@ -42,7 +42,7 @@ def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
     firsts = {run.experiment: run.run_id for run in reversed(runs)}
     for name, latest in {run.experiment: run for run in runs}.items():
         # The command `monitor` may have named another one, or none where the experiment has no key for it.
-        yield from ((name, baseline) for baseline in latest.table("monitor", ["baseline_run"])["baseline_run"].to_pylist())
+        yield from ((name, row["baseline_run"]) for row in latest.rows("monitor", ["baseline_run"]))
         with suppress(InputError, AttributeError):  # an experiment that cannot be read names none
             experiment = latest.experiment_file.value
             is_gate = any(gate.get("value") == MONITOR for gate in experiment.get("gates") or ())

@@ -61,6 +61,19 @@ def test_pressed_twice_it_still_removes_partial_output(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr, (tmp_path / "partial").exists()) == (130, "", False)
 
 
+COMPLETE = """
+from rankbeam.pipelines.local.messages import messages
+with messages():
+    raise KeyboardInterrupt
+"""
+
+
+def test_an_interrupt_outside_of_a_run_says_nothing_about_what_was_kept() -> None:
+    """The tables may be complete, with the report being written, or `runs --prune` may have deleted some runs."""
+    done = subprocess.run([sys.executable, "-c", COMPLETE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "rankbeam: interrupted\n")
+
+
 def test_a_ledger_is_named_only_where_there_is_one(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     assert finish_calls(str(ledger)) == "nothing of this run was kept; other runs are unchanged"

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -105,12 +106,13 @@ def test_a_bucket_that_refuses_is_not_called_empty(monkeypatch: pytest.MonkeyPat
 class Prism(beam_job_api_pb2_grpc.JobServiceServicer):
     """As Prism reports counters: attempted ones lack bundles that ended between two reports of their progress."""
 
-    def GetJobMetrics(self, request: object, context: object) -> object:
-        def judged(number: int) -> object:
-            return monitoring_infos.int64_user_counter(NAMESPACE, Counter.JUDGED_QUERIES, number, ptransform="Judge")
+    def GetJobMetrics(self, *_: Any) -> Any:  # noqa: N802  the service's name
+        def counter(name: Counter, number: int) -> Any:
+            return monitoring_infos.int64_user_counter(NAMESPACE, name, number, ptransform=name)
 
-        asked = monitoring_infos.int64_user_counter(NAMESPACE, Counter.QUERIES_ASKED, 48, ptransform="Ask")
-        metrics = beam_job_api_pb2.MetricResults(attempted=[judged(16), asked], committed=[judged(64)])
+        attempted = [counter(Counter.JUDGED_QUERIES, 16), counter(Counter.QUERIES_ASKED, 48)]
+        committed = [counter(Counter.JUDGED_QUERIES, 64)]
+        metrics = beam_job_api_pb2.MetricResults(attempted=attempted, committed=committed)
         return beam_job_api_pb2.GetJobMetricsResponse(metrics=metrics)
 
 
