@@ -107,7 +107,12 @@ class EngineJob:
 
         A job whose cancellation was requested is "cancelled", even where the engine reports a failure.
         """
-        state = self._state_at_engine()
+        try:
+            state = self._state_at_engine()
+        except JobServerError:  # it may have ended after the job
+            if jobs.has_rows(self.output, self.run_id):
+                return "done"
+            raise
         if state == "gone" and jobs.has_rows(self.output, self.run_id):
             return "done"
         return "cancelled" if self.is_cancelled and JobSnapshot(state, Counts()).has_failed else state

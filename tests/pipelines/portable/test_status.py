@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,15 @@ def test_a_job_that_its_engine_has_forgotten_has_failed_unless_its_run_is_there(
         (tmp_path / "runs" / "r1" / "part-00000-of-00001.parquet").touch()
         done = rankbeam("status", str(tmp_path))
     assert ("state    gone" in gone.stdout, gone.exit_code) == (True, 1)
+    assert ("state    done" in done.stdout, done.exit_code) == (True, 0)
+
+
+def test_a_job_is_done_if_its_run_is_there_also_where_its_job_server_has_ended(tmp_path: Path) -> None:
+    replace(job(tmp_path, ""), flink=None, endpoint="localhost:1").save()
+    unknown = rankbeam("status", str(tmp_path))
+    write(tmp_path / "runs" / "r1" / "part-00000-of-00001.parquet", "")
+    done = rankbeam("status", str(tmp_path))
+    assert ("the job server at localhost:1 refused a request" in unknown.stderr, unknown.exit_code) == (True, 1)
     assert ("state    done" in done.stdout, done.exit_code) == (True, 0)
 
 
