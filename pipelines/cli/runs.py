@@ -15,7 +15,7 @@ from rankbeam.pipelines.local.messages import messages
     metavar="N",
     help="With --prune: number of latest runs of each experiment to keep; by default 1.",
 )
-@click.option("--older-than", type=FloatRange(min=0), metavar="DAYS", help="With --prune: only older runs.")
+@click.option("--older-than", type=FloatRange(min=0, max=36_500), metavar="DAYS", help="With --prune: only older runs.")
 @click.option(
     "--indexes",
     is_flag=True,

@@ -78,6 +78,9 @@ def test_without_a_yes_nothing_is_deleted(out: Path) -> None:
         assert "Delete 2 runs with all rows?" in result.stderr
         assert ids(out) == ["a1", "a2", "b1", "a3"]
     assert rankbeam("runs", str(out), "--yes").status == 2
+    for more in ((), ("--indexes",)):
+        older = rankbeam("runs", str(out), "--prune", *more, "--older-than", "1e12")
+        assert (older.status, "is not in the range 0<=x<=36500" in older.stderr) == (2, True)
 
 
 def test_what_is_kept_by_number_and_age(out: Path) -> None:
