@@ -14,10 +14,9 @@ from rankbeam.pipelines.gates.gates import located_gates, read_gates
 from rankbeam.pipelines.gates.show import as_text, summary
 from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.parts import UNRELIABLE, has_doubt
+from rankbeam.pipelines.show.parts import UNRELIABLE, has_doubt, overall
 from rankbeam.transforms.records.columns import COMMON
-from rankbeam.transforms.records.scores.rows import ConfigurationMetric
-from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.errors import InputError
 
 Gates = Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
@@ -32,7 +31,6 @@ class Result:
         output: the folder of all tables, which `rankbeam compare`, `gate` and `report` read.
         run_id: ID of the run.
         experiment: its name.
-        results: its rows, typed as rankbeam's own commands read them.
     """
 
     def __init__(self, results: Results, temporary: str | None = None) -> None:
@@ -42,20 +40,32 @@ class Result:
             results: the run's results.
             temporary: the folder to remove with this object, if any.
         """
-        self.results = results
+        self._results = results
         self.output, self.run_id, self.experiment = results.output, results.run_id, results.experiment
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
 
     @property
+    def results(self) -> Results:
+        """The run's rows, typed as rankbeam's own commands read them.
+
+        Raises:
+            InputError: a later run with the same id has replaced them.
+        """
+        if Results(self.output, self.run_id).execution != self._results.execution:
+            problem = f"a later run has replaced the run {self.run_id}; give every run its own run_id, or none"
+            raise InputError(problem, path=self.output)
+        return self._results
+
+    @property
     def state(self) -> str:
         """`done`, or `missed` where the run misses a gate, `max_failure_rate` or `max_cost`."""
-        return str(self.results.run["state"])
+        return str(self._results.run["state"])
 
     @property
     def warnings(self) -> list[str]:
         """Warnings, as the command line prints them."""
-        return list(self.results.run["warnings"])
+        return list(self._results.run["warnings"])
 
     def leaderboard(self) -> pa.Table:
         """One row a configuration, the best by the first metric first.
@@ -64,10 +74,11 @@ class Result:
         `queries` that were scored by the first metric, and `failed` ones; `few_queries`: an interval rests on fewer
         than 20 queries, and is unreliable.
         """
-        rows = self.results.leaderboard()
-        means = {row["config_id"]: self._means(row["config_id"]) for row in rows}
+        results = self.results
+        rows = results.leaderboard()
+        means = {row["config_id"]: overall(results, row["config_id"]) for row in rows}
         columns: dict[str, pa.Array] = {"configuration": pa.array([row["name"] for row in rows], pa.string())}
-        for position, metric in enumerate(self.results.metrics):
+        for position, metric in enumerate(results.metrics):
             for suffix, field in (("", "mean"), (" low", "ci_low"), (" high", "ci_high")):
                 values = [getattr(means[row["config_id"]][position], field) for row in rows]
                 columns[f"{metric}{suffix}"] = pa.array(values, pa.float64())
@@ -83,10 +94,11 @@ class Result:
         for every metric, too, with a null value.
         """
         rows: dict[str, list[Any]] = {name: [] for name in _PER_QUERY.names}
-        for configuration in self.results.leaderboard():
-            for query in self.results.query_metrics(configuration["config_id"]):
+        results = self.results
+        for configuration in results.leaderboard():
+            for query in results.query_metrics(configuration["config_id"]):
                 statuses, reasons = query.get("statuses", {}), query.get("reasons", {})
-                for metric in self.results.metrics:
+                for metric in results.metrics:
                     rows["configuration"].append(configuration["name"])
                     rows["query_id"].append(query["query_id"])
                     rows["metric"].append(metric)
@@ -135,13 +147,11 @@ class Result:
 
         return report.write(self.results, None if path is None else os.fspath(path))
 
-    def _means(self, config_id: str) -> list[ConfigurationMetric]:
-        return [self.results.means[config_id, ALL, metric] for metric in self.results.metrics]
-
     def _table(self, name: str) -> pa.Table:
         """A table of the run without the columns that are equal in every row, configurations by their names."""
-        table = self.results.table(name).drop_columns([field.name for field in COMMON])
-        names = {row["config_id"]: row["name"] for row in self.results.configurations}
+        results = self.results
+        table = results.table(name).drop_columns([field.name for field in COMMON])
+        names = {row["config_id"]: row["name"] for row in results.configurations}
         if "baseline" in table.column_names:
             baselines = pa.array([names[config_id] for config_id in table["baseline"].to_pylist()], pa.string())
             table = table.set_column(table.column_names.index("baseline"), "baseline", baselines)
@@ -151,13 +161,14 @@ class Result:
         return table
 
     def __repr__(self) -> str:
-        return f"<rankbeam.Result: {self.results.named}, in {self.output}>"
+        return f"<rankbeam.Result: {self._results.named}, in {self.output}>"
 
     def _repr_html_(self) -> str:
         """The decision, the leaderboard and the comparisons, which notebooks show."""
         from rankbeam.pipelines.report.page import in_notebook  # only notebooks need it
 
-        return in_notebook(self.results, self.warnings + ([UNRELIABLE] if has_doubt(self.results) else []))
+        results = self.results
+        return in_notebook(results, self.warnings + ([UNRELIABLE] if has_doubt(results) else []))
 
 
 _PER_QUERY = pa.schema(

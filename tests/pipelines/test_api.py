@@ -134,6 +134,16 @@ def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result
     assert board.num_rows == 2
 
 
+def test_a_result_never_has_the_values_of_a_later_run_that_replaced_it(tmp_path: Path) -> None:
+    first, second = (
+        rankbeam.score(QRELS, {name: RUNS[name]}, "RR", output=tmp_path, run_id="trial", replicates=0) for name in RUNS
+    )
+    assert second.leaderboard()["configuration"].to_pylist() == list(RUNS)[1:]
+    for read in (first.leaderboard, first.per_query, first.report):
+        with pytest.raises(rankbeam.InputError, match="a later run has replaced the run trial"):
+            read()
+
+
 def test_a_run_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     with (tmp_path / ".one.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
