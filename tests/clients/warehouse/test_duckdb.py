@@ -7,6 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.finished import finished, install, ranks
 
+from rankbeam.pipelines.manage.prune import delete
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
@@ -49,6 +51,23 @@ def test_a_run_that_ends_while_the_file_is_written_is_not_left_out(
     finished(tmp_path, {"one": ranks(1, 2)}, "a")
     with duckdb.connect(warehouse.build("out", Nothing()), read_only=True) as connection:
         assert connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall() == [("a",), ("b",)]
+
+
+def test_a_run_that_is_pruned_while_the_file_is_written_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Nothing(set[tuple[str, str]]):
+        def __contains__(self, entry: object) -> bool:
+            if entry == ("rankings", "a"):
+                delete("out", [Results("out", "a")])
+            return False
+
+    install(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    for run_id in ("a", "b"):
+        finished(tmp_path, {"one": ranks(1, 2)}, run_id)
+    with duckdb.connect(warehouse.build("out", Nothing()), read_only=True) as connection:
+        assert connection.execute("SELECT run_id FROM runs").fetchall() == [("b",)]
 
 
 def test_a_verdict_of_an_answer_is_none_of_a_context_with_the_same_text() -> None:

@@ -28,7 +28,7 @@ def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
     """Rebuild `results.duckdb` from all finished runs, under another name until it is complete; returns its path."""
     path = files.join(output, FILE_NAME)
     try:
-        while _build(output, path, left_out) != finished_runs(output):
+        while not _is_of_all(finished_runs(output), output, path, left_out):
             pass  # the run that ended meanwhile may have written its file first, and this one has replaced it
     except duckdb.Error as error:
         problem = f"cannot be written: {str(error).splitlines()[0]}"
@@ -36,11 +36,19 @@ def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
     return path
 
 
-def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> list[str]:
-    """Write the file; return the runs that it contains."""
+def _is_of_all(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> bool:
+    """Write the file; return whether these are still the finished runs."""
+    try:
+        _build(runs, output, path, left_out)
+    except (InputError, duckdb.Error):
+        if runs == finished_runs(output):
+            raise  # else a run was deleted meanwhile
+    return runs == finished_runs(output)
+
+
+def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
         beside = Path(folder) / FILE_NAME
-        runs = finished_runs(output)
         gc.collect()  # cycles of a pipeline that has ended hold tables
         spill.release_unused_memory()  # DuckDB has memory of its own
         with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}) as connection:
@@ -62,7 +70,6 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> lis
             beside.replace(path)
         else:
             files.write(path, beside.read_bytes())
-    return runs
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
