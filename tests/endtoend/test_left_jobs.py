@@ -44,7 +44,7 @@ def test_a_job_is_left_followed_and_finished_once(options: list[str], tmp_path: 
 
     followed = rankbeam("status", output, "--follow")
     assert followed.status == 0, followed.stderr
-    assert f"state    done\nreport   rankbeam report {output} --run-id r1\n" in followed.stdout
+    assert f"state    done\nprogress 1 of 1 queries\nreport   rankbeam report {output} --run-id r1\n" in followed.stdout
 
     with ThreadPoolExecutor(2) as people:
         reports = list(people.map(lambda _: rankbeam_process("report", output), range(2)))
