@@ -2,7 +2,7 @@
 
 import functools
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+SingleArray: TypeAlias = npt.NDArray[np.float32]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
@@ -60,6 +61,27 @@ def position_in_group(groups: IntArray, count: int) -> IntArray:
     [0, 1, 0]
     """
     return np.arange(len(groups)) - offsets_of(groups, count)[groups]
+
+
+def runs_of(group: IntArray, value: npt.NDArray[Any]) -> IntArray:
+    """Number the runs of neighbours with the same group and the same value, from 0.
+
+    >>> runs_of(np.array([0, 0, 0, 1]), np.array([2.0, 1.0, 1.0, 1.0])).tolist()
+    [0, 1, 1, 2]
+    """
+    begins = np.ones(len(group), bool)
+    begins[1:] = (group[1:] != group[:-1]) | (value[1:] != value[:-1])
+    return np.cumsum(begins) - 1
+
+
+def concatenated(starts: IntArray, counts: IntArray) -> IntArray:
+    """The numbers of several ranges, one range after the other.
+
+    >>> concatenated(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    first = np.cumsum(counts) - counts
+    return np.repeat(starts - first, counts) + np.arange(int(counts.sum()))
 
 
 def stable_order(groups: IntArray, count: int) -> IntArray:

@@ -9,11 +9,11 @@ within the size; the next window begins at the earliest unit that keeps the over
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal, get_args
 
 from rankbeam.transforms.kernels.blocks import FENCE, LINE, Span, closes, kept_whole, whole_graphemes
-from rankbeam.transforms.kernels.sentences import sentences
+from rankbeam.transforms.kernels.sentences import sentences, trimmed_parts
 
 By = Literal["words", "tokens", "characters", "sentences", "paragraphs", "headings", "recursive"]
 CHUNKERS: tuple[By, ...] = get_args(By)
@@ -114,7 +114,7 @@ def paragraphs(text: str) -> list[Span]:
     >>> paragraphs("a\\nb\\n \\n\\nc\\n")
     [(0, 3), (7, 8)]
     """
-    return _parts(text, [match.end() for match in _BLANK_LINES.finditer(text)])
+    return trimmed_parts(text, [match.end() for match in _BLANK_LINES.finditer(text)])
 
 
 def sections(text: str) -> list[Span]:
@@ -125,15 +125,7 @@ def sections(text: str) -> list[Span]:
     >>> sections("intro\\n# A\\ntext\\nB\\n===\\n")
     [(0, 5), (6, 14), (15, 20)]
     """
-    return _parts(text, list(_heading_starts(text)))
-
-
-def _parts(text: str, starts: Sequence[int]) -> list[Span]:
-    """The spans between starts, and before the first one, without white space around them."""
-    parts = ((start, text[start:end]) for start, end in zip([0, *starts], [*starts, len(text)], strict=True))
-    return [
-        (start + len(part) - len(part.lstrip()), start + len(part.rstrip())) for start, part in parts if part.strip()
-    ]
+    return trimmed_parts(text, list(_heading_starts(text)))
 
 
 _UNITS: Mapping[str, Callable[[str], list[Span]]] = {
@@ -176,8 +168,11 @@ def _short_words(text: str, longest: int) -> list[Span]:
     spans = words(text)
     if all(end - start <= longest for start, end in spans):
         return spans
-    pieces = ([(start, end)] if end - start <= longest else _characters(start, end) for start, end in spans)
-    return [piece for word in pieces for piece in word]
+    return [
+        piece
+        for start, end in spans
+        for piece in ([(start, end)] if end - start <= longest else pairwise(range(start, end + 1)))
+    ]
 
 
 def _recursive(text: str, size: int, overlap: int, *, intact: bool) -> list[Span]:
@@ -227,10 +222,6 @@ def _levels(text: str, units: Sequence[Span]) -> list[int]:
             levels.append(_CHARACTER if start == before else _WORD_BOUNDARY)
         before = end
     return levels
-
-
-def _characters(start: int, end: int) -> list[Span]:
-    return [(position, position + 1) for position in range(start, end)]
 
 
 def windows(

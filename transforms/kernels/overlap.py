@@ -4,7 +4,7 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rankbeam.transforms.kernels.judged import Undefined, Value
 
@@ -113,7 +113,7 @@ def bleu(answer: str, reference: str) -> float:
     >>> round(bleu("the cat sat on a mat", "the cat sat on the mat"), 4)
     0.5373
     """
-    ours, theirs = list(_words_13a(answer)), list(_words_13a(reference))
+    ours, theirs = _words_13a(answer), _words_13a(reference)
     logarithms, halving = [], 1.0
     for order in range(1, _WORD_ORDER + 1):
         own = _ngrams(ours, order)
@@ -154,11 +154,11 @@ def _ngrams(items: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(items[place : place + order]) for place in range(len(items) - order + 1))
 
 
-def _words_13a(text: str) -> Iterator[str]:
+def _words_13a(text: str) -> list[str]:
     text = text.rstrip()
     for written, meant in _ENTITIES.items():
         text = text.replace(written, meant)
     text = f" {text} "
     for pattern, replacement in _13A:
         text = pattern.sub(replacement, text)
-    yield from text.split()
+    return text.split()

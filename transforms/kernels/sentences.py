@@ -1,7 +1,7 @@
 """Sentences of a text, by marks and line ends: no model, no list of abbreviations."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 # A mark ends a sentence before white space, but not behind a single letter or "e.g", and not before a small letter.
@@ -18,9 +18,19 @@ def sentences(text: str) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in sentences(text)]
     ['It costs 3.50 euros, e.g. monthly.', 'Why?', 'Nobody knows']
     """
-    ends = sorted({*_ends(text), len(text)})
-    spans = zip([0, *ends], ends, strict=False)
-    return [trimmed for start, end in spans if (trimmed := _trimmed(text, start, end)) is not None]
+    return trimmed_parts(text, list(_ends(text)))
+
+
+def trimmed_parts(text: str, starts: Sequence[int]) -> list[tuple[int, int]]:
+    """The spans between starts, and before the first one, without white space around them.
+
+    >>> trimmed_parts(" a b  c ", [4, 5])
+    [(1, 4), (6, 7)]
+    """
+    parts = ((start, text[start:end]) for start, end in zip([0, *starts], [*starts, len(text)], strict=True))
+    return [
+        (start + len(part) - len(part.lstrip()), start + len(part.rstrip())) for start, part in parts if part.strip()
+    ]
 
 
 def _ends(text: str) -> Iterator[int]:
@@ -55,10 +65,3 @@ def parts_of(text: str, most_sentences: int | None = None, most_letters: int | N
         else:
             parts[-1], count = parts[-1] + text[start:end], count + 1
     return parts
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
-    part = text[start:end]
-    stripped = part.strip()
-    first = start + len(part) - len(part.lstrip())
-    return (first, first + len(stripped)) if stripped else None

@@ -73,7 +73,8 @@ def split_blanks(block: bytes, positions: Sequence[int]) -> Fields:
         if len(comment_line):
             keep = ~np.isin(line_of_field, comment_line)
             start, end, line_of_field = start[keep], end[keep], line_of_field[keep]
-    return _gather(data, start, end, line_of_field, positions, _lines(data, newline))
+    ends_open = len(data) > 0 and data[-1] != _NEWLINE
+    return _gather(data, start, end, line_of_field, positions, len(newline) + int(ends_open))
 
 
 def split_tabs(block: bytes, positions: Sequence[int]) -> Fields:
@@ -161,25 +162,13 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
     return _parse_csv(even, layout, " ") if even != block else None
 
 
-def lengths(strings: pa.StringArray) -> npt.NDArray[np.int32]:
-    """The length of each string in bytes, from the offsets alone; no string may be null.
-
-    >>> lengths(pa.array(["a", "", "日"])[1:]).tolist()
-    [0, 3]
-    """
-    if not len(strings):
-        return np.zeros(0, np.int32)
-    offsets = np.frombuffer(strings.buffers()[1], np.int32)[strings.offset : strings.offset + len(strings) + 1]
-    return np.diff(offsets)
-
-
 def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
     """Return whether a string begins or ends with an ASCII blank, from the bytes; none may be null.
 
     >>> edge_blanks(pa.array(["a b", "a ", "\\ta", "", " "])).tolist()
     [False, True, True, False, True]
     """
-    sizes = lengths(strings)
+    sizes: npt.NDArray[np.int32] = pc.binary_length(strings).to_numpy()
     if not sizes.any():
         return np.zeros(len(strings), bool)
     _, offsets, data = strings.buffers()
@@ -230,7 +219,7 @@ def _parse_csv(
     except pa.ArrowInvalid:
         return None
     comment = not layout.tabs and b"#" in block and pc.any(pc.starts_with(query, "#")).as_py()
-    sizes = [lengths(column) for column in (query, doc)]
+    sizes = [pc.binary_length(column).to_numpy() for column in (query, doc)]
     named = all(size.min() > 0 and size.max() <= LONGEST_ID for size in sizes)
     even = not layout.tabs or not any(edge_blanks(column).any() for column in (query, doc))
     finite = all(np.isfinite(column.to_numpy()).all() for column in numbers)
@@ -255,11 +244,6 @@ def _read_csv(block: bytes, layout: LineLayout, width: int, separator: str) -> l
     return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns]
 
 
-def _lines(data: ByteArray, newline: IntArray) -> int:
-    ends_open = len(data) > 0 and data[-1] != _NEWLINE
-    return len(newline) + int(ends_open)
-
-
 def _gather(
     data: ByteArray, start: IntArray, end: IntArray, line_of_field: IntArray, positions: Sequence[int], lines_seen: int
 ) -> Fields:
@@ -280,8 +264,7 @@ def substrings(data: ByteArray, start: IntArray, end: IntArray) -> StringArray:
     >>> substrings(np.frombuffer(b"one two", np.uint8), np.array([0, 4]), np.array([3, 7])).to_pylist()
     ['one', 'two']
     """
-    offsets = np.zeros(len(start) + 1, np.int64)
-    np.cumsum(end - start, out=offsets[1:])
+    offsets = np.concatenate([[0], np.cumsum(end - start)])
     edge = np.zeros(len(data) + 1, np.int8)
     full = end > start
     # Two ranges may touch: "+=" and "-=" cancel out where one ends and the next begins.

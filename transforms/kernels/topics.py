@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from rankbeam.transforms.kernels.grouping import grouped
+
 _WORDS = 32  # of a document's profile
 _ROUNDS = 6
 _SCALE = 64
@@ -105,10 +107,7 @@ def _leaders(documents: Sequence[Profile], count: int) -> list[int]:
 
 
 def _assigned(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[int]:
-    holders: dict[str, list[tuple[int, int]]] = {}
-    for topic, centre in enumerate(centres):
-        for word, share in centre.items():
-            holders.setdefault(word, []).append((topic, share))
+    holders = grouped((word, (topic, share)) for topic, centre in enumerate(centres) for word, share in centre.items())
     assigned = []
     for profile in documents:
         scores = [0] * len(centres)
@@ -154,16 +153,12 @@ class Neighbours:
     """
 
     profiles: Mapping[str, Profile]
-    holders: Mapping[str, tuple[str, ...]]
+    holders: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(cls, profiles: Mapping[str, Profile]) -> "Neighbours":
         """The neighbours among these documents."""
-        holders: dict[str, list[str]] = {}
-        for name, words in profiles.items():
-            for word in words:
-                holders.setdefault(word, []).append(name)
-        return cls(profiles, {word: tuple(names) for word, names in holders.items()})
+        return cls(profiles, grouped((word, name) for name, words in profiles.items() for word in words))
 
     def nearest(self, own: Profile, besides: str, least: int = 1) -> str | None:
         """The document that shares the greatest weight; of equal ones the last by name; None where none shares enough.

@@ -12,7 +12,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.dense import Dense, DenseIndex
 from rankbeam.transforms.clients.search.matrix import Writer
-from rankbeam.transforms.kernels.search.nearest import SingleArray
+from rankbeam.transforms.kernels.arrays import SingleArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 

@@ -15,8 +15,8 @@ from rankbeam.transforms.clients.search.collection import collection_of, content
 from rankbeam.transforms.clients.search.matrix import Matrix, repeated_id, vectors_in, write_all, write_of_file
 from rankbeam.transforms.clients.search.units import Units, units_of
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.kernels.search.nearest import SingleArray, nearest, unit_length
+from rankbeam.transforms.kernels.arrays import IntArray, SingleArray
+from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
 

@@ -11,9 +11,9 @@ from pydantic import Field, field_validator
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
 from rankbeam.transforms.clients.search.units import Indexed, indexed
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray
 from rankbeam.transforms.kernels.search.top import best, top
-from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, SingleArray, TfIdfScorer
+from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, TfIdfScorer
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 

@@ -11,9 +11,10 @@ from pydantic import Field
 
 from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
 from rankbeam.transforms.clients.search.units import Indexed
+from rankbeam.transforms.kernels.arrays import SingleArray
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, Compressed, decompose
-from rankbeam.transforms.kernels.search.weights import SingleArray, TfIdfScorer, damped
+from rankbeam.transforms.kernels.search.weights import TfIdfScorer, damped
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 
 _POSTINGS_AT_ONCE = 1 << 20

@@ -11,7 +11,6 @@ import json
 import logging
 import shutil
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 
 FORMAT = 3
@@ -189,16 +189,12 @@ class KeptIndex:
 def kept_indexes(root: str) -> list[KeptIndex]:
     """The indexes below a folder of any filesystem, by their folders: SOURCE/CONTENT/INDEX."""
     pattern = files.join(root, "*", "*", "*", "*")
-    by_folder: defaultdict[str, list[tuple[str, int, float]]] = defaultdict(list)
-    for path, size, changed in matching.version(pattern) if files.match(pattern) else ():
-        by_folder[path.rpartition("/")[0]].append((path, size, changed))
+    entries = matching.version(pattern) if files.match(pattern) else ()
+    by_folder = grouped((path.rpartition("/")[0], (size, changed)) for path, size, changed in entries)
     return [
-        KeptIndex(
-            folder,
-            sum(size for _, size, _ in parts),
-            datetime.fromtimestamp(max(changed for _, _, changed in parts), UTC),
-        )
+        KeptIndex(folder, sum(sizes), datetime.fromtimestamp(max(changes), UTC))
         for folder, parts in sorted(by_folder.items())
+        for sizes, changes in [zip(*parts, strict=True)]
     ]
 
 

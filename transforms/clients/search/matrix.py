@@ -16,8 +16,8 @@ from numpy.lib.format import open_memmap
 
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.storage import parquet
-from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
-from rankbeam.transforms.kernels.search.nearest import SingleArray, unit_length
+from rankbeam.transforms.kernels.arrays import BoolArray, IntArray, SingleArray
+from rankbeam.transforms.kernels.search.nearest import unit_length
 from rankbeam.transforms.records.errors import InputError
 
 _VECTORS, _MISSING = "vectors.npy", "missing.npy"

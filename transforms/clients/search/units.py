@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.search.analysis import WORDS, Analysis
 from rankbeam.transforms.clients.search.collection import Collection, collection_of
-from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
-from rankbeam.transforms.kernels.search.words import concatenated, has_pairs
+from rankbeam.transforms.kernels.arrays import IntArray, concatenated
+from rankbeam.transforms.kernels.search.postings import Postings, build, within
+from rankbeam.transforms.kernels.search.words import has_pairs
 from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Documents, Ranking
@@ -234,28 +234,28 @@ def _undivided(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
 
 def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Path) -> None:
     tokens = tokens_of(units.collection, analysis)
-    pieces = _pieces(units, tokens, fields)
+    starts, counts = _ranges(units, tokens, fields)
 
     def tokens_in(first: int, last: int) -> IntArray:
-        return tokens.term[pieces.places(first, last)].astype(np.int64)
+        places = concatenated(starts[first:last].ravel(), counts[first:last].ravel())
+        return tokens.term[places].astype(np.int64)
 
-    postings = build(len(tokens.vocabulary), pieces.length, tokens_in)
+    postings = build(len(tokens.vocabulary), counts.sum(axis=1), tokens_in)
     postings.offsets.tofile(folder / "offsets.i64")
     for name in _POSTINGS:
         getattr(postings, name).tofile(folder / f"{name}.i32")
 
 
-def _pieces(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> Pieces:
+def _ranges(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> tuple[IntArray, IntArray]:
+    """int64[u, 2], int64[u, 2]: the first token of each unit's title and text in the index, and how many they have."""
     ends = np.cumsum(tokens.title + tokens.text)
     of_text = ends - tokens.text
     title, title_length = (of_text - tokens.title)[units.row], tokens.title[units.row]
     text, text_length = of_text[units.row], tokens.text[units.row]
     if units.documents.chunking is not None:
         text, text_length = _inside(units, tokens, of_text)
-    nothing = np.zeros(len(units), np.int64)
-    return Pieces(
-        title, title_length if "title" in fields else nothing, text, text_length if "text" in fields else nothing
-    )
+    counts = np.stack([title_length * ("title" in fields), text_length * ("text" in fields)], axis=1)
+    return np.stack([title, text], axis=1), counts
 
 
 def _inside(units: Units, tokens: TokenIndex, of_text: IntArray) -> tuple[IntArray, IntArray]:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels import hashing
-from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, stable_order
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray, runs_of, stable_order
 
 
 def order_by_score(
@@ -33,23 +33,12 @@ def order_by_score(
         by_score = np.argsort(-score)
         by_score = by_score[stable_order(query[by_score], queries)]
         order, query, score = order[by_score], query[by_score], score[by_score]
-    group = tie_groups(query, score)
+    group = runs_of(query, score)
     tied = _inside_ties(group, None if matters is None else matters[order])
     if len(tied):  # comparing ids is slow, so only the ids of ties are compared
         rows = order[tied]
         order[tied] = rows[order_by_id(group[tied], doc_id.take(pa.array(rows)), rows, descending=True)]
     return order
-
-
-def tie_groups(query: IntArray, score: FloatArray) -> IntArray:
-    """Number the groups of neighbours with the same query and the same score, from 0.
-
-    >>> tie_groups(np.array([0, 0, 0, 1]), np.array([2.0, 1.0, 1.0, 1.0])).tolist()
-    [0, 1, 1, 2]
-    """
-    begins = np.ones(len(query), bool)
-    begins[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
-    return np.cumsum(begins) - 1
 
 
 def _inside_ties(group: IntArray, matters: BoolArray | None) -> IntArray:
@@ -90,7 +79,7 @@ def order_by_id(
     order = np.argsort(~prefix if descending else prefix)
     order = order[stable_order(group[order], int(group.max(initial=-1)) + 1)]
     group, prefix = group[order], prefix[order]
-    run = np.cumsum(np.diff(group, prepend=-1).astype(bool) | np.diff(prefix, prepend=~prefix[:1]).astype(bool))
+    run = runs_of(group, prefix)
     tied = _inside_ties(run, None)
     if len(tied):
         rows = order[tied]

@@ -15,8 +15,8 @@ from rankbeam.transforms.kernels.arrays import (
     IntArray,
     StringArray,
     position_in_group,
+    runs_of,
 )
-from rankbeam.transforms.kernels.ranking.orders import tie_groups
 from rankbeam.transforms.kernels.ranking.pools import Pool, Subtopics, keys
 
 _ROWS_AT_ONCE = 1 << 13
@@ -69,7 +69,7 @@ class Ranked:
         ordered = key[order]
         if has_repeats(ordered, query):
             repeated = repeats(query, doc_id.take(pa.array(order)), ordered)
-        tie = None if score is None else tie_groups(query, score[order])
+        tie = None if score is None else runs_of(query, score[order])
         return cls(order, query, position_in_group(query, queries) + 1, repeated, tie)
 
     def upto(self, top_k: int | None) -> "Ranked":

@@ -10,7 +10,15 @@ from functools import cached_property
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, offsets_of, position_in_group
+from rankbeam.transforms.kernels.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    concatenated,
+    offsets_of,
+    position_in_group,
+    runs_of,
+)
 from rankbeam.transforms.kernels.ranking import hits
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
@@ -177,8 +185,7 @@ def matches(chunks: Spans, evidence: Spans) -> tuple[IntArray, IntArray]:
     offsets = offsets_of(of_evidence[order], int(number.max(initial=-1)) + 1)
     counts = np.diff(offsets)[of_chunk]
     chunk = np.repeat(np.arange(len(of_chunk)), counts)
-    place = np.arange(len(chunk)) - np.repeat(np.cumsum(counts) - counts, counts)
-    pair = order[np.repeat(offsets[:-1][of_chunk], counts) + place]
+    pair = order[concatenated(offsets[:-1][of_chunk], counts)]
     shared = np.minimum(chunks.end[chunk], evidence.end[pair]) - np.maximum(chunks.start[chunk], evidence.start[pair])
     shorter = np.minimum(chunks.length[chunk], evidence.length[pair])
     is_relevant = (shared > 0) & (2 * shared >= shorter) & (chunks.document[chunk] >= 0)
@@ -200,8 +207,7 @@ def covered(spans: Spans, queries: int) -> FloatArray:
     query, document, start, end = (
         column[order] for column in (placed.query, placed.document, placed.start, placed.end)
     )
-    group = np.cumsum(np.concatenate([[False], (np.diff(query) != 0) | (np.diff(document) != 0)])[: len(query)])
-    shift = group * (int(end.max(initial=0)) + 1)  # the groups one after the other on one line
+    shift = runs_of(query, document) * (int(end.max(initial=0)) + 1)  # the groups one after the other on one line
     start, end = start + shift, end + shift
     reached = np.concatenate([[0], np.maximum.accumulate(end)[:-1]])[: len(end)]
     length = np.maximum(end - np.maximum(start, reached), 0)

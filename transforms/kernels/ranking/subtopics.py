@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, position_in_group
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, concatenated, position_in_group, runs_of
 from rankbeam.transforms.kernels.ranking import hits
 from rankbeam.transforms.kernels.ranking.pools import Subtopics
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
@@ -36,7 +36,7 @@ def alpha_dcg(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
     >>> alpha_dcg(EXAMPLE, cutoff=3).round(4).tolist()
     [0.3471]
     """
-    return _over_perfect(a, _gained(a, cutoff, alpha, _log2), cutoff, alpha, _log2)
+    return _over_perfect(a, cutoff, alpha, hits.discount)
 
 
 def alpha_ndcg(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
@@ -47,7 +47,7 @@ def alpha_ndcg(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
     >>> alpha_ndcg(EXAMPLE, cutoff=3).round(4).tolist()
     [0.4098]
     """
-    return _over_ideal(a, _gained(a, cutoff, alpha, _log2), cutoff, alpha, _log2)
+    return _over_ideal(a, cutoff, alpha, hits.discount)
 
 
 def err_ia(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
@@ -58,7 +58,7 @@ def err_ia(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
     >>> err_ia(EXAMPLE, cutoff=3).round(4).tolist()
     [0.375]
     """
-    return _over_perfect(a, _gained(a, cutoff, alpha, _rank), cutoff, alpha, _rank)
+    return _over_perfect(a, cutoff, alpha, _rank)
 
 
 def nerr_ia(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
@@ -67,11 +67,7 @@ def nerr_ia(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
     >>> nerr_ia(EXAMPLE, cutoff=3).round(4).tolist()
     [0.4286]
     """
-    return _over_ideal(a, _gained(a, cutoff, alpha, _rank), cutoff, alpha, _rank)
-
-
-def _log2(rank: IntArray) -> FloatArray:
-    return hits.discount(rank)
+    return _over_ideal(a, cutoff, alpha, _rank)
 
 
 def _rank(rank: IntArray) -> FloatArray:
@@ -88,34 +84,31 @@ def _seen(a: Assessment, cutoff: int) -> tuple[Subtopics, IntArray, IntArray, In
     begin = np.searchsorted(subtopics.judgement, a.hit_judgement[within])
     number = np.searchsorted(subtopics.judgement, a.hit_judgement[within], side="right") - begin
     hit = np.repeat(within, number)
-    pair = np.repeat(begin, number) + position_in_group(np.repeat(np.arange(len(within)), number), len(within))
-    return subtopics, a.hit_query[hit], a.hit_rank[hit], subtopics.subtopic[pair]
+    return subtopics, a.hit_query[hit], a.hit_rank[hit], subtopics.subtopic[concatenated(begin, number)]
 
 
-def _gained(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
-    """float64[n]: the sum over the first ranks of the gains of new subtopics, each over its divisor."""
-    _, query, rank, subtopic = _seen(a, cutoff)
+def _gained(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> tuple[FloatArray, Subtopics]:
+    """float64[n], the sum over the first ranks of the gains of new subtopics, each over its divisor; the subtopics."""
+    subtopics, query, rank, subtopic = _seen(a, cutoff)
     order = np.lexsort((rank, subtopic, query))
-    begins = np.ones(len(order), bool)
-    begins[1:] = (np.diff(query[order]) != 0) | (np.diff(subtopic[order]) != 0)
-    group = np.cumsum(begins) - 1
+    group = runs_of(query[order], subtopic[order])
     earlier = np.empty(len(order), np.int64)
     earlier[order] = position_in_group(group, len(group))
     gain = np.power(1.0 - alpha, earlier) / divisor(rank)
-    return np.bincount(query, weights=gain, minlength=a.queries).astype(np.float64, copy=False)
+    return np.bincount(query, weights=gain, minlength=a.queries).astype(np.float64, copy=False), subtopics
 
 
-def _over_ideal(a: Assessment, gained: FloatArray, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
-    assert a.subtopics is not None  # noqa: S101
-    ideal = a.subtopics.ideal(alpha, cutoff) / divisor(np.arange(1, cutoff + 1))
+def _over_ideal(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
+    gained, subtopics = _gained(a, cutoff, alpha, divisor)
+    ideal = subtopics.ideal(alpha, cutoff) / divisor(np.arange(1, cutoff + 1))
     return hits.ratio(gained, ideal.sum(axis=1))
 
 
-def _over_perfect(a: Assessment, gained: FloatArray, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
-    assert a.subtopics is not None  # noqa: S101
+def _over_perfect(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
+    gained, subtopics = _gained(a, cutoff, alpha, divisor)
     ranks = np.arange(1, cutoff + 1)
     perfect = (np.power(1.0 - alpha, ranks - 1) / divisor(ranks)).sum()
-    return hits.ratio(gained, a.subtopics.number * perfect)
+    return hits.ratio(gained, subtopics.number * perfect)
 
 
 EXAMPLE = replace(

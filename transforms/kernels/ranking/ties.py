@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, position_in_group
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, position_in_group, runs_of
 from rankbeam.transforms.kernels.ranking import hits, metrics
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
@@ -56,7 +56,7 @@ def best_order(a: Assessment, merit: FloatArray | None = None) -> Assessment:
     ([1, 2, 3], [2.0, 1.0, 0.0])
     """
     first, _ = _tie_groups(a)
-    group = _runs(a.hit_query, first)
+    group = runs_of(a.hit_query, first)
     rank = first + position_in_group(group, len(group))
     return _permuted(a, _sorted_inside(group, -(a.hit_grade if merit is None else merit)), rank)
 
@@ -70,7 +70,7 @@ def worst_order(a: Assessment, merit: FloatArray | None = None) -> Assessment:
     ([1, 4, 5], [2.0, 0.0, 1.0])
     """
     first, last = _tie_groups(a)
-    group = _runs(a.hit_query, first)
+    group = runs_of(a.hit_query, first)
     size = np.bincount(group, minlength=len(group))
     rank = last + 1 - size[group] + position_in_group(group, len(group))
     return _permuted(a, _sorted_inside(group, a.hit_grade if merit is None else merit), rank)
@@ -136,7 +136,7 @@ def worst_sample_order(a: Assessment) -> Assessment:
     ([2.0, 1.0, -1.0], [1, 5, 4])
     """
     a = worst_order(a)
-    by = np.lexsort((a.hit_grade < 0, _runs(a.hit_query, _tie_groups(a)[0])))
+    by = np.lexsort((a.hit_grade < 0, runs_of(a.hit_query, _tie_groups(a)[0])))
     return _permuted(a, by, a.hit_rank[by])
 
 
@@ -150,7 +150,7 @@ def best_share_order(a: Assessment, rel: float = 1.0) -> Assessment:
     >>> best_share_order(EXAMPLE).hit_rank.tolist(), best_share_order(EXAMPLE).hit_grade.tolist()
     ([1, 2, 5], [2.0, 1.0, 0.0])
     """
-    return _moved_to_end(best_order(a), _is_non_relevant(best_order(a), rel), last=True)
+    return _non_relevant_at_end(best_order(a), rel, last=True)
 
 
 def worst_share_order(a: Assessment, rel: float = 1.0) -> Assessment:
@@ -159,19 +159,14 @@ def worst_share_order(a: Assessment, rel: float = 1.0) -> Assessment:
     >>> worst_share_order(EXAMPLE).hit_rank.tolist(), worst_share_order(EXAMPLE).hit_grade.tolist()
     ([1, 2, 5], [2.0, 0.0, 1.0])
     """
-    return _moved_to_end(worst_order(a), _is_non_relevant(worst_order(a), rel), last=False)
+    return _non_relevant_at_end(worst_order(a), rel, last=False)
 
 
-def _is_non_relevant(a: Assessment, rel: float) -> BoolArray:
-    """Return whether each hit is judged and not relevant."""
-    non_relevant: BoolArray = (a.hit_grade >= 0) & (a.hit_grade < rel)
-    return non_relevant
-
-
-def _moved_to_end(a: Assessment, moved: BoolArray, *, last: bool) -> Assessment:
-    """The rankings with the moved hits of every tie group at its last (or first) ranks, the rest at its other end."""
+def _non_relevant_at_end(a: Assessment, rel: float, *, last: bool) -> Assessment:
+    """The rankings with the non-relevant hits of every tie group at one end, its last or first ranks."""
+    moved = (a.hit_grade >= 0) & (a.hit_grade < rel)
     first, final = _tie_groups(a)
-    group = _runs(a.hit_query, first)
+    group = runs_of(a.hit_query, first)
     by = _sorted_inside(group, (moved if last else ~moved).astype(np.float64))
     at_end = moved[by] if last else ~moved[by]
     position = position_in_group(group, len(group))
@@ -284,12 +279,6 @@ def _tie_groups(a: Assessment) -> tuple[IntArray, IntArray]:
     if a.hit_first is None or a.hit_last is None:
         raise ValueError("this assessment holds no ties: hit_first and hit_last are None")
     return a.hit_first, a.hit_last
-
-
-def _runs(query: IntArray, group: IntArray) -> IntArray:
-    """int64[m], 0, 0, 1, …: neighbouring rows of the same query and group share a number."""
-    changes = (query[1:] != query[:-1]) | (group[1:] != group[:-1])
-    return np.cumsum(np.concatenate([[False], changes])[: len(query)])
 
 
 def _first_chunk_grade(a: Assessment) -> FloatArray:

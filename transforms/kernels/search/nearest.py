@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, one_thread
-
-SingleArray = npt.NDArray[np.float32]
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray, one_thread
 
 _QUERIES_AT_ONCE, _ROWS_AT_ONCE = 256, 8192
 _ROUNDING = 1e-4  # more than products in single precision of vectors of length 1 are wrong by

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import IntArray, stable_order
-from rankbeam.transforms.kernels.search.words import concatenated
+from rankbeam.transforms.kernels.arrays import IntArray, concatenated, stable_order
 
 TOKENS_AT_ONCE = 1 << 20
 UnitArray = npt.NDArray[np.int32]
@@ -116,34 +115,6 @@ def _ranges(length: IntArray, at_once: int) -> Iterator[tuple[int, int]]:
         last = max(first + 1, int(np.searchsorted(ends, done + at_once, side="right")))
         yield first, last
         first, done = last, int(ends[last - 1])
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The tokens of units, as ranges of a stream of tokens: each unit has a range of a title, and one of a text.
-
-    Attributes:
-        title: int64[u], where each unit's title begins in the stream.
-        title_length: int64[u], its tokens.
-        text: int64[u], where each unit's text begins in the stream.
-        text_length: int64[u], its tokens.
-    """
-
-    title: IntArray
-    title_length: IntArray
-    text: IntArray
-    text_length: IntArray
-
-    @property
-    def length(self) -> IntArray:
-        """int64[u], tokens of each unit."""
-        return self.title_length + self.text_length
-
-    def places(self, first: int, last: int) -> IntArray:
-        """The positions in the stream of the tokens of a range of units, unit by unit."""
-        starts = np.stack([self.title[first:last], self.text[first:last]], axis=1).ravel()
-        counts = np.stack([self.title_length[first:last], self.text_length[first:last]], axis=1).ravel()
-        return concatenated(starts, counts)
 
 
 def within(

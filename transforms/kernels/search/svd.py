@@ -12,9 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, one_thread, stable_order
-
-SingleArray = npt.NDArray[np.float32]
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray, one_thread, stable_order
 
 OVERSAMPLES, POWER_ITERATIONS, SEED = 10, 2, 0
 ROUNDING = 2

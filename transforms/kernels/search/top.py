@@ -8,8 +8,8 @@ so far, only the few units that they can lift are scored, by all terms in the or
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.kernels.search.weights import Bm25Scorer, SingleArray
+from rankbeam.transforms.kernels.arrays import IntArray, SingleArray
+from rankbeam.transforms.kernels.search.weights import Bm25Scorer
 
 _COLUMNS = 4096
 _FREQUENT = 16  # a term in at least one of 16 units: the bound is checked before it is added

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray
 from rankbeam.transforms.kernels.search.postings import CountArray, Postings, UnitArray, common
-
-SingleArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)

@@ -208,13 +208,3 @@ def _in_original(text: str, positions: IntArray) -> IntArray:
     ends = np.fromiter(accumulate(len(character.lower()) for character in letters), np.int64, len(letters))
     inside = np.searchsorted(ends, positions, side="right")
     return inside if letters is text else before_composing(text, inside)
-
-
-def concatenated(starts: IntArray, counts: IntArray) -> IntArray:
-    """The numbers of several ranges, one range after the other.
-
-    >>> concatenated(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    first = np.cumsum(counts) - counts
-    return np.repeat(starts - first, counts) + np.arange(int(counts.sum()))

@@ -25,7 +25,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray
 
-_UNIT_EXPONENT = 1074
+_UNIT = 1074  # sums are in units of 2^-1074, and squares in units of 2^-2148
 _HALF = 27
 _LOW_MASK = (1 << _HALF) - 1
 _MOST = 1 << 24
@@ -87,13 +87,13 @@ class Moments:
 
     def totals(self) -> tuple[float, ...]:
         """Σx per metric, correctly rounded."""
-        return tuple(float(Fraction(total, 1 << _UNIT_EXPONENT)) for total in self.sums)
+        return tuple(float(Fraction(total, 1 << _UNIT)) for total in self.sums)
 
     def means(self) -> tuple[float, ...]:
         """The mean per metric, correctly rounded; NaN over no query."""
         if self.count == 0:
             return (math.nan,) * len(self.sums)
-        return tuple(float(Fraction(total, self.count << _UNIT_EXPONENT)) for total in self.sums)
+        return tuple(float(Fraction(total, self.count << _UNIT)) for total in self.sums)
 
     def successes(self) -> tuple[int | None, ...]:
         """The number of values that are 1, per metric; None unless all values are 0 or 1.
@@ -104,7 +104,7 @@ class Moments:
         (2, None)
         """
         return tuple(
-            total >> _UNIT_EXPONENT if 0.0 <= low <= high <= 1.0 and square == total << _UNIT_EXPONENT else None
+            total >> _UNIT if 0.0 <= low <= high <= 1.0 and square == total << _UNIT else None
             for total, square, low, high in zip(self.sums, self.squares, self.lowest, self.highest, strict=True)
         )
 
@@ -112,7 +112,7 @@ class Moments:
         """The unbiased sample variance per metric (divisor n - 1), correctly rounded; NaN below two queries."""
         if self.count < 2:
             return (math.nan,) * len(self.sums)
-        divisor = self.count * (self.count - 1) << (2 * _UNIT_EXPONENT)
+        divisor = self.count * (self.count - 1) << (2 * _UNIT)
         return tuple(
             float(Fraction(self.count * square - total * total, divisor))
             for total, square in zip(self.sums, self.squares, strict=True)
@@ -147,7 +147,7 @@ def _exact_sums_of_part(column: FloatArray) -> tuple[int, int]:
     total = square = 0
     for step, parts in enumerate(zip(*sums, strict=True)):
         if any(parts):
-            shift = lowest + step - 53 + _UNIT_EXPONENT
+            shift = lowest + step - 53 + _UNIT
             whole, *squares = ((int(parts[i]) << _HALF) + int(parts[i + 1]) for i in (0, 2, 4, 6))
             total += _shifted(whole, shift)
             square += _shifted((squares[0] << 2 * _HALF) + (squares[1] << (_HALF + 1)) + squares[2], 2 * shift)
@@ -157,9 +157,6 @@ def _exact_sums_of_part(column: FloatArray) -> tuple[int, int]:
 def _shifted(value: int, bits: int) -> int:
     # Subnormal numbers have fewer mantissa bits; the bits shifted out of them are zero.
     return value << bits if bits >= 0 else value >> -bits
-
-
-_UNIT, _UNIT_SQUARED = 1074, 2148  # `Moments` counts in units of 2^-1074, and squares in units of 2^-2148
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,11 +277,11 @@ class ClusterMoments:
         """
         weight = self.weights[column]
         squares = self.totals.squares
-        queries, sizes = self.totals.sums[weight] >> _UNIT, squares[weight] >> _UNIT_SQUARED
-        total, square = self.totals.sums[column] >> _UNIT, squares[column] >> _UNIT_SQUARED
+        queries, sizes = self.totals.sums[weight] >> _UNIT, squares[weight] >> 2 * _UNIT
+        total, square = self.totals.sums[column] >> _UNIT, squares[column] >> 2 * _UNIT
         if not queries:
             return Clustered(0.0, math.nan, math.inf, -math.inf, 0)
-        products = ((self.weighted.squares[column] >> _UNIT_SQUARED) - square - sizes) // 2
+        products = ((self.weighted.squares[column] >> 2 * _UNIT) - square - sizes) // 2
         count, mean = Fraction(queries * queries, sizes), Fraction(total, queries)
         error = math.nan
         if count >= 2:

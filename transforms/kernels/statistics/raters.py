@@ -145,16 +145,14 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     1.0
     """
     weights = category_weights(categories, power)
-    counts = np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
+    counts = _counts(ratings, categories)
     raters = counts.sum(axis=1)
     rated, several = counts[raters >= 1], counts[raters >= 2]
     if not len(several):
         return None
     of = several.sum(axis=1)
     agreement = float(((several * (several @ weights - 1.0)).sum(axis=1) / (of * (of - 1.0))).mean())
-    shares = (rated / rated.sum(axis=1)[:, None]).mean(axis=0)
-    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / max(1, categories * (categories - 1))
-    return (agreement - chance) / (1.0 - chance)
+    return _beyond_chance(agreement, weights, (rated / rated.sum(axis=1)[:, None]).mean(axis=0))
 
 
 def gwet_of(counts: Counts, power: int = 0) -> float | None:
@@ -163,13 +161,23 @@ def gwet_of(counts: Counts, power: int = 0) -> float | None:
     >>> round(gwet_of(np.array([[96, 2], [2, 0]])), 3)
     0.958
     """
-    total, size = float(counts.sum()), len(counts)
+    total, weights = float(counts.sum()), category_weights(len(counts), power)
     if not total:
         return None
-    weights = category_weights(size, power)
     shares = (counts.sum(axis=0) + counts.sum(axis=1)) / (2.0 * total)
-    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / max(1, size * (size - 1))
-    return (float((weights * counts).sum()) / total - chance) / (1.0 - chance)
+    return _beyond_chance(float((weights * counts).sum()) / total, weights, shares)
+
+
+def _beyond_chance(agreement: float, weights: FloatArray, shares: FloatArray) -> float:
+    """Agreement beyond Gwet's chance, which follows from the shares of the categories."""
+    pairs = max(1, len(shares) * (len(shares) - 1))
+    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / pairs
+    return (agreement - chance) / (1.0 - chance)
+
+
+def _counts(ratings: IntArray, categories: int) -> FloatArray:
+    """float64[n, k], by item and category the number of ratings."""
+    return np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
 
 
 def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINAL) -> float | None:
@@ -186,7 +194,7 @@ def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINA
     >>> krippendorff(np.array([[0, 0], [1, 1], [0, -1]]), 2)
     1.0
     """
-    counts = np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
+    counts = _counts(ratings, categories)
     counts = counts[counts.sum(axis=1) >= 2]
     pairs = np.einsum("ia,ib->iab", counts, counts)
     pairs[:, range(categories), range(categories)] -= counts

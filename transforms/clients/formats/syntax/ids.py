@@ -8,9 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import BoolArray
-from rankbeam.transforms.kernels.text import BLANKS, LONGEST_ID, edge_blanks, lengths
+from rankbeam.transforms.kernels.text import BLANKS, LONGEST_ID, edge_blanks
 from rankbeam.transforms.records.errors import InputError, shortened
 
 _BLANKS = "begins or ends with white space, so it matches no id without it; remove it"
@@ -21,7 +22,7 @@ _LONG = f"is longer than {LONGEST_ID:,} bytes"
 
 def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
     """For each fault that an id can have, the ids that have it, and its description."""
-    sizes = lengths(ids)
+    sizes = pc.binary_length(ids).to_numpy()
     yield sizes == 0, "is empty"
     yield sizes > LONGEST_ID, _LONG
     yield edge_blanks(ids), _BLANKS
