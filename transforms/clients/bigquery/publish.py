@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.bigquery import errors, loads, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
 from rankbeam.transforms.clients.bigquery.loads import RunFiles
 from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, parameters
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 
@@ -28,7 +28,6 @@ _OTHERS = "run_id != @run_id OR started_at != @started_at"
 _MIXED = "the files are of several executions"
 _TAKEN = "the run id is in use there by the experiment "
 _TAKEN_BY_OTHERS = "run_id = @run_id AND experiment != @experiment"
-_REPEATED = (Trouble.CONCURRENT, Trouble.PASSING)
 _NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
 
 
@@ -106,8 +105,7 @@ def _lost(key: str) -> Callable[[BaseException], bool]:
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
     """Run the script, once no other job publishes the run_id."""
-    attempt, again = partial(next, _attempts(session, run, key)), again_after(*_REPEATED)
-    error = session.patience.repeated(attempt, again, session.patience.conflicts + 1)
+    error = session.committed(partial(next, _attempts(session, run, key)))
     if error is None:
         return
     if _MIXED in error.message:

@@ -14,15 +14,14 @@ from datetime import datetime
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery import read
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError
 from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName, Scalar, TableSource
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, parameters
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
 # A function of constants is constant, so that only the partition of that day is read.
 _OF_RUN = " WHERE run_id = @run_id AND started_at = TIMESTAMP_MICROS(@started_us)"
-_REPEATED = (Trouble.CONCURRENT, Trouble.PASSING)
 
 
 @dataclass(frozen=True)
@@ -134,13 +133,7 @@ def _delete(session: Session, names: list[str], run_id: str, started_at: datetim
             "COMMIT TRANSACTION;",
         ]
     )
-
-    error = session.patience.repeated(
-        lambda: session.outcome(
-            f"rankbeam_delete_{uuid.uuid4().hex}", script, parameters(run_id=run_id, started_at=started_at)
-        ),
-        again_after(*_REPEATED),
-        session.patience.conflicts + 1,
-    )
+    values = parameters(run_id=run_id, started_at=started_at)
+    error = session.committed(lambda: session.outcome(f"rankbeam_delete_{uuid.uuid4().hex}", script, values))
     if error is not None:
         raise error

@@ -145,6 +145,11 @@ class Session:
         """The error that a job of statements ended with, once it has."""
         return errors.of_job(self.wait(self.query(job_id, statements, config)))
 
+    def committed(self, attempt: Callable[[], BigQueryError | None]) -> BigQueryError | None:
+        """Repeat a transaction while others write to the same tables; returns the error of the last attempt."""
+        again = again_after(Trouble.CONCURRENT, Trouble.PASSING)
+        return self.patience.repeated(attempt, again, self.patience.conflicts + 1)
+
     def rows(self, query: str, config: Any) -> list[Any]:
         """The result of a query that changes nothing."""
         where = {"location": self.location, "retry": None, "job_retry": None, "api_timeout": _REQUEST_S}

@@ -96,17 +96,13 @@ def _source(name: str, trees: "Mapping[str, exp.Query]") -> str:
     read = read_by(trees[name], trees) if name in trees else {name}
     if not read & (tables.TABLES.keys() - {UNBOUNDED}):
         return f"  sql_table_name: `@{{dataset}}.{name}` ;;\n"
-    query = (
-        written_out(trees[name].sql("bigquery", pretty=True), read, trees, _table, _DAYS, _NOW)
-        if name in trees
-        else scan(name, _table, _DAYS, _NOW)
-    )
+    query = written_out(trees[name].sql("bigquery", pretty=True), read, trees, _scan) if name in trees else _scan(name)
     indented = "".join(f"      {line}\n" for line in query.splitlines())
     return f"  derived_table: {{\n    sql:\n{indented}    ;;\n  }}\n"
 
 
-def _table(name: str) -> str:
-    return f"`@{{dataset}}.{name}`"  # Looker fills in the dataset
+def _scan(name: str) -> str:
+    return scan(name, f"`@{{dataset}}.{name}`", _DAYS, _NOW)  # Looker fills in the dataset
 
 
 def _dimension(column: str, kind: str) -> Iterator[str]:
@@ -136,27 +132,25 @@ def alerts() -> dict[Path, str]:
     for path in sorted(SOURCES.glob("*.sql")):
         text = path.read_text(encoding="utf-8")
         read = read_by(sqlglot.parse_one(text, dialect="bigquery", into=exp.Select), trees)
-        whole = written_out(
-            text, read, trees, lambda name: f"`${{project}}.${{dataset}}.{name}`", _ALERT_DAYS, "@run_time"
-        )
+        whole = written_out(text, read, trees, _scan_of_alerts)
         contents[FOR_ALERTS / path.name] = _ALERT_HEAD + _SETTINGS.sub(r"${\1}", whole)
     return contents
 
 
-def written_out(
-    text: str, read: set[str], trees: "Mapping[str, exp.Query]", table: Callable[[str], str], days: str, now: str
-) -> str:
+def _scan_of_alerts(name: str) -> str:
+    return scan(name, f"`${{project}}.${{dataset}}.{name}`", _ALERT_DAYS, "@run_time")
+
+
+def written_out(text: str, read: set[str], trees: "Mapping[str, exp.Query]", bounded: Callable[[str], str]) -> str:
     """A query over bounded tables; all tables and views that it reads (`read_by`) are common table expressions."""
     below = [*sorted(read - trees.keys()), *(name for name in trees if name in read)]
-    bodies = [
-        trees[name].sql("bigquery", pretty=True) if name in trees else scan(name, table, days, now) for name in below
-    ]
+    bodies = [trees[name].sql("bigquery", pretty=True) if name in trees else bounded(name) for name in below]
     parts = ",\n".join(f"{name} AS (\n{body}\n)" for name, body in zip(below, bodies, strict=True))
     return f"WITH {parts}\n{text}"
 
 
-def scan(name: str, table: Callable[[str], str], days: str, now: str) -> str:
-    query = f"SELECT * FROM {table(name)}"  # noqa: S608  a text that is written into files
+def scan(name: str, table: str, days: str, now: str) -> str:
+    query = f"SELECT * FROM {table}"  # noqa: S608  a text that is written into files
     bound = f"WHERE {PARTITIONED_BY} >= TIMESTAMP_SUB({now}, INTERVAL {days} DAY)"
     return query if name == UNBOUNDED else f"{query} {bound}"
 
