@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
+from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
@@ -207,21 +208,10 @@ def with_providers(located: Located, problems: list[InputError]) -> Located:
             problem = "has a colon, like PROVIDER:MODEL, which needs no entry here; choose another name"
             problems.append(located.error(("services", name), problem))
     sections = {name: value for name, value in located.value.items() if name not in _WITHOUT_SERVICES}
-    mentions = {text: place for place, text in _texts((), sections) if ":" in text}
+    mentions = {text: place for place, text in texts_in(sections) if ":" in text}
     services = {name: service for name in mentions if (service := service_of_provider(name)) and name not in section}
     if not services:
         return located
     lines: dict[Place, int] = {("services", name): located.lines.get(mentions[name], 1) for name in services}
     value = {**located.value, "services": {**section, **services}}
     return replace(located, value=value, lines={**located.lines, **lines})
-
-
-def _texts(place: Place, value: Any) -> Iterator[tuple[Place, str]]:
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts((*place, key), item)
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            yield from _texts((*place, position), item)

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -128,20 +129,9 @@ def reasons(content: bytes) -> dict[str, str]:
             values = json.loads(line)
         except ValueError:
             continue
-        texts = dict(_texts(values))
+        texts = {".".join(map(str, path)): text for path, text in texts_in(values)}
         uri = next((text for text in texts.values() if text.startswith(gcs.SCHEME)), None)
         error = next((text for key, text in texts.items() if "error" in key.lower() and text), None)
         if uri is not None and error is not None:
             errors[uri] = error[:_LONGEST_REASON]
     return errors
-
-
-def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from _texts(item, f"{key}.{name}")
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            yield from _texts(item, f"{key}.{position}")
-    elif isinstance(value, str):
-        yield key, value
