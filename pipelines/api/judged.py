@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, time
 from typing import Any
 
@@ -72,7 +72,8 @@ def judge(
         InputError: an input cannot be used, or the plan is above a limit; nothing was paid then.
         RankbeamError: the run failed.
     """
-    limits = PlanLimits(max_calls, max_tokens, confirm)
+    if confirm and not (sys.stdin is not None and sys.stdin.isatty()):
+        raise InputError("confirm=True needs a terminal to ask in; set max_cost, max_calls or max_tokens instead")
     if max_cost is not None and prices is None:
         raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices per million tokens")
     inputs = Inputs(folder_of(output))
@@ -89,47 +90,28 @@ def judge(
             quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": prices}
         experiment |= {} if max_cost is None else {"max_cost": max_cost}
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
-        _refuse_above(limits, experiment, overrides, inputs.folder)
+        with refused(experiment, overrides):
+            loaded = read(experiment, overrides, inputs.folder)
+            if any(one.parameters.offline is None for one in loaded.services.values()):
+                with prepared_folders(replace(loaded, is_private=False)):
+                    _check(plan_of(loaded), {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
         return evaluate(experiment, output=inputs.folder, **overrides)
 
 
-def _refuse_above(limits: "PlanLimits", experiment: dict[str, Any], overrides: Mapping[str, Any], folder: str) -> None:
-    """Plan the calls to services, and refuse the experiment where the plan is above the limits."""
-    with refused(experiment, overrides):
-        loaded = read(experiment, overrides, folder)
-        if any(service.parameters.offline is None for service in loaded.services.values()):
-            with prepared_folders(replace(loaded, is_private=False)):
-                limits.check(plan_of(loaded))
-
-
-@dataclass(frozen=True)
-class PlanLimits:
-    """Limits of the planned calls, and whether a person is to confirm them."""
-
-    calls: int | None = None
-    tokens: int | None = None
-    confirm: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse a question that nobody could answer."""
-        if self.confirm and not (sys.stdin is not None and sys.stdin.isatty()):
-            problem = "confirm=True needs a terminal to ask in; set max_cost, max_calls or max_tokens instead"
-            raise InputError(problem)
-
-    def check(self, plan: Plan) -> None:
-        """Print a plan, and refuse one above the limits or one that is not confirmed."""
-        lines = [line for model in plan.models for line in lines_of(model)]
-        click.echo("\n".join([*lines, *(again.line() for again in plan.again)]), err=True)
-        calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
-        tokens = sum(model.input_tokens[1] + model.output_tokens[1] for model in plan.models)
-        for name, planned, limit in (("calls", calls, self.calls), ("tokens", tokens, self.tokens)):
-            if limit is not None and planned > limit:
-                raise InputError(
-                    f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: no call was made; raise "
-                    "the limit, or judge fewer rows or metrics"
-                )
-        if self.confirm and calls and not click.confirm("Make these calls?", err=True):
-            raise InputError("not confirmed: no call was made")
+def _check(plan: Plan, limits: Mapping[str, int | None], *, confirm: bool) -> None:
+    """Print a plan, and refuse one above the limits or one that is not confirmed."""
+    lines = [line for model in plan.models for line in lines_of(model)]
+    click.echo("\n".join([*lines, *(again.line() for again in plan.again)]), err=True)
+    calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
+    tokens = sum(model.input_tokens[1] + model.output_tokens[1] for model in plan.models)
+    for name, planned in (("calls", calls), ("tokens", tokens)):
+        if (limit := limits[name]) is not None and planned > limit:
+            raise InputError(
+                f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: no call was made; raise "
+                "the limit, or judge fewer rows or metrics"
+            )
+    if confirm and calls and not click.confirm("Make these calls?", err=True):
+        raise InputError("not confirmed: no call was made")
 
 
 def _service(service: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -177,17 +177,8 @@ def score(
 def _scratch(stack: contextlib.ExitStack) -> str:
     """A folder that is removed where the stack is left with an error."""
     folder = tempfile.mkdtemp(prefix=_PREFIX)
-    stack.enter_context(_removed_on_error(folder))
+    stack.push(lambda kind, *_: None if kind is None else files.delete(folder))
     return folder
-
-
-@contextlib.contextmanager
-def _removed_on_error(folder: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        files.delete(folder)
-        raise
 
 
 def _run(experiment: Experiment, run_id: str | None, beam_options: Sequence[str], *, temporary: bool) -> Results:

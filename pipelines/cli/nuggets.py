@@ -85,7 +85,7 @@ def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
 
     path = files.join(folder, FOLDER, FILE)
     if reviewed is not None:
-        return apply_review(path, reviewed).as_text()
+        return apply_review(path, reviewed)
     content, target = reviewable(path), table or ""
     if files.exists(target):
         raise InputError("exists already, and is never overwritten; choose another path", path=target)

@@ -1,6 +1,5 @@
 """Collect the nuggets of a finished run: forecast, calls, and a file of reference answers that people review."""
 
-import json
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,10 +23,11 @@ from rankbeam.pipelines.run.answers import judge_of, model_stage
 from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
-from rankbeam.transforms.clients.formats.references import read_references
-from rankbeam.transforms.clients.formats.syntax import json_lines
+from rankbeam.transforms.clients.formats.references import read_references, reference_rows
+from rankbeam.transforms.clients.formats.syntax.json_lines import numbered, parsed
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files, whole
+from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import LLM
@@ -174,8 +174,7 @@ def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -
     for query_id in sorted({*collection.references, *collection.finished, *new}):
         row = {"query_id": query_id, **collection.references.get(query_id, {}), **new.get(query_id, {})}
         rows.append(collection.finished.get(query_id, row))
-    content = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    whole.put(collection.path, content.encode("utf-8", "replace"))
+    whole.put(collection.path, json_lines(rows))
 
 
 def _references(experiment: Experiment) -> dict[str, Row]:
@@ -190,12 +189,7 @@ def _references(experiment: Experiment) -> dict[str, Row]:
         return {
             entry.id: {"answer": entry.attributes[name]} for entry in entries if entry.attributes.get(name, "").strip()
         }
-    rows = (
-        row
-        for part in sources.expand(experiment.references.path)
-        for batch in read_references(part)
-        for row in batch.to_pylist()
-    )
+    rows = reference_rows(experiment.references.path)
     return {
         row["query_id"]: {key: value for key, value in row["reference"].items() if value is not None} for row in rows
     }
@@ -211,7 +205,7 @@ def rows_of(path: str) -> dict[str, Row]:
         return {}
     for _ in read_references(path):
         pass
-    rows = (json_lines.parsed(path, line, text) for line, text in json_lines.numbered(path))
+    rows = (parsed(path, line, text) for line, text in numbered(path))
     return {str(row["query_id"]): row for row in rows}
 
 

@@ -1,12 +1,14 @@
 """Nuggets as a table for people to review, and the file of reference answers with their changes."""
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rankbeam.pipelines.nuggets.make import Row, rows_of
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read_text, table_rows
 from rankbeam.transforms.clients.storage import whole
+from rankbeam.transforms.goldens.parts import json_lines
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
 from rankbeam.transforms.records.labels import short_name
 
@@ -24,26 +26,6 @@ class ReviewedNugget:
     text: str
     is_vital: bool
     is_dropped: bool
-
-
-@dataclass(frozen=True)
-class AppliedNuggetReview:
-    """Changes of a file of nuggets."""
-
-    path: str
-    unchanged: int = 0
-    edited: int = 0
-    dropped: int = 0
-    added: int = 0
-    missing: int = 0
-    emptied: int = 0
-
-    def as_text(self) -> str:
-        parts = [f"{self.path}: {self.edited:,} nuggets edited, {self.dropped:,} dropped, {self.added:,} added"]
-        parts += [f"{self.unchanged:,} are unchanged"]
-        parts += [f"{self.missing:,} have no row in the table, and are kept"] if self.missing else []
-        parts += [f"{self.emptied:,} queries have none any more"] if self.emptied else []
-        return "; ".join(parts)
 
 
 def item_id_of(query_id: str, text: str) -> str:
@@ -79,20 +61,23 @@ def _table(rows: Iterable[Row]) -> Iterator[dict[str, str]]:
             yield dict(zip(COLUMNS, cells, strict=True))
 
 
-def apply_review(path: str, table: str) -> AppliedNuggetReview:
-    """Write the changes of a table to a file of reference answers; with a mistake in the table, nothing is written."""
+def apply_review(path: str, table: str) -> str:
+    """Write the changes of a table to a file of reference answers; returns what has changed, in words.
+
+    With a mistake in the table, nothing is written.
+    """
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
     reviews = _checked(table, rows, ids)
-    result = AppliedNuggetReview(path, missing=len(ids.keys() - {one.item_id for one in reviews}))
-    by_query: dict[str, list[ReviewedNugget]] = {}
-    for one in reviews:
-        by_query.setdefault(one.query_id, []).append(one)
-    for query_id, of_query in by_query.items():
-        rows[query_id], result = _changed(rows[query_id], of_query, result)
-    stays = [row for row in rows.values() if _says_something(row)]
-    whole.put(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in stays).encode("utf-8", "replace"))
-    return result
+    counts: Counter[str] = Counter(missing=len(ids.keys() - {one.item_id for one in reviews}))
+    for query_id, of_query in grouped((one.query_id, one) for one in reviews).items():
+        rows[query_id] = _changed(rows[query_id], of_query, counts)
+    whole.put(path, json_lines(row for row in rows.values() if _says_something(row)))
+    parts = [f"{path}: {counts['edited']:,} nuggets edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
+    parts += [f"{counts['unchanged']:,} are unchanged"]
+    parts += [f"{counts['missing']:,} have no row in the table, and are kept"] if counts["missing"] else []
+    parts += [f"{counts['emptied']:,} queries have none any more"] if counts["emptied"] else []
+    return "; ".join(parts)
 
 
 def _says_something(row: Row) -> bool:
@@ -101,28 +86,27 @@ def _says_something(row: Row) -> bool:
     return has_text or row.get("expected_steps") is not None or row.get("answerable") is False
 
 
-def _changed(
-    row: Row, reviews: Iterable[ReviewedNugget], before: AppliedNuggetReview
-) -> tuple[Row, AppliedNuggetReview]:
+def _changed(row: Row, reviews: Iterable[ReviewedNugget], counts: Counter[str]) -> Row:
+    """The row with the reviewed nuggets; adds to the counts of changes."""
     left = {one.item_id or f"new {place}": one for place, one in enumerate(reviews)}
-    nuggets, evidence, result = [], {}, before
+    nuggets, evidence = [], {}
     for nugget in row.get("nuggets") or ():
         one = left.pop(item_id_of(str(row["query_id"]), nugget["text"]), None)
         if one is not None and one.is_dropped:
-            result = replace(result, dropped=result.dropped + 1)
+            counts["dropped"] += 1
             continue
         new = nugget if one is None else {**nugget, "text": one.text, "vital": one.is_vital}
         if one is not None:
             same = (nugget["text"], nugget.get("vital", True)) == (one.text, one.is_vital)
-            result = replace(result, unchanged=result.unchanged + same, edited=result.edited + (not same))
+            counts["unchanged" if same else "edited"] += 1
         nuggets.append(new)
         if nugget["text"] in _evidence(row):
             evidence[new["text"]] = _evidence(row)[nugget["text"]]
     added = [{"text": one.text, "vital": one.is_vital} for one in left.values() if not one.is_dropped]
-    emptied = bool(row.get("nuggets")) and not nuggets and not added
-    result = replace(result, added=result.added + len(added), emptied=result.emptied + emptied)
+    counts["added"] += len(added)
+    counts["emptied"] += bool(row.get("nuggets")) and not nuggets and not added
     more = {"evidence": evidence} if "evidence" in row else {}
-    return {**row, "nuggets": [*nuggets, *added], **more}, result
+    return {**row, "nuggets": [*nuggets, *added], **more}
 
 
 def _evidence(row: Row) -> Mapping[str, list[str]]:

@@ -10,9 +10,10 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, case_of, eval_set, row_of, turns_in
-from rankbeam.transforms.clients.formats.references import read_references
+from rankbeam.transforms.clients.formats.references import reference_rows
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import structured
+from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, in_rows, steps_in
@@ -52,8 +53,7 @@ def write_vertex_rows(experiment: Experiment, path: str, configuration: str | No
     ]
     if not rows:
         raise InputError("no query has an answer" if queries else "dataset.queries is missing or empty", path=path)
-    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    files.write(path, text.encode("utf-8", "replace"))
+    files.write(path, json_lines(rows))
     return len(rows), len(queries) - len(rows)
 
 
@@ -90,13 +90,9 @@ def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn
 
 def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:
     path = None if experiment.references is None else experiment.references.path
-    rows = (
-        row for name in ([] if path is None else sources.expand(path)) for batch in read_references(name)
-        for row in batch.to_pylist()
-    )  # fmt: skip
     return {
         row["query_id"]: CaseTurn("", row["reference"]["answer"], in_rows(row["reference"][EXPECTED_STEPS]))
-        for row in rows
+        for row in ([] if path is None else reference_rows(path))
     }
 
 

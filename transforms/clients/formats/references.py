@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.judged import Conflict, flat, repeated_id
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
@@ -58,6 +59,13 @@ def read_references(path: str) -> Iterator[pa.RecordBatch]:
     """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
     yield from json_lines.in_batches(rows, columns.REFERENCES, _BATCH_ROWS)
+
+
+def reference_rows(pattern: str) -> Iterator[dict[str, Any]]:
+    """The rows of all files that a path or pattern names."""
+    for path in sources.expand(pattern):
+        for batch in read_references(path):
+            yield from batch.to_pylist()
 
 
 def _row(path: str, line: int, text: str) -> dict[str, Any]:
