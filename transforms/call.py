@@ -214,15 +214,11 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usag
 
 def together(used: Iterable[Usage]) -> list[Usage]:
     """The use of every pool and model, once."""
-    return sorted(map(_summed, _by_use(list(used))), key=_use)
+    return [_summed(list(group)) for _, group in groupby(sorted(used, key=_use), key=_use)]
 
 
 def _use(usage: Usage) -> tuple[str, str]:
     return usage.pool, usage.model or ""
-
-
-def _by_use(used: list[Usage]) -> list[list[Usage]]:
-    return [list(group) for _, group in groupby(sorted(used, key=_use), key=_use)]
 
 
 def _summed(used: list[Usage]) -> Usage:

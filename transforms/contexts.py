@@ -7,7 +7,6 @@ rankings ─► items by bucket ────────────────
 The same requests locate chunks in their documents, where evidence spans are the judgements and ids name documents only.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +23,7 @@ from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.locating import located_after
 from rankbeam.transforms.records.chunking import chunk_id, parse_chunk_id
 from rankbeam.transforms.records.judging.items import (
@@ -94,18 +94,11 @@ def gathered(
     element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
 ) -> Iterator[batches.Bucketed]:
     bucket, parts = element
-    rows = _by_source(chain.from_iterable(parts[name] for name in parts if name.startswith(batches.RANKINGS)))
-    failures, replayed = _by_source(parts.get(batches.FAILURES, ())), _by_source(parts.get(batches.REPLAYED, ()))
+    rows = grouped(chain.from_iterable(parts[name] for name in parts if name.startswith(batches.RANKINGS)))
+    failures, replayed = grouped(parts.get(batches.FAILURES, ())), grouped(parts.get(batches.REPLAYED, ()))
     for queries in parts[batches.JUDGED]:
         contexts = contexts_of(queries, rows, failures, evaluation, counts, replayed)
         yield from ((bucket, batch) for batch in batches_of(items_of(queries, contexts)))
-
-
-def _by_source(pairs: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
-    grouped: defaultdict[int, list[Any]] = defaultdict(list)
-    for source, value in pairs:
-        grouped[source].append(value)
-    return grouped
 
 
 def requests(element: batches.Bucketed, buckets: int) -> Iterator[Request]:
@@ -162,14 +155,14 @@ def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[batches.Bucke
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
         hashed = hashing.hash_strings(pa.array([entry.id for entry in part], pa.string()))
         byte, bit = _place(hashed)
-        by_bucket: defaultdict[int, list[dict[str, str | int]]] = defaultdict(list)
-        for place in np.flatnonzero(sieve[byte] & bit).tolist():
-            entry = part[place]
-            text = "\n".join(filter(None, [entry.title, entry.text]))
-            row: dict[str, str | int] = {"doc_id": entry.id, "text": text, "prefix": len(text) - len(entry.text)}
-            by_bucket[int(hashed[place]) % buckets].append(row)
-        for bucket, rows in by_bucket.items():
+        places = np.flatnonzero(sieve[byte] & bit).tolist()
+        for bucket, rows in grouped((int(hashed[place]) % buckets, _row(part[place])) for place in places).items():
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
+
+
+def _row(entry: texts.TextEntry) -> dict[str, str | int]:
+    text = "\n".join(filter(None, [entry.title, entry.text]))
+    return {"doc_id": entry.id, "text": text, "prefix": len(text) - len(entry.text)}
 
 
 def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:

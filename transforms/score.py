@@ -1,6 +1,5 @@
 """Score rankings: one bucket holds the same queries for every configuration, so nothing is joined afterwards."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -19,6 +18,7 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, RANKINGS, VALUES
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.pools import Pool, Subtopics
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
@@ -90,21 +90,13 @@ class ScoreFn(beam.DoFn):
     def process(self, element: Group, summary: DatasetSummary | None = None) -> Iterator[ScoredPartition]:
         """Begin to score the bucket's queries; yield those of an earlier bucket."""
         _, parts = element
-        rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
-        for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
-            rows[source].append(batch)
-        failures: defaultdict[int, list[Failure]] = defaultdict(list)
-        for source, failure in parts.get(FAILURES, ()):
-            failures[source].append(failure)
-        values = judged_values(list(parts.get(VALUES, ())))
-        highest = None if summary is None else summary.highest_grade
         arguments = (
             list(parts[JUDGED]),
-            rows,
-            failures,
+            grouped(chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS))),
+            grouped(parts.get(FAILURES, ())),
             self._evaluation,
-            values,
-            highest,
+            judged_values(list(parts.get(VALUES, ()))),
+            None if summary is None else summary.highest_grade,
             list(parts.get(GRADES, ())),
         )
         for partition in self._workers.submit(score, *arguments):

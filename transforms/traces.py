@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.formats.traces.agent_events import SCHEMA
 from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.hashing import hash_string
 from rankbeam.transforms.records.trajectories import in_rows
 
@@ -56,9 +57,7 @@ class Choice:
 
     def chosen(self, turns: Iterable[Turn]) -> list[Turn]:
         """The sample of some turns, by time; equal for any order, and a sample of samples is the sample of all."""
-        groups: defaultdict[str, list[Turn]] = defaultdict(list)
-        for turn in turns:
-            groups[day_of(turn) if self.per_day else ""].append(turn)
+        groups = grouped((day_of(turn) if self.per_day else "", turn) for turn in turns)
         sample = chain.from_iterable(
             group if self.sample is None else nsmallest(self.sample, group, key=_drawing) for group in groups.values()
         )
@@ -158,11 +157,8 @@ def write_turns(
     element: tuple[int, Iterable[pa.RecordBatch]], newest_s: float, folder: str, naming: Naming, choice: Choice
 ) -> Mapping[str, int]:
     bucket, parts = element
-    traces: defaultdict[str, list[Span]] = defaultdict(list)
-    for part in parts:
-        for text in part.column("span"):
-            span = Span(**json.loads(text.as_py()))
-            traces[span.trace_id].append(span)
+    read = (Span(**json.loads(text.as_py())) for part in parts for text in part.column("span"))
+    traces = grouped((span.trace_id, span) for span in read)
     counts: Counter[str] = Counter({TRACES: len(traces)})
     turns, unanswered = [], 0
     for spans in traces.values():
