@@ -69,18 +69,11 @@ class ReadDataset(beam.PTransform):
             .with_output_types(Bucketed, summary=DatasetSummary)
             .with_outputs("summary", main="judged")
         )
-        named = [None if path is None else shown(path) for path in (self.queries, self.qrels)]
         summary = (
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeFn(DatasetSummary)).without_defaults()
-            | "Check" >> beam.Map(checked, *named, self.slices, self.references, self.cluster, self.holes)
+            | "Check" >> beam.Map(checked, self)
         )
-        if self.qrels is not None and self.holes is not None:
-            summary = summary | "People" >> beam.Map(of_people, self.qrels)
-        if self.qrels is not None and self.spans:
-            summary = summary | "Quotes" >> beam.Map(quoting, self.qrels, self.quoted)
-        elif self.qrels is not None:
-            summary = summary | "Compare" >> beam.Map(compared, self.qrels, self.compared)
         return Dataset(joined.judged, summary)
 
     def _files(self) -> Iterator[tuple[str, "ReadFiles"]]:
@@ -150,24 +143,18 @@ class JudgeQueriesFn(beam.DoFn):
             yield bucket, judged
 
 
-def checked(
-    summary: DatasetSummary,
-    queries: str | None,
-    qrels: str | None,
-    slices: tuple[str, ...],
-    references: References | None = None,
-    cluster: str | None = None,
-    holes: Holes | None = None,
-) -> DatasetSummary:
+def checked(summary: DatasetSummary, dataset: ReadDataset) -> DatasetSummary:
     """The summary of a dataset that can be evaluated."""
-    summary.check(queries, qrels, slices, references, cluster, holes)
-    return summary
-
-
-def of_people(summary: DatasetSummary, qrels: str) -> DatasetSummary:
-    """The summary of a dataset whose judgements are people's: a judge must not audit itself."""
-    for path in sources.expand(qrels):
-        rows.refuse_judge_lines(path)
+    queries, qrels = (None if path is None else shown(path) for path in (dataset.queries, dataset.qrels))
+    summary.check(queries, qrels, dataset.slices, dataset.references, dataset.cluster, dataset.holes)
+    if dataset.qrels is None:
+        return summary
+    for path in [] if dataset.holes is None else sources.expand(dataset.qrels):
+        rows.refuse_judge_lines(path)  # a judge must not audit itself
+    if not dataset.spans:
+        overlap.refuse_disjoint(dataset.qrels, dataset.compared)
+    elif dataset.quoted is not None:
+        refuse_misquoted(dataset.qrels, dataset.quoted)
     return summary
 
 
@@ -176,16 +163,3 @@ def of_a_judge(qrels: str) -> Iterator[str]:
     count = sum(map(rows.count_judge_lines, sources.expand(qrels)))
     if count:
         yield f"{count:,} lines of {shown(qrels)} are grades from a judge (source llm), not from people"
-
-
-def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str], ...]) -> DatasetSummary:
-    """The summary of a dataset whose judgements share ids with other files."""
-    overlap.refuse_disjoint(qrels, others)
-    return summary
-
-
-def quoting(summary: DatasetSummary, evidence: str, corpus: str | None) -> DatasetSummary:
-    """The summary of a dataset whose evidence quotes its corpus."""
-    if corpus is not None:
-        refuse_misquoted(evidence, corpus)
-    return summary
