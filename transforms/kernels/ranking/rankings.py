@@ -137,33 +137,25 @@ class Assessment:
         """The same rankings cut after `top_k` documents; None keeps all."""
         if top_k is None:
             return self
-        within = self.hit_rank <= top_k
-        return replace(
-            self,
-            retrieved=np.minimum(self.retrieved, top_k),
-            hit_query=self.hit_query[within],
-            hit_rank=self.hit_rank[within],
-            hit_grade=self.hit_grade[within],
-            hit_repeated=self.hit_repeated[within],
-            hit_first=None,
-            hit_last=None,
-            hit_judgement=None if self.hit_judgement is None else self.hit_judgement[within],
-        )
+        return self._only(self.hit_rank <= top_k, np.minimum(self.retrieved, top_k))
 
     def judged_only(self) -> "Assessment":
         """The same rankings without the documents that have no judgement (trec_eval -J)."""
         judged = self.hit_grade >= 0
-        query = self.hit_query[judged]
-        return Assessment(
-            retrieved=np.bincount(query, minlength=self.queries),
-            hit_query=query,
-            hit_rank=position_in_group(query, self.queries) + 1,
-            hit_grade=self.hit_grade[judged],
-            hit_repeated=self.hit_repeated[judged],
-            pool_query=self.pool_query,
-            pool_grade=self.pool_grade,
-            hit_judgement=None if self.hit_judgement is None else self.hit_judgement[judged],
-            subtopics=self.subtopics,
+        left = self._only(judged, np.bincount(self.hit_query[judged], minlength=self.queries))
+        return replace(left, hit_rank=position_in_group(left.hit_query, self.queries) + 1)
+
+    def _only(self, hits: BoolArray, retrieved: IntArray) -> "Assessment":
+        return replace(
+            self,
+            retrieved=retrieved,
+            hit_query=self.hit_query[hits],
+            hit_rank=self.hit_rank[hits],
+            hit_grade=self.hit_grade[hits],
+            hit_repeated=self.hit_repeated[hits],
+            hit_first=None,
+            hit_last=None,
+            hit_judgement=None if self.hit_judgement is None else self.hit_judgement[hits],
         )
 
 

@@ -5,7 +5,7 @@ least half of the shorter one; each evidence is credited once, to the first such
 evidence judges every way to cut documents into chunks, and chunks that overlap each other do not count twice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -147,9 +147,7 @@ class SpanAssessment:
         if top_k is None:
             return self
         within = self.rank <= top_k
-        return SpanAssessment(
-            self.queries, self.chunks.only(within), self.rank[within], self.evidence, self.grade, self.group
-        )
+        return replace(self, chunks=self.chunks.only(within), rank=self.rank[within])
 
     def seen(self, cutoff: int | None, budget: int | None) -> Spans:
         """The chunks up to a rank, or to a number of tokens; the chunk that exceeds these counts with its beginning."""
@@ -162,8 +160,7 @@ class SpanAssessment:
         first = offsets_of(self.chunks.query, self.queries)[:-1]
         before = before - np.append(before, 0)[first][self.chunks.query]
         most = np.maximum(budget - before, 0) * TOKEN_CHARACTERS
-        end = np.minimum(self.chunks.end, self.chunks.start + most)
-        return Spans(self.chunks.query, self.chunks.document, self.chunks.start, end)
+        return replace(self.chunks, end=np.minimum(self.chunks.end, self.chunks.start + most))
 
 
 def matches(chunks: Spans, evidence: Spans) -> tuple[IntArray, IntArray]:
