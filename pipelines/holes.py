@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.rows import read_qrels, refuse_judge_lines
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
@@ -62,11 +62,8 @@ def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, 
     sums: defaultdict[str, FloatArray] = defaultdict(lambda: np.zeros((len(metrics), 3)))
     counts: defaultdict[str, int] = defaultdict(int)
     for batch in run.batches("rankings", ["config_id", "query_id", "documents"], _ROWS):
-        by_configuration: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in batch.to_pylist():
-            if row["query_id"] in by_people:
-                by_configuration[row["config_id"]].append(row)
-        for config_id, rows in by_configuration.items():
+        judged = (row for row in batch.to_pylist() if row["query_id"] in by_people)
+        for config_id, rows in grouped((row["config_id"], row) for row in judged).items():
             rankings = [[document["doc_id"] for document in row["documents"]] for row in rows]
             pools = [[pools[row["query_id"]] for row in rows] for pools in (by_people, by_both)]
             sums[config_id] += _sums(metrics, rankings, *pools)

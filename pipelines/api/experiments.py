@@ -38,20 +38,20 @@ def read(experiment: Any, replaced: Mapping[str, Any], output: str | None) -> Ex
     path = name_of(experiment)
     if not isinstance(experiment, Mapping) and not replaced:
         return load_experiment(path, output)
-    whole = {**(experiment if isinstance(experiment, Mapping) else _content(path)), **replaced}
-    return parse_experiment(_text(whole), path, output)
+    return parse_experiment(_text(_whole(experiment, replaced)), path, output)
 
 
 def with_systems(
     experiment: Any, replaced: Mapping[str, Any], systems: Iterable[str], version: str | None
 ) -> list[dict[str, Any]]:
     """The configurations of an experiment, and one for each function that is evaluated with it."""
-    whole = {**(experiment if isinstance(experiment, Mapping) else _content(name_of(experiment))), **replaced}
     named = version or f"run {secrets.token_hex(8)}"
-    systems_asked = [
-        {"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems
-    ]
-    return [*(whole.get("configurations") or []), *systems_asked]
+    own = [{"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems]
+    return [*(_whole(experiment, replaced).get("configurations") or []), *own]
+
+
+def _whole(experiment: Any, replaced: Mapping[str, Any]) -> dict[str, Any]:
+    return {**(experiment if isinstance(experiment, Mapping) else _content(name_of(experiment))), **replaced}
 
 
 def name_of(experiment: Any) -> str:

@@ -8,6 +8,7 @@ at once.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 
 from rankbeam.pipelines.compare.compare import Compared, ComparisonQuestion, compare, left_out_of, only_in_one
 from rankbeam.pipelines.compare.shared import shared_queries
@@ -98,7 +99,7 @@ def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
 
 
 def _fixed(compared: Compared, baseline: Results) -> Iterator[Change]:
-    means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
+    means = _means(baseline)
     for comparison in compared.rows:
         row = comparison.row
         mean = means.get((comparison.configuration, row.metric))
@@ -122,10 +123,11 @@ def _fixed(compared: Compared, baseline: Results) -> Iterator[Change]:
         )
 
 
-def _means(run: Results) -> Iterator[tuple[dict[str, str], str, ConfigurationMetric]]:
-    for row in run.configurations:
-        for metric in run.metrics:
-            yield row, metric, run.means[row["config_id"], ALL, metric]
+def _means(run: Results) -> dict[tuple[str, str], ConfigurationMetric]:
+    """The means over all queries, by the name of the configuration and the metric."""
+    pairs = product(run.configurations, run.metrics)
+    known = ((row["name"], metric, run.means.get((row["config_id"], ALL, metric))) for row, metric in pairs)
+    return {(name, metric): mean for name, metric, mean in known if mean is not None}
 
 
 def _new_samples(nights: Sequence[Results], baseline: Results) -> tuple[list[Results], int]:
@@ -141,18 +143,19 @@ def _new_samples(nights: Sequence[Results], baseline: Results) -> tuple[list[Res
 
 def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated: int, alpha: float) -> Iterator[Change]:
     """The most telling of the confidence sequences of every metric."""
-    pinned = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
-    for row, metric, tonight in _means(run):
-        base = pinned.get((row["name"], metric))
+    pinned, by_night = _means(baseline), [(night, _means(night)) for night in nights]
+    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    for (name, metric), tonight in _means(run).items():
+        base = pinned.get((name, metric))
         if base is None or base.mean is None:
             continue
         level = base.mean
-        known = [(night, mean) for night in nights if (mean := _mean_of(night, row["name"], metric)) is not None]
+        known = [(night, means[name, metric]) for night, means in by_night if (name, metric) in means]
         usable = [(night, mean) for night, mean in known if evidence_of(mean) >= FEW_QUERIES and mean.std_error]
         values = [(mean.mean or 0.0) - level for _, mean in usable]
         errors = [mean.std_error or 0.0 for _, mean in usable]
         sequences = running_sequences(values, errors, alpha, base.std_error or None, _reference(base, alpha))
-        common = (row["name"], row["config_id"], metric, FRESH, baseline.run_id, level)
+        common = (name, ids[name], metric, FRESH, baseline.run_id, level)
         skipped = repeated + len(nights) - len(usable)
         if not sequences:
             yield Change(*common, None, None, None, None, None, 0, None, tonight.queries, skipped, 1)
@@ -182,11 +185,6 @@ def _reference(base: ConfigurationMetric, alpha: float) -> float:
     if not base.std_error or units < 2:
         return 0.0
     return student_t_quantile(1.0 - alpha / 4.0, units - 1) * base.std_error
-
-
-def _mean_of(run: Results, name: str, metric: str) -> ConfigurationMetric | None:
-    ids = {row["name"]: row["config_id"] for row in run.configurations}
-    return run.means.get((ids.get(name, ""), ALL, metric))
 
 
 def _unseen(run: Results) -> Iterator[str]:

@@ -49,7 +49,13 @@ class Tolerances:
         return cls(by_metric=by_metric)
 
     def state(self, change: Change) -> str:
-        return state_of(change, self[change.metric].size)
+        """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
+        tolerance = self[change.metric].size
+        if change.lowest_high is None or change.highest_low is None:
+            return UNKNOWN
+        if change.lowest_high < -tolerance:
+            return FELL
+        return ROSE if change.highest_low > tolerance else STEADY
 
     def is_alarming(self, change: Change) -> bool:
         """Return whether a change is beyond its tolerance, in the alarming direction."""
@@ -57,15 +63,6 @@ class Tolerances:
 
     def __getitem__(self, metric: str) -> Tolerance:
         return self.by_metric.get(metric, self.default._replace(is_of_rise=sign_of(metric) < 0.0))
-
-
-def state_of(change: Change, tolerance: float) -> str:
-    """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
-    if change.lowest_high is None or change.highest_low is None:
-        return UNKNOWN
-    if change.lowest_high < -tolerance:
-        return FELL
-    return ROSE if change.highest_low > tolerance else STEADY
 
 
 def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:

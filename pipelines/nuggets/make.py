@@ -183,11 +183,11 @@ def _references(experiment: Experiment) -> dict[str, Row]:
         return {}
     if experiment.references.path is None:
         name = experiment.references.attribute
-        entries = (
-            entry for part in sources.expand(experiment.queries or "") for entry in texts.read_entries(part, "queries")
-        )
         return {
-            entry.id: {"answer": entry.attributes[name]} for entry in entries if entry.attributes.get(name, "").strip()
+            entry.id: {"answer": entry.attributes[name]}
+            for part in sources.expand(experiment.queries or "")
+            for entry in texts.read_entries(part, "queries")
+            if entry.attributes.get(name, "").strip()
         }
     rows = reference_rows(experiment.references.path)
     return {
