@@ -81,14 +81,12 @@ def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
     from rankbeam.pipelines.nuggets.make import FILE, FOLDER
     from rankbeam.pipelines.nuggets.review import apply_review, reviewable
     from rankbeam.transforms.clients.storage import files
-    from rankbeam.transforms.records.errors import InputError
 
     path = files.join(folder, FOLDER, FILE)
     if reviewed is not None:
         return apply_review(path, reviewed)
     content, target = reviewable(path), table or ""
-    if files.exists(target):
-        raise InputError("exists already, and is never overwritten; choose another path", path=target)
+    files.refuse_existing(target)
     files.write(target, content.encode("utf-8-sig", "replace"))
     return f"{target}: edit it, then rankbeam nuggets EXPERIMENT.yaml --apply {target}"
 

@@ -87,8 +87,7 @@ def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
 
 def write_events(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
     """Write the scores of a file's rows as events; the id of a row's query is that of its trace."""
-    if files.exists(new):
-        raise InputError("exists already, and is never overwritten; choose another path", path=new)
+    files.refuse_existing(new)
     by_config = dict(config_ids(results, source.path, configuration))
     rows = results.stream("query_metrics", _COLUMNS, set(by_config.values()), "config_id")
     scored = {(row["config_id"], row["query_id"]): row for row in rows}

@@ -28,8 +28,7 @@ def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
         raise InputError("dataset.queries is missing or empty; an EvalSet is made of queries")
     cases = list(_cases(queries))
     full, text = eval_set(path, experiment.name, cases)
-    if files.exists(full):
-        raise InputError("exists already, and is never overwritten; choose another path", path=full)
+    files.refuse_existing(full)
     files.write(full, text.encode())
     return full, len(cases), len(queries)
 
@@ -42,8 +41,7 @@ def write_vertex_rows(experiment: Experiment, path: str, configuration: str | No
     """
     if not path.endswith(_ROWS):
         raise InputError(f"the service reads files whose names end with {_ROWS}; name one", path=path)
-    if files.exists(path):
-        raise InputError("exists already, and is never overwritten; choose another path", path=path)
+    files.refuse_existing(path)
     answers = None if configuration is None else _answers(experiment, configuration)
     queries = list(_queries(experiment))
     rows = [

@@ -27,7 +27,7 @@ _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
 
 CODE_POINTS_PER_TOKEN = 4
-"""A token is taken to have four code points, the average of English text in the vocabularies of language models."""
+"""A token is taken to have four code points, the average of English text, so that budgets of all models compare."""
 
 
 def chunk_spans(

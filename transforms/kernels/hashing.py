@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import FloatArray, HashArray, IntArray, StringArray
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _MASK = (1 << 64) - 1
@@ -65,7 +65,7 @@ def hash_strings(strings: StringArray) -> HashArray:
 
 def _hash_block(strings: StringArray, state: HashArray) -> None:
     words, start, length = words_of(strings)
-    state[:] = mix(length.astype(np.uint64) + _GOLDEN)
+    state[:] = mix(length.astype(np.uint64) + GOLDEN)
     if length.min() > 0:
         state[:] = _absorb(state, words[start], length)
     else:
@@ -87,12 +87,12 @@ def _hash_block(strings: StringArray, state: HashArray) -> None:
 def _absorb(state: HashArray, word: HashArray, remaining: IntArray) -> HashArray:
     """The state after the next eight bytes; bytes beyond the string's end count as zeros."""
     unused_bits = (8 * np.clip(8 - remaining, 0, 7)).astype(np.uint64)
-    return mix((state ^ word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> unused_bits)) + _GOLDEN)
+    return mix((state ^ word & (np.uint64(0xFFFFFFFFFFFFFFFF) >> unused_bits)) + GOLDEN)
 
 
 def _absorb_one(state: int, word: int) -> int:
     """`_absorb` on Python's integers: for a few strings, a hundred times as fast as a step of NumPy."""
-    state = ((state ^ word) + int(_GOLDEN)) & _MASK
+    state = ((state ^ word) + int(GOLDEN)) & _MASK
     state = ((state ^ state >> 30) * int(_MIX_1)) & _MASK
     state = ((state ^ state >> 27) * int(_MIX_2)) & _MASK
     return state ^ state >> 31
@@ -166,7 +166,7 @@ def combine(*columns: HashArray) -> HashArray:
     """
     state = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        state = mix((state ^ column) + _GOLDEN)
+        state = mix((state ^ column) + GOLDEN)
     return state
 
 
@@ -188,5 +188,5 @@ def fingerprints(hashes: HashArray, values: FloatArray) -> HashArray:
     True
     """
     bits = np.add(values, 0.0, order="C").view(np.uint64)  # -0 becomes 0
-    sums: HashArray = mix((mix(hashes + _GOLDEN)[:, np.newaxis] ^ bits) + _GOLDEN).sum(axis=0, dtype=np.uint64)
+    sums: HashArray = mix((mix(hashes + GOLDEN)[:, np.newaxis] ^ bits) + GOLDEN).sum(axis=0, dtype=np.uint64)
     return sums

@@ -12,7 +12,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.storage.remedies import SIGN_IN, enable, reason, wait_for_quota
-from rankbeam.transforms.records.errors import RankbeamError
+from rankbeam.transforms.records.errors import RankbeamError, shortened
 
 _CONCURRENT = re.compile(r"due to concurrent update")
 _SERVICE = "bigquery.googleapis.com"
@@ -63,8 +63,7 @@ class BigQueryError(RankbeamError):
     """A request to BigQuery, or a job, failed."""
 
     def __init__(self, trouble: Trouble, message: str) -> None:
-        line = " ".join(message.split())
-        line = line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1] + "…"
+        line = shortened(" ".join(message.split()), _LONGEST_MESSAGE)
         super().__init__(f"{trouble.value}: {line}")
         self.trouble, self.message = trouble, line
 

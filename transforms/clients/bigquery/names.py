@@ -13,7 +13,7 @@ import json
 import re
 from dataclasses import asdict, dataclass, field, fields, replace
 
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, shortened
 
 SCHEME = "bigquery://"
 
@@ -71,7 +71,6 @@ class TableName:
 
 
 Scalar = str | bool | int | float
-_SHOWN = 60
 
 
 def is_table(path: str) -> bool:
@@ -121,8 +120,7 @@ class TableSource:
         where = "" if self.number is None else f" (stream {self.number})"
         if self.table is not None:
             return f"{SCHEME}{self.table}{where}"
-        query = " ".join(self.query.split())
-        return f"{SCHEME}{self.project} ({query if len(query) <= _SHOWN else query[: _SHOWN - 1] + '…'}){where}"
+        return f"{SCHEME}{self.project} ({shortened(' '.join(self.query.split()))}){where}"
 
 
 def shown(path: str) -> str:

@@ -87,6 +87,11 @@ def exists(path: str) -> bool:
         return Path(path).exists() if is_local(path) else bool(beam().exists(path))
 
 
+def refuse_existing(path: str) -> None:
+    if exists(path):
+        raise InputError("exists already, and is never overwritten; choose another path", path=path)
+
+
 def is_folder(path: str) -> bool:
     return is_local(path) and Path(path).is_dir()
 

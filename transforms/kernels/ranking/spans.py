@@ -19,11 +19,9 @@ from rankbeam.transforms.kernels.arrays import (
     position_in_group,
     runs_of,
 )
+from rankbeam.transforms.kernels.chunks import CODE_POINTS_PER_TOKEN
 from rankbeam.transforms.kernels.ranking import hits
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
-
-TOKEN_CHARACTERS = 4
-"""Code points of a token: a text of n has ceil(n / 4) tokens, in every model's eyes, so budgets are comparable."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +153,11 @@ class SpanAssessment:
             return self.chunks.only(self.rank <= cutoff)
         if budget is None:
             return self.chunks
-        tokens = -(-self.chunks.length // TOKEN_CHARACTERS)
+        tokens = -(-self.chunks.length // CODE_POINTS_PER_TOKEN)
         before = np.cumsum(tokens) - tokens
         first = offsets_of(self.chunks.query, self.queries)[:-1]
         before = before - np.append(before, 0)[first][self.chunks.query]
-        most = np.maximum(budget - before, 0) * TOKEN_CHARACTERS
+        most = np.maximum(budget - before, 0) * CODE_POINTS_PER_TOKEN
         return replace(self.chunks, end=np.minimum(self.chunks.end, self.chunks.start + most))
 
 

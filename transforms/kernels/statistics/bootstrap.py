@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import ByteArray, FloatArray, HashArray, IntArray, one_thread
-from rankbeam.transforms.kernels.hashing import mix
+from rankbeam.transforms.kernels.hashing import GOLDEN, mix
 from rankbeam.transforms.kernels.statistics.intervals import student_interval, student_t_quantile
 
 LIMIT = 1024
@@ -26,7 +26,6 @@ LIMIT = 1024
 SMALL = 20
 """Below this many queries the bootstrap's interval is too short, and Student's is used."""
 
-_GOLDEN = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
 _DRAWS = 4  # from one hash of 64 bits
 # P(weight ≥ 1), P(weight ≥ 2), … in units of 2^-16: the mean is 1 exactly, the variance 1 to four digits.
@@ -156,7 +155,7 @@ def weights(hashes: HashArray, replicates: int, seed: int) -> ByteArray:
     (True, True)
     """
     words = -(-replicates // _DRAWS)
-    numbers = np.arange(1, words + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+    numbers = np.arange(1, words + 1, dtype=np.uint64) * GOLDEN
     streams = mix(numbers + np.uint64(seed * 0xD1342543DE82EF95 & _WORD))
     draws = mix(mix(hashes)[:, None] ^ streams).astype("<u8", copy=False).view(np.uint16)[:, :replicates]
     drawn, above = np.zeros(draws.shape, np.uint8), np.empty(draws.shape, np.bool_)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray, offsets_of, stable_order
-from rankbeam.transforms.kernels.hashing import combine, mix
+from rankbeam.transforms.kernels.hashing import GOLDEN, combine, mix
 
 _BITS = 10
 LIMIT = 1 << _BITS  # queries up to here are a block each
@@ -31,7 +31,6 @@ _CHANCES = 65536.0
 _STEEPEST = 300.0  # exp(600) is still a number
 _EXACT_BITS = 52  # T - 2·(a part of T) stays below 2^53
 _WORDS_AT_ONCE = 8  # 512 flips of 1,024 blocks are 4 MB of doubles: they stay in the processor's cache
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +250,7 @@ def _reached(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
 def _words(signs: HashArray, first: int, count: int) -> HashArray:
     """Words of the generator of each block, uint64[b, count], from one on."""
     steps = np.arange(first + 1, first + 1 + count, dtype=np.uint64)
-    return mix(signs[:, np.newaxis] + steps * _GOLDEN).astype("<u8", copy=False)
+    return mix(signs[:, np.newaxis] + steps * GOLDEN).astype("<u8", copy=False)
 
 
 def _tilted_shares(signs: HashArray, blocks: FloatArray) -> FloatArray:

@@ -25,8 +25,7 @@ Cells = Mapping[str, Any]  # the values of a row by column, which are lists in a
 
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
     """Write the copy with further columns, of which the last one holds texts; returns the number of its rows."""
-    if files.exists(new):
-        raise InputError("exists already, and is never overwritten; choose another path", path=new)
+    files.refuse_existing(new)
     rows = _filled(source, names, values)
     if all(len(turns) == 1 for _, turns in rows):
         cells: Filled = [(row, turns[0]) for row, turns in rows]
