@@ -137,20 +137,22 @@ class Assessment:
         """The same rankings cut after `top_k` documents; None keeps all."""
         if top_k is None:
             return self
-        return self._only(self.hit_rank <= top_k, np.minimum(self.retrieved, top_k))
+        within = self.hit_rank <= top_k
+        return self._only(within, self.hit_query[within], self.hit_rank[within], np.minimum(self.retrieved, top_k))
 
     def judged_only(self) -> "Assessment":
         """The same rankings without the documents that have no judgement (trec_eval -J)."""
         judged = self.hit_grade >= 0
-        left = self._only(judged, np.bincount(self.hit_query[judged], minlength=self.queries))
-        return replace(left, hit_rank=position_in_group(left.hit_query, self.queries) + 1)
+        query = self.hit_query[judged]
+        rank = position_in_group(query, self.queries) + 1
+        return self._only(judged, query, rank, np.bincount(query, minlength=self.queries))
 
-    def _only(self, hits: BoolArray, retrieved: IntArray) -> "Assessment":
+    def _only(self, hits: BoolArray, query: IntArray, rank: IntArray, retrieved: IntArray) -> "Assessment":
         return replace(
             self,
             retrieved=retrieved,
-            hit_query=self.hit_query[hits],
-            hit_rank=self.hit_rank[hits],
+            hit_query=query,
+            hit_rank=rank,
             hit_grade=self.hit_grade[hits],
             hit_repeated=self.hit_repeated[hits],
             hit_first=None,
