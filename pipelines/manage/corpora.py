@@ -158,7 +158,7 @@ def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Seque
     others = [other for other in there if other.corpus.name not in names]
     folders = sorted({corpus.about.staging for corpus in corpora} - {""})
     try:
-        number = sum(len(needless_in(folder, place.api.location, corpora, others).documents) for folder in folders)
+        number = sum(len(needless_in(folder, place.api.location, corpora, others)[0]) for folder in folders)
     except InputError as error:
         return f"their staged documents cannot be listed: {error}"
     return f"with {number:,} staged documents that no other corpus needs"

@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.results import Needless, Problem, Uses
+from rankbeam.transforms.clients.corpora.rag_engine.results import Problem, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.staged import (
     StagedDocuments,
     read_documents,
@@ -104,12 +104,13 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
             client, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
         )
         with refusing():
-            outcome = builder.build(list(corpora.requests.values()))
-        built += outcome.corpora
-        cost += _cost(experiment, outcome.corpora, documents)
-        problems += outcome.problems
+            results = builder.build(list(corpora.requests.values()))
+        usable = [result for result in results if isinstance(result, BuiltCorpus)]
+        built += usable
+        cost += _cost(experiment, usable, documents)
+        problems += (result for result in results if isinstance(result, Problem))
         usage += client.usage
-        resources = {corpus.identity: corpus.resource for corpus in outcome.corpora}
+        resources = {corpus.identity: corpus.resource for corpus in usable}
         for corpus, request in corpora.requests.items():
             identity = request.identity(documents)
             resources_of[corpus] = (identity, resources.get(identity, ""))
@@ -183,15 +184,18 @@ def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], 
     """Delete the staged documents that nothing needs once some corpora are deleted; returns how many."""
     deleted = 0
     for staging in sorted({corpus.about.staging for corpus in gone} - {""}):
-        needless = needless_in(staging, location, gone, there)
+        documents, uses = needless_in(staging, location, gone, there)
+        documents = [] if keep_documents else documents
         own = [corpus.corpus.name for corpus in gone if corpus.about.staging == staging]
-        Uses(staging).delete(needless, own, keep_documents=keep_documents)
-        deleted += 0 if keep_documents else len(needless.documents)
+        Uses(staging).delete(documents, uses, own)
+        deleted += len(documents)
     return deleted
 
 
-def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]) -> Needless:
-    """Staged files orphaned once `gone` corpora are deleted."""
+def needless_in(
+    staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]
+) -> tuple[list[str], list[str]]:
+    """Staged documents orphaned once `gone` corpora are deleted, and the uses of these corpora."""
     left = {corpus.about.identity for corpus in there}
     return Uses(staging).needless(location, {corpus.about.identity for corpus in gone} - left, left)
 

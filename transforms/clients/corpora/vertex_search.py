@@ -12,7 +12,6 @@ from pydantic import Field, TypeAdapter
 
 from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page, all_pages
 from rankbeam.transforms.clients.google.channels import Channels, Endpoint, open_channels
-from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
@@ -93,18 +92,14 @@ class DocumentsConnection:
     async def _list_documents(self, place: dict[str, Any], timeout_s: float) -> Reply:
         from google.cloud.discoveryengine_v1.types import Document, ListDocumentsRequest
 
-        request = requested(lambda: ListDocumentsRequest(place))
-        page = await self.documents.attempt(
-            lambda client: client.list_documents(request, retry=None, timeout=timeout_s)
-        )
+        page = await self.documents.call("list_documents", lambda: ListDocumentsRequest(place), timeout_s)
         documents = [_document(Document.pb(document)) for document in page.documents]
         return Reply(ANSWERS.stored(DOCUMENTS, {"items": documents, "next": page.next_page_token}))
 
     async def _list_chunks(self, place: dict[str, Any], timeout_s: float) -> Reply:
         from google.cloud.discoveryengine_v1alpha.types import ListChunksRequest
 
-        request = requested(lambda: ListChunksRequest(place))
-        page = await self.chunks.attempt(lambda client: client.list_chunks(request, retry=None, timeout=timeout_s))
+        page = await self.chunks.call("list_chunks", lambda: ListChunksRequest(place), timeout_s)
         chunks = [
             {
                 "id": chunk.id,

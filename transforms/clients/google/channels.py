@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from rankbeam.transforms.clients.google.errors import T, shortened, translated
+from rankbeam.transforms.clients.google.errors import T, requested, shortened, translated
 from rankbeam.transforms.clients.storage.remedies import reason
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
@@ -127,6 +127,11 @@ class Channels:
         if answer is None:  # gRPC returns None for bytes that are not a message
             raise CallError(FailureKind.MALFORMED, "the answer cannot be decoded")
         return answer
+
+    async def call(self, method: str, make: Callable[[], Any], timeout_s: float) -> Any:
+        """Make one attempt at a request, whose message `make` builds."""
+        message = requested(make)
+        return await self.attempt(lambda client: getattr(client, method)(message, retry=None, timeout=timeout_s))
 
     async def close(self) -> None:
         while self._connections:

@@ -66,7 +66,7 @@ class Clients:
             await client.aclose()
 
 
-def retry_after_s(value: str | None, now: datetime) -> float | None:
+def retry_after_s(value: str | None, now: datetime | None = None) -> float | None:
     """The seconds that a Retry-After header asks to wait; None without a valid header.
 
     >>> retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", datetime(2026, 10, 21, 7, 27, tzinfo=UTC))
@@ -80,7 +80,7 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
         then = parsedate_to_datetime(value)
     except ValueError:
         return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds())
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds())
 
 
 def kind_of_status(status: int) -> FailureKind:

@@ -8,6 +8,7 @@ import json
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import aiohttp
@@ -18,7 +19,7 @@ from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_transport import message_of, translated
-from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart, texts_of
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
 from rankbeam.transforms.clients.models.remote import resolved
 from rankbeam.transforms.clients.models.replies import ReportedUsage, reply_of, unreadable
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -38,7 +39,7 @@ _BLOCKS = {
 async def connect(parameters: Gemini) -> "GeminiConnection":
     """Find credentials, or the value of the key, and make a client."""
     key, secrets = await resolved(parameters.api_key)
-    genai = await asyncio.to_thread(_library)
+    genai = await asyncio.to_thread(import_module, "google.genai")  # takes a second
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
     warnings.filterwarnings("ignore", message=r"batches\.create_embeddings\(\) is experimental")
     session = gemini_transport.session()
@@ -104,13 +105,13 @@ class GeminiConnection(ModelConnection):
         return await self._sent(send, sent, timeout_s, parts, thinking)
 
     def reply(self, response: Any, request: ModelRequest) -> Reply:
-        sent, stored = request.texts.system + request.texts.user, _stored(response, self.secrets.hide)
+        sent, usage = request.texts.system + request.texts.user, _usage(response.usage_metadata)
+        stored = _stored(response, self.secrets.hide)
         if stored is None:
-            charged = self.charges.of(_usage(response.usage_metadata), sent)
-            raise CallError(FailureKind.MALFORMED, "the answer holds no candidate", tokens=charged)
+            problem = "the answer holds no candidate"
+            raise CallError(FailureKind.MALFORMED, problem, tokens=self.charges.of(usage, sent))
         limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
-        tokens = self.charges.of(_usage(response.usage_metadata), sent, stored.text or "", limit)
-        return Reply(stored.written(), tokens)
+        return Reply(stored.written(), self.charges.of(usage, sent, stored.text or "", limit))
 
     def config(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Any:
         from google.genai import types
@@ -129,13 +130,12 @@ class GeminiConnection(ModelConnection):
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
 
-    async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
+    async def embed(self, texts: list[str], task_type: str | None, timeout_s: float) -> Reply:
         from google.genai import types
 
-        texts = texts_of(prompts)
         config = types.EmbedContentConfig(
             output_dimensionality=self.parameters.dimensions,
-            task_type=prompts[0].values.get("task_type"),  # calls of one request have one
+            task_type=task_type,
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
 
@@ -239,12 +239,6 @@ def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         translated["properties"] = {name: _schema(child) for name, child in schema["properties"].items()}
         translated["required"], translated["property_ordering"] = schema["required"], list(schema["properties"])
     return translated
-
-
-def _library() -> Any:
-    from google import genai  # takes a second to import
-
-    return genai
 
 
 def errors() -> tuple[type[Exception], ...]:

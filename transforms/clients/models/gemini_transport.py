@@ -6,7 +6,6 @@ The library's own session would send the key in `x-goog-api-key` wherever a redi
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -97,7 +96,7 @@ def _refusal(error: Any, thinking: int | None, hide: Callable[[str], str]) -> Ca
         kind = FailureKind.PERMISSION
     elif kind is FailureKind.INVALID and thinking is not None:
         message = f"{message} (asked with thinking: {thinking}, which some models refuse)"
-    header = retry_after_s(_headers(error).get("Retry-After"), datetime.now(UTC))
+    header = retry_after_s(_headers(error).get("Retry-After"))
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
     return CallError(
         kind,

@@ -137,7 +137,8 @@ class ModelConnection(ABC):
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         prompt, *others = prompts_of(payload)
         if prompt.step == EMBED:
-            return await self.embed([prompt, *others], timeout_s)
+            texts = [embedded_text(one) for one in (prompt, *others)]
+            return await self.embed(texts, prompt.values.get("task_type"), timeout_s)
         request = self.attempts.ask(payload, self.parameters.sampled(prompt), attempt)
         reply = await self.answer(request, prompt, timeout_s)
         self.attempts.answered(payload, prompt, reply.answer)
@@ -148,8 +149,8 @@ class ModelConnection(ABC):
         """Ask for an answer."""
 
     @abstractmethod
-    async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
-        """Embed the texts of prompts in one request."""
+    async def embed(self, texts: list[str], task_type: str | None, timeout_s: float) -> Reply:
+        """Embed texts of one task type in one request."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -175,7 +176,3 @@ class ModelConnection(ABC):
             is_plain = RequestPart.BOUNDS in self.refusals.parts
             return system, without_bounds(prompt.schema) if is_plain else prompt.schema
         return f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip(), None
-
-
-def texts_of(prompts: list[Prompt]) -> list[str]:
-    return [embedded_text(prompt) for prompt in prompts]

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ import httpx
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
-from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart, texts_of
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.remote import resolved
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of, reply_of
@@ -119,8 +118,7 @@ class OpenAiConnection(ModelConnection):
             **own.extra_body,
         }
 
-    async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
-        texts = texts_of(prompts)
+    async def embed(self, texts: list[str], task_type: str | None, timeout_s: float) -> Reply:  # noqa: ARG002  no field for it
         request = "".join(texts)
         response = await self._post("/embeddings", self.embedding_body(texts), request, timeout_s)
         if response.status == 413 or (response.status in (400, 422) and _MANY.search(_message(response.body))):
@@ -280,7 +278,7 @@ def _wait_s(headers: Mapping[str, str]) -> float | None:
     milliseconds = headers.get("retry-after-ms", "")
     if re.fullmatch(r"\d{1,9}(\.\d+)?", milliseconds, re.ASCII):
         return float(milliseconds) / 1000
-    seconds = retry_after_s(headers.get("retry-after"), datetime.now(UTC))
+    seconds = retry_after_s(headers.get("retry-after"))
     if seconds is not None:
         return seconds
     spent = [name for name in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{name}") == "0"]

@@ -14,10 +14,8 @@ from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
-from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
@@ -42,7 +40,6 @@ class VertexEvaluation(ModelParameters):
     api_endpoint: Endpoint | None = None
 
     operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"project", "api_endpoint"}
-    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
     only_scores: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -86,10 +83,7 @@ class EvaluationConnection(ChannelConnection):
             raise CallError(
                 FailureKind.INVALID, f"vertex_evaluation judges criteria, and cannot do the step {prompt.step!r}"
             )
-        message = requested(lambda: _request(self.place, prompt))
-        answer = await self.channels.attempt(
-            lambda client: client.evaluate_instances(message, retry=None, timeout=timeout_s)
-        )
+        answer = await self.channels.call("evaluate_instances", lambda: _request(self.place, prompt), timeout_s)
         return Reply(_stored(prompt, answer).written())
 
 

@@ -22,6 +22,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWork, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key, content_keys
@@ -283,12 +284,11 @@ class Retrieve(ServiceWork):
 
 def with_common_depth(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
     """Works that go as far into a ranking as any of those that ask the same: one call answers them all."""
-    return {source: replace(work, depth=_widest(work, works.values())) for source, work in works.items()}
-
-
-def _widest(work: Retrieve, works: Iterable[Retrieve]) -> SearchDepth:
-    key = _request_key(work)
-    return reduce(SearchDepth.joined, (other.depth for other in works if _request_key(other) == key), work.depth)
+    keys = {source: _request_key(work) for source, work in works.items()}
+    depths = grouped((keys[source], work.depth) for source, work in works.items())
+    return {
+        source: replace(work, depth=reduce(SearchDepth.joined, depths[keys[source]])) for source, work in works.items()
+    }
 
 
 def _request_key(work: Retrieve) -> str:

@@ -55,7 +55,10 @@ class IdRule(BaseModel):
         >>> IdRule(pattern=r"doc=(\d+)").cut("https://example.com/?doc=42&lang=en")
         '42'
         """
-        rest = self._without_prefix(name)
+        if self.prefix is not None and not name.startswith(self.prefix):
+            problem = f"doc_id: {_shown(name)} does not begin with the prefix {self.prefix!r}"
+            raise CallError(FailureKind.INVALID, problem)
+        rest = name.removeprefix(self.prefix or "")
         if self.pattern is not None:
             doc_id = self._matched(rest)
         elif is_path:
@@ -65,13 +68,6 @@ class IdRule(BaseModel):
         if not doc_id:
             raise CallError(FailureKind.INVALID, f"doc_id: no id in {_shown(name)}; set doc_id.pattern")
         return doc_id
-
-    def _without_prefix(self, name: str) -> str:
-        if self.prefix is not None and not name.startswith(self.prefix):
-            raise CallError(
-                FailureKind.INVALID, f"doc_id: {_shown(name)} does not begin with the prefix {self.prefix!r}"
-            )
-        return name.removeprefix(self.prefix or "")
 
     def _matched(self, rest: str) -> str:
         match = re.search(self.pattern or "", rest)

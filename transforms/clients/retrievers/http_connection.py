@@ -7,9 +7,9 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
@@ -88,14 +88,20 @@ class HttpConnection:
         url = _url(self.parameters, values)
         return client.build_request(self.parameters.method, url, headers=headers, content=content)
 
-    async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
+    @asynccontextmanager
+    async def _response(self, client: httpx.AsyncClient, request: httpx.Request) -> AsyncIterator[httpx.Response]:
+        """Send a request; the response is read in the block. A refusal is raised."""
         response = await client.send(request, stream=True)
         try:
             if not response.is_success:
                 raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
-            body = await received(response, MOST_BYTES)
+            yield response
         finally:
             await response.aclose()
+
+    async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
+        async with self._response(client, request) as response:
+            body = await received(response, MOST_BYTES)
         if len(body) > MOST_BYTES:
             raise CallError(FailureKind.INVALID, f"the answer has more than {MOST_BYTES >> 20} MB; lower top_k")
         return body
@@ -104,7 +110,7 @@ class HttpConnection:
         status = response.status_code
         location = f" to {response.headers['Location']}" if "Location" in response.headers else ""
         details = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
-        wait = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
+        wait = retry_after_s(response.headers.get("Retry-After"))
         message = f"HTTP {status} {response.reason_phrase}{details}"
         return CallError(kind_of_status(status), message, retry_after_s=wait)
 

@@ -14,7 +14,6 @@ from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapte
 from rankbeam.transforms.clients.calls.answers import parsed, written
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
-from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.records.calls.quota import Quota
@@ -136,7 +135,14 @@ class RagEngine(RemoteRetriever):
         if distance is not None and self.vector_similarity_threshold is not None:
             both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
             raise CallError(FailureKind.INVALID, both)
-        retrieval = {"top_k": top_k, "filter": self._filter(distance), "ranking": self._ranking()}
+        limits = {
+            "vector_distance_threshold": distance,
+            "vector_similarity_threshold": self.vector_similarity_threshold,
+            "metadata_filter": self.metadata_filter,
+        }
+        models = _present({"rank_service": self.rank_service, "llm_ranker": self.llm_ranker})
+        ranking = {name: {"model_name": model} for name, model in models.items()}
+        retrieval = {"top_k": top_k, "filter": _present(limits) or None, "ranking": ranking or None}
         corpus = self.corpus if self._searched is None else self._searched.resource
         resource = {"rag_corpus": corpus, "rag_file_ids": self.rag_file_ids}
         return {
@@ -144,18 +150,6 @@ class RagEngine(RemoteRetriever):
             "vertex_rag_store": {"rag_resources": [resource]},
             "query": {"text": query, "rag_retrieval_config": _present(retrieval)},
         }
-
-    def _filter(self, distance: float | None) -> dict[str, Any] | None:
-        limits = {
-            "vector_distance_threshold": distance,
-            "vector_similarity_threshold": self.vector_similarity_threshold,
-            "metadata_filter": self.metadata_filter,
-        }
-        return _present(limits) or None
-
-    def _ranking(self) -> dict[str, Any] | None:
-        models = {"rank_service": self.rank_service, "llm_ranker": self.llm_ranker}
-        return {name: {"model_name": model} for name, model in _present(models).items()} or None
 
     def _document(self, context: Context) -> str:
         if self._searched is not None and self.doc_id == DocumentIds():
@@ -177,10 +171,7 @@ class RagConnection(ChannelConnection):
         from google.cloud.aiplatform_v1.types import RetrieveContextsRequest, RetrieveContextsResponse
 
         fields = self.parameters.fields(**json.loads(payload))
-        request = requested(lambda: RetrieveContextsRequest(fields))
-        response = await self.channels.attempt(
-            lambda client: client.retrieve_contexts(request, retry=None, timeout=timeout_s)
-        )
+        response = await self.channels.call("retrieve_contexts", lambda: RetrieveContextsRequest(fields), timeout_s)
         return Reply(written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response))))
 
 

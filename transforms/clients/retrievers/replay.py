@@ -1,8 +1,8 @@
 """Replayed answers: a system that rankbeam does not run, with the contexts that it answered from."""
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.formats.replay import ReplayReader
@@ -29,7 +29,7 @@ class Replay(RetrieverParameters):
 
     path: str
     config: str | None = None
-    columns: dict[str, str] = Field(default_factory=dict)
+    columns: Annotated[dict[str, str], AfterValidator(checked_columns)] = Field(default_factory=dict)
     samples: Literal["refuse", "keep"] = "refuse"
 
     added: ClassVar[frozenset[str]] = frozenset({"columns", "samples"})
@@ -38,11 +38,6 @@ class Replay(RetrieverParameters):
     input_role: ClassVar[str | None] = "replay"
     default_top_k: ClassVar[int | None] = None
     route: ClassVar[Route] = Route.REPLAYED
-
-    @field_validator("columns")
-    @classmethod
-    def _known_columns(cls, value: dict[str, str]) -> dict[str, str]:
-        return checked_columns(value)
 
     @property
     def keeps_samples(self) -> bool:

@@ -19,7 +19,6 @@ from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
-    Built,
     CorpusUse,
     Problem,
     Uses,
@@ -92,7 +91,7 @@ class Builder:
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
         return preferred(self._client.find(), {request.identity(self._documents) for request in requests})
 
-    def build(self, requests: Sequence[Request]) -> Built:
+    def build(self, requests: Sequence[Request]) -> list[BuiltCorpus | Problem]:
         named = {request.identity(self._documents): request for request in requests}
         _refuse_shared(named)
         needed = {identity: self._needed(identity, parameters) for identity, parameters in named.items()}
@@ -108,7 +107,7 @@ class Builder:
             Objects(folder).probe()
         created, problems = self._create({key: needed[key] for key in lacking if key not in before}, named)
         if problems:
-            return Built((), tuple(problems))
+            return problems
         self._stage(staging)
         names = {**{key: before[key].corpus.name for key in lacking if key in before}, **created}
         distrusted = {key: candidates[key].about for key in lacking if key in candidates}
@@ -117,27 +116,24 @@ class Builder:
         if fillings and has_changed(self._documents):
             return self._withdrawn(filled, named)
         results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
-        others = [corpus for corpus in filled if corpus.by_others and corpus.error is None]
+        by_others = {corpus.about.identity: corpus for corpus in filled if corpus.by_others}
         finished = {
-            other.about.identity: Existing(
+            identity: Existing(
                 Listed(other.resource, other.about.display_name, other.about.description(), ""), other.about
             )
-            for other in others
+            for identity, other in by_others.items()
+            if other.error is None
         }
         lacked |= self._checked(finished)[1]
         used, gone = self._reuse({**complete, **finished}, lacked, named)
-        deleted = {corpus.about.identity: corpus for corpus in filled if corpus.by_others and corpus.error is not None}
+        deleted = [identity for identity in by_others if identity not in finished]
         results += used
         if not self._rebuilds:
-            results += [self._result(corpus, named[identity]) for identity, corpus in deleted.items()]
+            results += [self._result(by_others[identity], named[identity]) for identity in deleted]
         elif again := [*gone, *deleted]:  # another run has ended, and needed the corpus no more
             self._rebuilds -= 1
-            built = self.build([named[identity] for identity in again])
-            results += [*built.corpora, *built.problems]
-        return Built(
-            tuple(result for result in results if isinstance(result, BuiltCorpus)),
-            tuple(result for result in results if isinstance(result, Problem)),
-        )
+            results += self.build([named[identity] for identity in again])
+        return results
 
     def _needed(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
@@ -184,13 +180,13 @@ class Builder:
             there = {corpus.about.identity for corpus in self._client.find()}
             uses = Uses(folder)
             gone = set(self._new.values()) - there
-            uses.delete(uses.needless(self._client.api.location, gone, there), ())
+            uses.delete(*uses.needless(self._client.api.location, gone, there))
         except (CallError, InputError) as error:
             self._report(f"corpora: documents that were uploaded just now are still there: {error}")
 
     def _create(
         self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
-    ) -> tuple[dict[str, str], list[Problem]]:
+    ) -> "tuple[dict[str, str], list[BuiltCorpus | Problem]]":
         """The name of each resource; if one cannot be made, the others are deleted again: they hold nothing."""
         outcomes = dict(zip(missing, self._client.create(tuple(missing.values())), strict=True))
         refused = {identity: error for identity, error in outcomes.items() if isinstance(error, CallError)}
@@ -239,7 +235,7 @@ class Builder:
         work = ImportFiles(self._client.api, self._watch, self._report)
         return self._client.fill(tracks(fillings, self._quota, self._me), work)
 
-    def _withdrawn(self, filled: Sequence[Filled], named: Mapping[str, Request]) -> Built:
+    def _withdrawn(self, filled: Sequence[Filled], named: Mapping[str, Request]) -> list[BuiltCorpus | Problem]:
         """Delete corpora of which nobody knows what they hold: their files have changed meanwhile."""
         own = [corpus for corpus in filled if not corpus.by_others]
         self._client.delete([corpus.resource for corpus in own])
@@ -249,7 +245,7 @@ class Builder:
             objects = Objects(folder)
             objects.delete(sorted(objects.names(self._documents.staged(folder).results(corpus.resource))))
         problem = f"files in {self._documents.path} have changed during the import; run again"
-        return Built((), tuple(Problem(named[corpus.about.identity].name, problem) for corpus in own))
+        return [Problem(named[corpus.about.identity].name, problem) for corpus in own]
 
     def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:

@@ -8,13 +8,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page
 from rankbeam.transforms.clients.google.channels import ChannelConnection, Endpoint, open_channels
-from rankbeam.transforms.clients.google.errors import kind_of, requested
+from rankbeam.transforms.clients.google.errors import kind_of
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
@@ -122,11 +123,8 @@ class DataConnection(ChannelConnection):
         request = json.loads(payload)
         name = request.pop("request")
         ask = _REQUESTS[name]
-        message = requested(lambda: ask.built(self.location, request))
         try:
-            answer = await self.channels.attempt(
-                lambda client: getattr(client, ask.method)(message, retry=None, timeout=timeout_s)
-            )
+            answer = await self.channels.call(ask.method, lambda: ask.built(self.location, request), timeout_s)
         except CallError as error:
             if not ask.starts or error.kind not in _UNSURE:
                 raise
@@ -153,8 +151,9 @@ def _page(request: Mapping[str, Any], **fields: str) -> dict[str, Any]:
     return {"page_size": _PAGE, "page_token": request.get("page_token", ""), **fields}
 
 
-def _corpora(pager: Any) -> dict[str, Any]:
-    return {"items": [_corpus(rag_corpus) for rag_corpus in pager.rag_corpora], "next": pager.next_page_token}
+def _paged(name: str, item_of: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    """The parts of a page that are stored: its items, which have this name in the answer."""
+    return lambda page: {"items": list(map(item_of, getattr(page, name))), "next": page.next_page_token}
 
 
 def _corpus(corpus: Any) -> dict[str, Any]:
@@ -169,10 +168,6 @@ def _corpus(corpus: Any) -> dict[str, Any]:
     }
 
 
-def _files(pager: Any) -> dict[str, Any]:
-    return {"items": [_file(rag_file) for rag_file in pager.rag_files], "next": pager.next_page_token}
-
-
 def _file(file: Any) -> dict[str, Any]:
     status = file.file_status
     return {
@@ -183,16 +178,8 @@ def _file(file: Any) -> dict[str, Any]:
     }
 
 
-def _locations(answer: Any) -> dict[str, Any]:
-    return {"items": [location.name for location in answer.locations], "next": answer.next_page_token}
-
-
 def _started(operation: Any) -> dict[str, Any]:
     return {"operation": operation.operation.name}
-
-
-def _operations(answer: Any) -> dict[str, Any]:
-    return {"items": [_operation(operation) for operation in answer.operations], "next": answer.next_page_token}
 
 
 def _operation(operation: Any) -> dict[str, Any]:
@@ -218,14 +205,22 @@ def _operation(operation: Any) -> dict[str, Any]:
 
 _REQUESTS = {
     "list": _Request(
-        "ListRagCorporaRequest", lambda place, own: _page(own, parent=place), "list_rag_corpora", _corpora
+        "ListRagCorporaRequest",
+        lambda place, own: _page(own, parent=place),
+        "list_rag_corpora",
+        _paged("rag_corpora", _corpus),
     ),
-    "files": _Request("ListRagFilesRequest", lambda _, own: _page(own, parent=own["corpus"]), "list_rag_files", _files),
+    "files": _Request(
+        "ListRagFilesRequest",
+        lambda _, own: _page(own, parent=own["corpus"]),
+        "list_rag_files",
+        _paged("rag_files", _file),
+    ),
     "locations": _Request(
         "ListLocationsRequest",
         lambda place, own: _page(own, name=place.partition("/locations/")[0]),
         "list_locations",
-        _locations,
+        _paged("locations", attrgetter("name")),
         module="google.cloud.location.locations_pb2",
     ),
     "create": _Request(
@@ -259,7 +254,7 @@ _REQUESTS = {
         "ListOperationsRequest",
         lambda _, own: {"name": own["corpus"], "page_token": own.get("page_token", "")},
         "list_operations",
-        _operations,
+        _paged("operations", _operation),
         module=_LONGRUNNING,
     ),
 }

@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_cl
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
 from rankbeam.transforms.clients.ledger.leases import Holder
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -74,10 +75,8 @@ class Track:
 def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[Track]:
     """Corpora dealt to tracks; tracks of one model share its budget of embeddings evenly."""
     most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
-    groups: dict[str, list[Filling]] = {}
-    for filling in sorted(fillings, key=lambda filling: -filling.staged.files):
-        groups.setdefault(filling.model, []).append(filling)
-    models = list(groups.values())
+    largest_first = sorted(fillings, key=lambda filling: -filling.staged.files)
+    models = list(grouped((filling.model, filling) for filling in largest_first).values())
     if len(models) >= most:  # a track has whole models, so that no two of its imports share a budget
         dealt = [(tuple(chain.from_iterable(models[track::most])), budget) for track in range(most)]
     else:

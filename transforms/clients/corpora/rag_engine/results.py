@@ -42,14 +42,6 @@ class Problem:
         return cls(name, f"{resource} was deleted in the meantime; run again to rebuild it ({error.message})")
 
 
-@dataclass(frozen=True)
-class Built:
-    """Results of building an experiment's corpora."""
-
-    corpora: tuple[BuiltCorpus, ...]
-    problems: tuple[Problem, ...] = ()
-
-
 def failed_documents(filled: Filled, objects: Objects, staged: Staged) -> dict[str, str]:
     """For each document that could not be imported the reason, from the results of imports where lists give none."""
     failed = dict(filled.failed)
@@ -117,14 +109,6 @@ class CorpusUse:
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Needless:
-    """Objects that nothing needs any more."""
-
-    documents: tuple[str, ...]
-    uses: tuple[str, ...]
-
-
 _FORM = TypeAdapter(CorpusUse)
 
 
@@ -148,8 +132,8 @@ class Uses:
         content = self._objects.read(self._place(identity))
         return {} if content is None else _read(content, self._place(identity)).failed
 
-    def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> Needless:
-        """Objects that nothing needs once some corpora are deleted."""
+    def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> tuple[list[str], list[str]]:
+        """Objects that nothing needs once some corpora are deleted: documents, and uses."""
         now = datetime.now(UTC)
         ended, needed = [], set[str]()
         for uri in sorted(self._objects.names(self._folder)):
@@ -164,14 +148,13 @@ class Uses:
         folders = {folder for use in ended for folder in use.folders} - needed
         places = (f"{self._staged.staging}/documents/{folder}" for folder in sorted(folders))
         documents = [uri for place in places for uri in sorted(self._objects.names(place))]
-        return Needless(tuple(documents), tuple(self._place(use.identity) for use in ended))
+        return documents, [self._place(use.identity) for use in ended]
 
-    def delete(self, needless: Needless, resources: Sequence[str], *, keep_documents: bool = False) -> None:
-        """Delete what nothing needs, and the results of imports."""
+    def delete(self, documents: Sequence[str], uses: Sequence[str], resources: Sequence[str] = ()) -> None:
+        """Delete what nothing needs, and the results of imports into some corpora."""
         results = [uri for resource in resources for uri in sorted(self._objects.names(self._staged.results(resource)))]
-        documents = () if keep_documents else needless.documents
         self._objects.delete([*results, *documents])
-        self._objects.delete(list(needless.uses))  # last: as long as it is there, documents belong to something
+        self._objects.delete(list(uses))  # last: as long as it is there, documents belong to something
 
     @property
     def _folder(self) -> str:

@@ -184,7 +184,10 @@ class CallableApplication(HttpApplication):
             return requests
         attributes = list(map(attributes_in, queries["attributes"].to_pylist()))
         return [
-            (content_key({"key": key, "attributes": entry}) if entry else key, _joined(entry, payload))
+            (
+                content_key({"key": key, "attributes": entry}) if entry else key,
+                json.dumps({**entry, **json.loads(payload)}, ensure_ascii=False),
+            )
             for (key, payload), entry in zip(requests, attributes, strict=True)
         ]
 
@@ -236,10 +239,6 @@ class CallableConnection:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def _joined(attributes: Mapping[str, str], payload: str) -> str:
-    return json.dumps({**attributes, **json.loads(payload)}, ensure_ascii=False)
 
 
 def plain(result: Any) -> dict[str, Any]:

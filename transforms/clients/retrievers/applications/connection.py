@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import httpx
 
-from rankbeam.transforms.clients.http.transport import MOST_BYTES, received
+from rankbeam.transforms.clients.http.transport import MOST_BYTES
 from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
@@ -22,7 +22,6 @@ from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
-_MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 _DONE = object()  # the end of a stream that says so
 
 
@@ -73,17 +72,12 @@ class ApplicationConnection(HttpConnection):
         clock = asyncio.get_running_loop().time
         began, first, is_done = clock(), None, False
         events: list[Any] = []
-        response = await client.send(request, stream=True)
-        try:
-            if not response.is_success:
-                raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
+        async with self._response(client, request) as response:
             async for event in self._events(response):
                 is_done = event is _DONE
                 if not is_done:
                     events.append(event)
                     first = clock() if first is None and parameters.has_text(event) else first
-        finally:
-            await response.aclose()
         if not parameters.has_ended(events, is_done):
             raise CallError(FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {len(events):,} events")
         seconds = None if first is None else round(first - began, 6)

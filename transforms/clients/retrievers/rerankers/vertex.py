@@ -63,7 +63,7 @@ class VertexRanking(Reranker):
 
     @property
     def access(self) -> Access:
-        return Access(f"{self.api_endpoint or _HOST}/v1/{self.resource}:rank", (CREDENTIALS,))
+        return Access(f"{self.endpoint}/v1/{self.resource}:rank", (CREDENTIALS,))
 
     @property
     def endpoint(self) -> str:

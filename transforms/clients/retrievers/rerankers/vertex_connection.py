@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -66,5 +65,5 @@ class RankingConnection(HttpConnection):
         return request
 
     def _refusal(self, response: httpx.Response, body: bytes) -> CallError:
-        wait = retry_after_s(response.headers.get("Retry-After"), datetime.now(UTC))
+        wait = retry_after_s(response.headers.get("Retry-After"))
         return refusal(kind_of_status(response.status_code), response.status_code, body, wait)
