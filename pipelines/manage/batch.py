@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from rankbeam.pipelines.manage.ledger import ledger_folder
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord
+from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
 from rankbeam.transforms.clients.models.batches.service import BatchService
@@ -90,7 +90,7 @@ async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
         return record
     except CallError as error:
         if error.kind is FailureKind.NOT_FOUND or await _has_no_answers(connection, record.job or ""):
-            return record.given_up()
+            return record.closed(GIVEN_UP)
         raise InputError(f"batch job {record.name} cannot be cancelled: {error.message}") from None
     finally:
         await connection.close()

@@ -364,6 +364,6 @@ def test_answers_whose_folder_vanishes_again_and_again_do_not_count_as_written()
     writer.add(entry(1))
     with pytest.raises(InputError, match="its folder keeps disappearing"):
         writer.flush()
-    assert (writer.added, writer.unwritten) == (1, 1)
+    assert writer.unwritten == 1
     with pytest.raises(InputError, match="its folder keeps disappearing"):
         writer.close()

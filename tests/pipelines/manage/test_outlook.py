@@ -34,7 +34,9 @@ def use(
     )
     moment = START + timedelta(seconds=at)
     usages = costs if answered else ()
-    return LedgerUse("use", "r1", START.isoformat(), pool, 0, hits, answered, answered, moment, usages, planned, stage)
+    counts = LaneCounts(hits, answered, answered, usages, planned, stage)
+    about = {"name": "use", "run_id": "r1", "run_started": START.isoformat(), "pool": pool, "lane": 0, "at": moment}
+    return LedgerUse(**vars(counts), **about)
 
 
 def running(**counts: int) -> JobSnapshot:

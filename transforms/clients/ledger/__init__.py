@@ -87,14 +87,9 @@ class Ledger:
             raise InputError(f"the ledger of finished calls {error.problem}; {advice}", path=self.folder) from error
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
+        place = place_of(self.folder if self.owner.leases is None else self.owner.leases)
         me = Holder.here(self.owner.run_id, self.owner.started)
-        return Lease(
-            place_of(self.folder if self.owner.leases is None else self.owner.leases),
-            name,
-            me,
-            clock.monotonic,
-            clock.now,
-        )
+        return Lease(place, name, me, clock.monotonic, clock.now)
 
     def record(self, pool: str, lane: int, counted: Callable[[], LaneCounts], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
         owner = self.owner

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
@@ -25,13 +25,6 @@ from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 _DIGITS = 8  # the length of the number of calls in flight, with which a file begins, and of a line's checksum
-
-
-class Left(NamedTuple):
-    """The content of the journals of killed processes."""
-
-    entries: list[LedgerEntry]
-    in_flight: int
 
 
 class Journal:
@@ -109,9 +102,13 @@ class Journal:
 
 
 @contextmanager
-def left_in(folder: str) -> Iterator[Left]:
-    """The journals of killed processes in a ledger on this machine; they are deleted if the block succeeds."""
-    left = Left([], 0)
+def left_in(folder: str) -> Iterator[tuple[list[LedgerEntry], int]]:
+    """The journals of killed processes in a ledger on this machine; they are deleted if the block succeeds.
+
+    Yields their answers, and the number of calls that were in flight.
+    """
+    entries: list[LedgerEntry] = []
+    in_flight = 0
     with ExitStack() as stack:
         paths = []
         for path in (Path(stored.path) for stored in store.journals_in(folder)):
@@ -121,12 +118,12 @@ def left_in(folder: str) -> Iterator[Left]:
                 content = file.read() if os.fstat(file.fileno()).st_nlink else b""
                 if content:
                     count, *lines = content.split(b"\n")
-                    entries = [entry for line in lines if (entry := _entry(line)) is not None]
-                    left = Left([*left.entries, *entries], left.in_flight + int(count[:_DIGITS]))
+                    entries += [entry for line in lines if (entry := _entry(line)) is not None]
+                    in_flight += int(count[:_DIGITS])
                     paths.append(path)
                 else:  # its writer is about to lock it, or another reader has deleted it
                     file.close()
-        yield left
+        yield entries, in_flight
         for path in paths:
             path.unlink(missing_ok=True)
 

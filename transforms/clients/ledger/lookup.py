@@ -24,6 +24,7 @@ from rankbeam.transforms.clients.ledger.rows import (
 )
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
@@ -41,7 +42,7 @@ class Lookup:
         self._folder = folder
         self._damage: dict[str, str] = {}
         self._unusable: set[IndexPlace] = set()
-        self._index = Index([], np.empty(0, ROW))
+        self.index = Index([], np.empty(0, ROW))  # of the parts that are known now
         self._refreshing = threading.Lock()
         self._adopts = True
         self.lost = 0
@@ -62,24 +63,18 @@ class Lookup:
 
     def _adopt(self) -> None:
         """Write a part of the answers that killed processes left in journals, and count the calls in flight."""
-        with journal.left_in(self._folder) as left:
-            self.lost = left.in_flight
-            checks = table_of(left.entries).column("check").to_numpy()
-            is_known = np.isin(checks, self._index.checks)  # in a part, before the journal was deleted
-            new = [entry for entry, known in zip(left.entries, is_known, strict=True) if not known]
+        with journal.left_in(self._folder) as (entries, self.lost):
+            checks = table_of(entries).column("check").to_numpy()
+            is_known = np.isin(checks, self.index.checks)  # in a part, before the journal was deleted
+            new = [entry for entry, known in zip(entries, is_known, strict=True) if not known]
             if new:
                 store.put(self._folder, encoded(new))
         if new:
             self._refresh()
 
-    @property
-    def index(self) -> Index:
-        """The index of the parts that are known now."""
-        return self._index
-
     def place(self, key: str, depth: SearchDepth | None) -> IndexPlace | None:
         """The position of the newest answer whose depth covers the requested one, or None."""
-        return next((place for place in self._index.places(key, depth) if place not in self._unusable), None)
+        return next((place for place in self.index.places(key, depth) if place not in self._unusable), None)
 
     def read(self, depths: Mapping[str, SearchDepth | None]) -> Iterator[LedgerEntry]:
         """The answers to some calls, in the order of files; none for those absent or unreadable."""
@@ -111,30 +106,29 @@ class Lookup:
 
     def warnings(self) -> list[str]:
         """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
-        if not self._damage:
-            return self._lost_warnings()
-        (path, reason), *others = sorted(self._damage.copy().items())
-        more = f" (and {len(others):,} more)" if others else ""
-        paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
-        damage = f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files"
-        return [*self._lost_warnings(), damage]
-
-    def _lost_warnings(self) -> list[str]:
-        lost = f"{self.lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
-        return [f"{lost} again where they are needed"] if self.lost else []
+        warnings = []
+        if self.lost:
+            lost = f"{self.lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
+            warnings.append(f"{lost} again where they are needed")
+        if damaged := sorted(self._damage.copy().items()):
+            (path, reason), *others = damaged
+            more = f" (and {len(others):,} more)" if others else ""
+            paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
+            warnings.append(f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files")
+        return warnings
 
     def _is_refreshed(self) -> bool:
         """Read what was added; returns whether every listed part was still there."""
         folders = (self._folder, *store.also_read(self._folder))
         listed = [part.path for folder in folders for part in store.parts_in(folder)]
-        known = set(self._index.paths)
+        known = set(self.index.paths)
         new = [path for path in listed if path not in known]
         with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting
             rows = dict(zip(new, threads.map(self._rows_of, new), strict=True))
         read = {path: here for path, here in rows.items() if here is not None}
         there = [path for path in listed if path in known or path in read]
         if read or len(there) < len(known):
-            self._index = self._index.changed(there, read)
+            self.index = self.index.changed(there, read)
             spill.release_unused_memory()  # of the index so far, and of what the threads have read
         return len(read) == len(new)
 
@@ -157,18 +151,15 @@ class Lookup:
 
     def _entries(self, places: Iterable[IndexPlace]) -> Iterator[tuple[IndexPlace, LedgerEntry | None]]:
         """The entries at sorted places; None for one that is damaged or deleted."""
-        of_parts: dict[str, dict[int, list[IndexPlace]]] = {}
-        for place in places:
-            of_parts.setdefault(place.path, {}).setdefault(place.group, []).append(place)
-        for path, groups in of_parts.items():
+        for path, of_part in grouped((place.path, place) for place in places).items():
             try:
                 with PartReader(path) as reader:
-                    for group, here in groups.items():
+                    for group, here in grouped((place.group, place) for place in of_part).items():
                         yield from zip(here, self._of_group(reader, group, here), strict=True)
             except PartError as error:
                 if not isinstance(error, Vanished):
                     self._note(path, error)
-                yield from ((place, None) for here in groups.values() for place in here)
+                yield from ((place, None) for place in of_part)
 
     def _of_group(self, reader: PartReader, group: int, places: list[IndexPlace]) -> list[LedgerEntry | None]:
         entries: list[LedgerEntry | None] = [None] * len(places)

@@ -6,11 +6,10 @@ in a part that stays, and a process whose sources disappeared meanwhile (merged 
 Parts that cannot be read, or that contradict the others in a column or in their metadata, are left alone.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.clients.ledger import store
@@ -46,8 +45,7 @@ def compact(folder: str) -> Compacted:
         small = [part for part in before if part.bytes < TIERS[-1]] if is_alone else []
         while len(chosen := fitting(small)) > 1:
             small = small[len(chosen) :]
-            for _ in merge(folder, chosen):
-                """Run the merge to its end."""
+            run_to_end(merge(folder, chosen))
         store.delete_left_behind(folder, _LEFT_BEHIND_S)
     after = store.parts_in(folder)
     return Compacted(len(before), len(after), sum(part.bytes for part in before), sum(part.bytes for part in after))
@@ -60,9 +58,13 @@ def tidy(folder: str) -> None:
             return
         with _alone(folder) as is_alone:
             if is_alone and (chosen := due(store.parts_in(folder))):
-                for _ in merge(folder, chosen):
-                    """Run the merge to its end."""
+                run_to_end(merge(folder, chosen))
             store.delete_left_behind(folder, _LEFT_BEHIND_S)
+
+
+def run_to_end(steps: Iterable[None]) -> None:
+    for _ in steps:
+        pass
 
 
 def due(parts: Sequence[StoredFile]) -> list[StoredFile]:
@@ -105,12 +107,12 @@ def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
 
 def _copied(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, None, Encoder | None]:
     """Encode the rows of parts, a row group at a time; None if a part cannot be read, which is then removed."""
-    encoder, only_once = Encoder(layout), _OnlyOnce()
+    encoder, seen = Encoder(layout), set[int]()  # of 2**20 rows, two share a hash with a probability of 2**-25
     for part in joined:
         try:
             with PartReader(part.path) as reader:
                 for group in range(reader.groups):
-                    encoder.add(only_once(reader.rows(group)))
+                    encoder.add(_only_once(reader.rows(group), seen))
                     yield
         except PartError:
             joined.remove(part)
@@ -132,17 +134,12 @@ def _joined(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]
     return max(groups, key=lambda group: len(group[1]))
 
 
-class _OnlyOnce:
-    """Leaves out repeated rows: an earlier merge that was killed between two steps left them twice."""
-
-    def __init__(self) -> None:
-        self._seen: set[int] = set()  # of 2**20 rows, two would share a hash with a probability of 2**-25
-
-    def __call__(self, rows: pa.Table) -> pa.Table:
-        names = list(map(hash, zip(rows.column("key").to_pylist(), rows.column("check").to_pylist(), strict=True)))
-        new = [name not in self._seen for name in names]
-        self._seen.update(names)
-        return rows if all(new) else rows.filter(pa.array(np.array(new)))
+def _only_once(rows: pa.Table, seen: set[int]) -> pa.Table:
+    """Leave out repeated rows: an earlier merge that was killed between two steps left them twice."""
+    names = list(map(hash, zip(rows.column("key").to_pylist(), rows.column("check").to_pylist(), strict=True)))
+    new = [name not in seen for name in names]
+    seen.update(names)
+    return rows if all(new) else rows.filter(pa.array(new))
 
 
 @contextmanager

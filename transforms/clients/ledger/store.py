@@ -81,16 +81,14 @@ def uses_in(folder: str) -> list[StoredFile]:
     return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
 
 
-def tried_in(folder: str) -> list[StoredFile]:
-    return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
+def notes_in(folder: str) -> list[StoredFile]:
+    """The lists of calls to make last, and the logs of errors."""
+    listed = _listed(files.join(folder, USES))
+    return [stored for stored in listed if _TRIED.fullmatch(stored.name) or _LOG.fullmatch(stored.name)]
 
 
 def tried_name(pool: str, lane: int) -> str:
     return f"tried-{hashlib.sha256(f'{pool} {lane}'.encode()).hexdigest()[:32]}.json"
-
-
-def logs_in(folder: str) -> list[StoredFile]:
-    return [stored for stored in _listed(files.join(folder, USES)) if _LOG.fullmatch(stored.name)]
 
 
 def new_journal(folder: str) -> Path:

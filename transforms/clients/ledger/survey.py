@@ -1,7 +1,6 @@
 """A survey of a ledger, for people: its size, its age, its use, its damage; and its clearing, wholly or in part."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -10,9 +9,9 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.lookup import adopt_journals
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
-from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, are_possible
+from rankbeam.transforms.clients.ledger.rows import FIRST, IMPOSSIBLE, are_possible
 from rankbeam.transforms.clients.ledger.store import StoredFile
-from rankbeam.transforms.clients.ledger.uses import LedgerUse
+from rankbeam.transforms.kernels.grouping import grouped
 
 
 @dataclass(frozen=True)
@@ -51,23 +50,27 @@ class LedgerSurvey:
         return sum(run.calls for run in self.runs)
 
 
+_NO_ROWS = FIRST.empty_table().select(["key", "seconds", "finished_at"])
+
+
 def survey(folder: str) -> LedgerSurvey:
     """Survey a ledger. Every page is read, and its checksum verified."""
     lost = adopt_journals(folder)
     parts = store.parts_in(folder)
-    counted = [_Counted.of(part) for part in parts]
-    moments = [moment for counts in counted for moment in (counts.oldest, counts.newest) if moment is not None]
+    contents = [_content(part) for part in parts]
+    rows = pa.concat_tables([_NO_ROWS, *(rows for content, _ in contents for rows in content)])
+    moments = pc.min_max(rows.column("finished_at")).as_py()
     runs, unreadable = _runs(folder)
-    damaged = [(part.path, counts.damage) for part, counts in zip(parts, counted, strict=True) if counts.damage]
+    damaged = [(part.path, damage) for part, (_, damage) in zip(parts, contents, strict=True) if damage]
     return LedgerSurvey(
         folder=folder,
-        entries=_distinct(keys for counts in counted for keys in counts.keys),
-        answers=sum(counts.answers for counts in counted),
+        entries=pc.count_distinct(rows.column("key")).as_py(),
+        answers=rows.num_rows,
         bytes=sum(part.bytes for part in parts),
         files=len(parts),
-        oldest=min(moments, default=None),
-        newest=max(moments, default=None),
-        seconds=sum(counts.seconds for counts in counted),
+        oldest=moments["min"],
+        newest=moments["max"],
+        seconds=pc.sum(rows.column("seconds")).as_py() or 0.0,
         runs=runs,
         damaged=(*damaged, *unreadable),
         foreign=tuple(stored.path for stored in store.foreign_in(folder)),
@@ -75,68 +78,36 @@ def survey(folder: str) -> LedgerSurvey:
     )
 
 
-@dataclass
-class _Counted:
-    """The content of one part, and its damage."""
-
-    keys: list[pa.ChunkedArray] = field(default_factory=list)
-    answers: int = 0
-    seconds: float = 0.0
-    oldest: datetime | None = None
-    newest: datetime | None = None
-    damage: str = ""
-
-    @staticmethod
-    def of(part: StoredFile) -> "_Counted":
-        counted = _Counted()
-        try:
-            with PartReader(part.path) as reader:
-                for group in range(reader.groups):
-                    counted._add_group(reader, group)
-        except Vanished:
-            return counted
-        except PartError as error:
-            counted.damage = str(error)
-        return counted
-
-    def _add_group(self, reader: PartReader, group: int) -> None:
-        try:
-            rows = reader.rows(group)
-        except Vanished:
-            raise
-        except PartError as error:  # other row groups may be good
-            self.damage = str(error)
-            return
-        possible = rows.filter(are_possible(rows))
-        if possible.num_rows < rows.num_rows:
-            self.damage = IMPOSSIBLE
-        if possible.num_rows:
-            self._add_rows(possible)
-
-    def _add_rows(self, rows: pa.Table) -> None:
-        self.keys.append(rows.column("key"))
-        self.answers += rows.num_rows
-        self.seconds += pc.sum(rows.column("seconds")).as_py()
-        moments = pc.min_max(rows.column("finished_at")).as_py()
-        self.oldest = min(filter(None, (self.oldest, moments["min"])))
-        self.newest = max(filter(None, (self.newest, moments["max"])))
-
-
-def _distinct(keys: Iterable[pa.ChunkedArray]) -> int:
-    chunks = [chunk for key in keys for chunk in key.chunks]
-    return int(pc.count_distinct(pa.chunked_array(chunks, pa.string())).as_py())
+def _content(part: StoredFile) -> tuple[list[pa.Table], str]:
+    """The rows of a part, without their answers, and its damage; "" for none."""
+    content: list[pa.Table] = []
+    damage = ""
+    try:
+        with PartReader(part.path) as reader:
+            for group in range(reader.groups):
+                try:
+                    rows = reader.rows(group)
+                except Vanished:
+                    raise
+                except PartError as error:  # other row groups may be good
+                    damage = str(error)
+                    continue
+                possible = rows.select(_NO_ROWS.column_names).filter(are_possible(rows))
+                if possible.num_rows < rows.num_rows:
+                    damage = IMPOSSIBLE
+                content.append(possible)
+    except Vanished:
+        pass
+    except PartError as error:
+        damage = str(error)
+    return content, damage
 
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
     """Use of the ledger by run, and the unreadable records."""
-    runs: dict[str, list[LedgerUse]] = {}
-    unreadable = []
-    for stored in store.uses_in(folder):
-        use = uses.read(stored)
-        if use is None:
-            unreadable.append((stored.path, "not a record of how a run used the ledger"))
-        else:
-            runs.setdefault(use.run_id, []).append(use)
+    records = [(stored.path, uses.read(stored)) for stored in store.uses_in(folder)]
+    unreadable = [(path, "not a record of how a run used the ledger") for path, use in records if use is None]
+    runs = grouped((use.run_id, use) for _, use in records if use is not None)
     run_uses = [
         RunUse(run_id, uses.saved(of_run), sum(use.calls for use in of_run), max(use.at for use in of_run))
         for run_id, of_run in runs.items()
@@ -200,10 +171,8 @@ def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
 
 def _clear_uses(folder: str, limit: datetime | None) -> None:
     for stored in store.uses_in(folder):
-        use = None if limit is None else uses.read(stored)
-        if limit is None or (use is not None and use.at < limit):
+        if limit is None or ((use := uses.read(stored)) is not None and use.at < limit):
             store.delete(stored.path)
-    for stored in (
-        [*store.unfinished_in(folder), *store.tried_in(folder), *store.logs_in(folder)] if limit is None else []
-    ):
-        store.delete(stored.path)
+    if limit is None:
+        for stored in [*store.unfinished_in(folder), *store.notes_in(folder)]:
+            store.delete(stored.path)

@@ -6,7 +6,6 @@ their cost is in the record.
 
 import json
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.errors import InputError
 
@@ -27,18 +27,18 @@ _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 
 @dataclass(frozen=True)
 class LaneCounts:
-    """The counts of a lane so far."""
+    """The counts of a lane so far; records of earlier versions lack those that have a default."""
 
-    hits: int
-    calls: int
-    answered: int
+    hits: NonNegativeInt
+    calls: NonNegativeInt
+    answered: NonNegativeInt
     usages: tuple[tuple[str, str, CallUsage], ...] = ()
     planned: int = 0  # with those that the ledger answers, as far as they are known
-    stage: str = ""
+    stage: str = ""  # the stage whose calls are counted
 
 
-@dataclass(frozen=True)
-class LedgerUse:
+@dataclass(frozen=True, kw_only=True)
+class LedgerUse(LaneCounts):
     """A record."""
 
     name: str
@@ -46,13 +46,7 @@ class LedgerUse:
     run_started: str
     pool: str
     lane: int
-    hits: NonNegativeInt
-    calls: NonNegativeInt
-    answered: NonNegativeInt
     at: AwareDatetime
-    usages: tuple[tuple[str, str, CallUsage], ...] = ()  # empty in records of earlier versions
-    planned: int = 0  # 0 in records of earlier versions
-    stage: str = ""  # the stage whose calls are counted
 
     @property
     def attempted(self) -> tuple[str, str, str, str, int]:
@@ -70,7 +64,7 @@ class UseRecord:
         run_started: str,
         lane: tuple[str, int],
         counted: Callable[[], LaneCounts],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._folder, self._counted, self._clock = folder, counted, clock
         self._about = {"run_id": run_id, "run_started": run_started, "pool": lane[0], "lane": lane[1]}
@@ -118,11 +112,8 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
 
 def saved(records: Iterable[LedgerUse]) -> int:
     """Number of answers of earlier runs that some lanes found, without those that an attempt at the same lane paid."""
-    attempts: dict[tuple[str, str, str, str, int], list[LedgerUse]] = {}
-    for use in records:
-        attempts.setdefault(use.attempted, []).append(use)
     count = 0
-    for of_lane in attempts.values():
+    for of_lane in grouped((use.attempted, use) for use in records).values():
         *lost, last = sorted(of_lane, key=lambda use: use.at)
         paid = sum(use.answered for use in lost)
         count += max(0, last.hits - paid) if last.run_started else sum(use.hits for use in of_lane)

@@ -170,9 +170,10 @@ class BatchJobRecord:
         """True while answers of the job may be collected."""
         return self.state not in (COLLECTED, GIVEN_UP)
 
-    def given_up(self) -> "BatchJobRecord":
-        """The record once nothing waits for the job; the next run makes another job of its calls."""
-        return replace(self, job=None, state=GIVEN_UP, ended=(*self.ended, *filter(None, [self.job])))
+    def closed(self, state: str, answered: int = 0, refused: Mapping[str, int] | None = None) -> "BatchJobRecord":
+        """The record once nothing waits for the job; the next run makes another job of calls without an answer."""
+        ended = (*self.ended, *filter(None, [self.job]))
+        return replace(self, job=None, state=state, ended=ended, answered=answered, refused=dict(refused or {}))
 
 
 COLLECTED, GIVEN_UP = "collected", "given up"

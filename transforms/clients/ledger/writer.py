@@ -1,7 +1,6 @@
 """Writes finished calls to a ledger within seconds, in a thread of its own, and keeps its files few."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,7 +21,7 @@ PIECE_BYTES = 32 << 20
 class Pending:
     """Entries in the order in which they were added. The caller holds a lock."""
 
-    def __init__(self, flush_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, flush_s: float, clock: Callable[[], float]) -> None:
         self._flush_s, self._clock = flush_s, clock
         self._entries: deque[LedgerEntry] = deque()
         self._bytes = 0
@@ -97,14 +96,17 @@ class LedgerWriter:
     ) -> None:
         self._folder, self._before_part, self._clock = folder, before_part, clock
         self._changed = clock.condition()
-        self._pending = Pending(_flush_s(folder) if flush_s is None else flush_s, clock.monotonic)
+        is_local = files.is_local(folder)
+        if flush_s is None:
+            flush_s = _LOCAL_FLUSH_S if is_local else _FLUSH_S
+        self._pending = Pending(flush_s, clock.monotonic)
         self._added = self._durable = 0
         self._hurried = self._closing = False
         self._failures = 0
         self._error: InputError | None = None
         self._thread: threading.Thread | None = None
         self._merging = _Merging(folder)
-        self._journal = Journal(folder) if files.is_local(folder) else None
+        self._journal = Journal(folder) if is_local else None
 
     def add(self, entry: LedgerEntry) -> None:
         """Add an entry; it is on the filesystem some seconds later, unless there is a `problem`."""
@@ -115,17 +117,14 @@ class LedgerWriter:
             if self._journal is not None:
                 self._journal.add(entry)
             if self._pending.add(entry):
-                self._start()
+                if self._thread is None:
+                    self._thread = self._clock.start(self._work, "rankbeam-ledger")
                 self._changed.notify_all()
 
     def count_in_flight(self, change: int) -> None:
         """Note that a call begins (1) or has ended (-1): a killed process leaves their number to the next one."""
         if self._journal is not None:
             self._journal.count_in_flight(change)
-
-    @property
-    def added(self) -> int:
-        return self._added
 
     @property
     def unwritten(self) -> int:
@@ -166,10 +165,6 @@ class LedgerWriter:
         if self._durable < number and self._error is not None:
             raise self._error
 
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = self._clock.start(self._work, "rankbeam-ledger")
-
     def _work(self) -> None:
         while self._wait():
             self._write_pending()
@@ -179,17 +174,14 @@ class LedgerWriter:
         """Wait until there is something to write, merging meanwhile; returns whether to go on."""
         while True:
             with self._changed:
-                if self._is_due():
-                    return True
                 if self._closing:
                     return False
+                if self._pending and (self._hurried or self._pending.is_due()):
+                    return True
                 if not self._merging.is_wanted():
                     self._changed.wait(self._pending.wait_s())
                     continue
             self._merging.step()
-
-    def _is_due(self) -> bool:
-        return bool(self._pending) and not self._closing and (self._hurried or self._pending.is_due())
 
     def _write_pending(self) -> None:
         with self._changed:
@@ -254,12 +246,10 @@ class _Merging:
 
     def at_end(self) -> None:
         """Finish the merge in progress, and merge all small parts; then parts of all runs, if they are many."""
-        for _ in self._merge or ():
-            """Run the merge to its end."""
+        merging.run_to_end(self._merge or ())
         chosen = merging.fitting([part for part in self._parts if part.bytes < merging.TIERS[-1]])
         if len(chosen) > 1:
-            for _ in self._merged(chosen):
-                """Run the merge to its end."""
+            merging.run_to_end(self._merged(chosen))
         merging.tidy(self._folder)
 
     def _merged(self, chosen: list[StoredFile]) -> Iterator[None]:
@@ -269,7 +259,3 @@ class _Merging:
             path = yield from merging.merge(self._folder, chosen)
             self._parts += [] if path is None else [path]
         spill.release_unused_memory()  # of the merge, and of calls: 100 MB after some ten thousand
-
-
-def _flush_s(folder: str) -> float:
-    return _LOCAL_FLUSH_S if files.is_local(folder) else _FLUSH_S

@@ -51,28 +51,16 @@ class Refused(StrEnum):
     MISSING = "no answer"
 
 
-@dataclass(frozen=True)
-class BatchRequest:
-    """A call as a batch job makes it: with an item that its answer has to repeat, where it can."""
-
-    prompt: Prompt
-    request: ModelRequest
-    item: str | None  # None where the answer has no fields
-
-    @classmethod
-    def of(cls, payload: str, parameters: RemoteModel) -> "BatchRequest":
-        prompt = prompt_of(payload)
-        request = ModelAttempts().ask(payload, parameters.sampled(prompt), 1)
-        if not can_prove(prompt):
-            return cls(prompt, request, None)
-        texts = request.texts
-        item = hashlib.sha256(f"{texts.system}\0{texts.user}".encode("utf-8", "replace")).hexdigest()[:_DIGITS]
-        marked = replace(request, texts=replace(texts, user=f"{texts.user}\n\n{ITEM}: {item}"))
-        return cls(replace(prompt, schema=with_item(prompt.schema or {})), marked, item)
-
-    @property
-    def step(self) -> str:
-        return self.prompt.step
+def batch_request(payload: str, parameters: RemoteModel) -> tuple[ModelRequest, Prompt, str | None]:
+    """A call as a batch job makes it, and the item that its answer has to repeat; None if that has no fields."""
+    prompt = prompt_of(payload)
+    request = ModelAttempts().ask(payload, parameters.sampled(prompt), 1)
+    if not can_prove(prompt):
+        return request, prompt, None
+    texts = request.texts
+    item = hashlib.sha256(f"{texts.system}\0{texts.user}".encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+    marked = replace(request, texts=replace(texts, user=f"{texts.user}\n\n{ITEM}: {item}"))
+    return marked, replace(prompt, schema=with_item(prompt.schema or {})), item
 
 
 @dataclass
@@ -124,28 +112,28 @@ class Matched:
 
     def _read(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
         """Read an answer; returns the reason why it cannot be used, None for one that can."""
-        marked = BatchRequest.of(self.calls[key], self.parameters)
+        request, prompt, item = batch_request(self.calls[key], self.parameters)
         try:
-            reply = service.reply(row.body or {}, marked.request, marked.prompt)
+            reply = service.reply(row.body or {}, request, prompt)
             self._charge(key, reply.tokens)
             content = read_answer(reply.answer)
         except CallError as error:
             self._charge(key, error.tokens)
             return Refused.UNUSABLE
         text = content.text if isinstance(content, Completion) else None
-        if marked.item is not None:
+        if item is not None:
             answer = object_in((text or "").encode("utf-8", "replace"))
             if answer is None or ITEM not in answer:
                 return Refused.UNUSABLE
-            if answer.pop(ITEM) != marked.item:
+            if answer.pop(ITEM) != item:
                 return Refused.WRONG
             text = json.dumps(answer, ensure_ascii=False)
-            if not _is_read(marked, text):
+            if not _is_read(prompt, text):
                 return Refused.UNUSABLE
             assert isinstance(content, Completion)  # noqa: S101  an embedding has no item
             reply = Reply(Stored(text, model_version=content.model_version).written(), reply.tokens)
         if self._seen[key] == 1:
-            self.unproved += marked.item is None
+            self.unproved += item is None
             self.replies[key] = replace(reply, tokens=reply.tokens.in_batch())
         return None
 
@@ -154,12 +142,12 @@ class Matched:
             self.tokens[key] = self.tokens.get(key, NO_TOKENS) + tokens.in_batch()
 
 
-def _is_read(marked: BatchRequest, text: str) -> bool:
+def _is_read(prompt: Prompt, text: str) -> bool:
     """Return whether the step of a question can read an answer: its ids, verdicts and quotes are of the question."""
-    if (step := step_of(marked.step)) is None:
+    if (step := step_of(prompt.step)) is None:
         return True
     try:
-        step.read(marked.prompt.values, text)
+        step.read(prompt.values, text)
     except CallError:
         return False
     return True
@@ -239,8 +227,8 @@ class JobRun:
 
     def _lines(self, calls: Sequence[PendingCall]) -> Iterator[KeyedLine]:
         for call in calls:
-            marked = BatchRequest.of(call.payload, self.parameters)
-            yield call.key, self.service.line(call.key, marked.request, marked.prompt)
+            request, prompt, _ = batch_request(call.payload, self.parameters)
+            yield call.key, self.service.line(call.key, request, prompt)
 
     async def _state(self, record: BatchJobRecord) -> ServiceJob | None:
         """The job as the service describes it; None if it cannot be reached now."""

@@ -7,7 +7,7 @@ part's name, and its record is closed after its answers are in the ledger.
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, UseRecord
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
@@ -60,13 +60,23 @@ class BatchedService:
         return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
 
 
-class _Sums:
-    """Counts of the calls that jobs of one service made for a stage."""
+class _Recording:
+    """Records the answers of jobs of one service for a stage, and their usage."""
 
-    def __init__(self, stage: str, model: str) -> None:
-        self._stage, self._model = stage, model
+    def __init__(self, ledger: Ledger, writer: LedgerWriter, service: BatchedService, stage: str, clock: Clock) -> None:
+        self._writer, self._service, self._stage, self._clock = writer, service, stage, clock
         self._usages: tuple[CallUsage, ...] = ()
         self._calls = self._answered = 0
+        self.use = ledger.record(service.pool, 0, self._counts, clock)
+
+    def record(self, matched: Matched, calls: Sequence[PendingCall]) -> None:
+        """Write answers, then what they took: what is written twice after a kill is the usage, never a call."""
+        now, name = self._clock.now(), self._service.name
+        for key, reply in matched.replies.items():
+            self._writer.add(LedgerEntry(key, None, reply.answer, 1, 0.0, now, reply.tokens, name, BATCH))
+        self._writer.flush()
+        self.add(matched, calls)
+        self.use.write(at_once=True)
 
     def add(self, matched: Matched, calls: Iterable[PendingCall]) -> None:
         usages = [
@@ -79,8 +89,8 @@ class _Sums:
         self._calls += len(matched.tokens)
         self._answered += len(matched.replies)
 
-    def counts(self) -> LaneCounts:
-        usages = tuple((self._stage, self._model, item) for item in self._usages)
+    def _counts(self) -> LaneCounts:
+        usages = tuple((self._stage, self._service.parameters.model, item) for item in self._usages)
         return LaneCounts(0, self._calls, self._answered, usages, stage=self._stage)
 
 
@@ -159,9 +169,7 @@ class BatchJobs:
         writer, recordings = self._ledger.writer(clock=self._clock), dict[tuple[str, str], _Recording]()
         for record, service in jobs:
             if (key := (service.name, record.stage)) not in recordings:
-                sums = _Sums(record.stage, service.parameters.model)
-                use = self._ledger.record(service.pool, 0, sums.counts, self._clock)
-                recordings[key] = _Recording(writer, sums, use)
+                recordings[key] = _Recording(self._ledger, writer, service, record.stage, self._clock)
         uses = [recording.use for recording in recordings.values()]
         hooks = SessionHooks(_go_on, self._stopped.set, self._pause)
         async with LedgerSession(self._ledger, leases, writer, uses, hooks, self._clock.monotonic):
@@ -184,7 +192,7 @@ class BatchJobs:
         return JobRun(connection, service.parameters, deadline_s, self._folder.save, self._pause, self._clock, waits)
 
     async def _ended(
-        self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: "_Recording"
+        self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: _Recording
     ) -> dict[str, str]:
         """Bring a job to its end and record its answers; returns decisions about its calls."""
         record = await run.create(record, partial(self._folder.calls, record.hash), self._in_memory)
@@ -196,8 +204,10 @@ class BatchJobs:
         async with self._in_memory:
             calls = self._folder.calls(record.hash)
             matched = await self._matched(run, record, job, calls)
-            await asyncio.to_thread(self._record, service, matched, calls, recording)
-            self._folder.save(_closed(record, job, matched))
+            await asyncio.to_thread(recording.record, matched, calls)
+            refused = {str(reason): number for reason, number in matched.refused.items()}
+            state = stored.GIVEN_UP if job is None else stored.COLLECTED
+            self._folder.save(record.closed(state, len(matched.replies), refused))
             self._folder.delete_part(record.hash)
         self._ended_parts.add(record.hash)
         self._report(record, service, job, matched)
@@ -223,17 +233,6 @@ class BatchJobs:
                 _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, error.message)
                 await self._pause(pause_s)
                 pause_s = min(2 * pause_s, 10 * FIRST_POLL_S)
-
-    def _record(
-        self, service: BatchedService, matched: Matched, calls: Sequence[PendingCall], recording: "_Recording"
-    ) -> None:
-        """Write answers, then what they took: what is written twice after a kill is the usage, never a call."""
-        now = self._clock.now()
-        for key, reply in matched.replies.items():
-            recording.writer.add(LedgerEntry(key, None, reply.answer, 1, 0.0, now, reply.tokens, service.name, BATCH))
-        recording.writer.flush()
-        recording.sums.add(matched, calls)
-        recording.use.write(at_once=True)
 
     def _report(
         self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: Matched
@@ -266,22 +265,6 @@ class BatchJobs:
         except TimeoutError:
             return
         raise Stopped
-
-
-@dataclass(frozen=True)
-class _Recording:
-    """Writers of the answers of a service, and of their usage."""
-
-    writer: LedgerWriter
-    sums: _Sums
-    use: UseRecord
-
-
-def _closed(record: BatchJobRecord, job: ServiceJob | None, matched: Matched) -> BatchJobRecord:
-    refused = {str(reason): number for reason, number in matched.refused.items()}
-    state = stored.GIVEN_UP if job is None else stored.COLLECTED
-    ended = record.ended if record.job is None else (*record.ended, record.job)
-    return replace(record, job=None, state=state, ended=ended, answered=len(matched.replies), refused=refused)
 
 
 async def _all_of(works: Sequence[Coroutine[Any, Any, dict[str, str]]]) -> list[dict[str, str]]:
