@@ -29,30 +29,23 @@ class ModelRequest:
     seed: int | None  # None for none
 
 
-@dataclass(frozen=True)
-class _Trouble:
-    """Problems of the answers to a prompt so far; a problem of None is an answer that was cut only."""
-
-    truncated: bool = False
-    problem: str | None = None
-
-
 class ModelAttempts:
     """Remembers what was wrong with answers; for a prompt that another process asked, both remedies are taken."""
 
     def __init__(self) -> None:
-        self._troubles: OrderedDict[str, _Trouble] = OrderedDict()
+        # By prompt: whether an answer was cut, and the problem of others; None where there is none.
+        self._troubles: OrderedDict[str, tuple[bool, str | None]] = OrderedDict()
 
     def ask(self, payload: str, prompt: Prompt, attempt: int) -> ModelRequest:
         seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
         first = ModelRequest(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
         if attempt == 1:
             return first
-        trouble = self._troubles.get(_name(payload), _Trouble(truncated=True, problem=_UNKNOWN))
-        longer = replace(first, max_output_tokens=first.max_output_tokens * (2 if trouble.truncated else 1))
-        if trouble.problem is None:
+        was_cut, problem = self._troubles.get(_name(payload), (True, _UNKNOWN))
+        longer = replace(first, max_output_tokens=first.max_output_tokens * (2 if was_cut else 1))
+        if problem is None:
             return longer
-        repair = _REPAIR.format(problem=trouble.problem)
+        repair = _REPAIR.format(problem=problem)
         return replace(
             longer,
             texts=replace(first.texts, user=f"{first.texts.user}\n\n{repair}"),
@@ -68,10 +61,9 @@ class ModelAttempts:
             if isinstance(content, Completion) and (step := step_of(prompt.step)) is not None:
                 step.read(prompt.values, content.text)
         except CallError as error:
-            before = self._troubles.pop(name, _Trouble())
-            truncated = before.truncated or error.kind is FailureKind.TRUNCATED
-            problem = error.message if error.kind is FailureKind.MALFORMED else before.problem
-            self._troubles[name] = _Trouble(truncated, problem)
+            was_cut, problem = self._troubles.pop(name, (False, None))
+            problem = error.message if error.kind is FailureKind.MALFORMED else problem
+            self._troubles[name] = was_cut or error.kind is FailureKind.TRUNCATED, problem
             if len(self._troubles) > _MOST_KEPT:
                 self._troubles.popitem(last=False)
         else:

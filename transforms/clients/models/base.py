@@ -72,12 +72,10 @@ class Stored:
     vector: tuple[FiniteFloat, ...] | None = None
 
     def written(self) -> str:
-        fields = {"text": self.text, "finish": self.finish, "block": self.block, "model_version": self.model_version}
-        vector = {} if self.vector is None else {"vector": self.vector}
-        written = json.dumps({**fields, **vector}, ensure_ascii=False, separators=(",", ":"))
-        return written.encode("utf-16", "surrogatepass").decode(
-            "utf-16", "replace"
-        )  # halves of characters cannot be kept
+        values = {name: value for name, value in vars(self).items() if name != "vector" or value is not None}
+        written = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        # Halves of characters cannot be kept.
+        return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 _STORED = TypeAdapter(Stored)
@@ -130,6 +128,7 @@ class ModelParameters(Parameters):
     operational: ClassVar[frozenset[str]] = frozenset({"allow_alias", "api_key"})
     of_roles: ClassVar[frozenset[str]] = frozenset()
     embeds_only: ClassVar[bool] = False
+    # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
     offline: ClassVar[str | None] = None
     only_scores: ClassVar[bool] = False

@@ -5,8 +5,6 @@ Their authors' cards say so. A model that is embedded without its prefixes ranks
 
 import json
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
 
 from rankbeam.transforms.clients.models.base import ModelParameters
 
@@ -14,15 +12,8 @@ _TASK = "Instruct: Given a web search query, retrieve relevant passages that ans
 _SENTENCE = "Represent this sentence for searching relevant passages: "
 
 
-class Family(NamedTuple):
-    """A family of models."""
-
-    name: re.Pattern[str]
-    settings: Mapping[str, str]
-
-
-def _family(name: str, **settings: str) -> Family:
-    return Family(re.compile(rf"(?:^|.*[/_@:-])(?:{name}).*"), settings)
+def _family(name: str, **settings: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    return re.compile(rf"(?:^|.*[/_@:-])(?:{name}).*"), settings
 
 
 FAMILIES = (
@@ -66,11 +57,9 @@ def missing_roles(parameters: ModelParameters) -> list[str]:
     []
     """
     name = parameters.model or str(getattr(parameters, "folder", ""))
-    family = next((known for known in FAMILIES if known.name.fullmatch(name.lower())), None)
-    if family is None:
-        return []
-    expected = {name: value for name, value in family.settings.items() if name in type(parameters).model_fields}
-    missing = [name for name in expected if name not in parameters.model_fields_set]
+    expected = next((settings for family, settings in FAMILIES if family.fullmatch(name.lower())), {})
+    unset = type(parameters).model_fields.keys() - parameters.model_fields_set
+    missing = [name for name in expected if name in unset]
     if not missing:
         return []
     settings = " and ".join(f"{name}: {_shown(expected[name])}" for name in missing)

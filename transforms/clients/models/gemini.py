@@ -14,7 +14,6 @@ from rankbeam.transforms.clients.google.channels import CREDENTIALS, Endpoint
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.quota import Quota
 
 _TAKES_SEVERAL = re.compile(r"text-(?:multilingual-)?embedding-00\d")
 _OF_QUERIES = ("RETRIEVAL_QUERY", "QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY")
@@ -63,8 +62,7 @@ class Gemini(RemoteModel):
     operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"api_endpoint"}
     added: ClassVar[frozenset[str]] = RemoteModel.added | {"task_type"}
     of_roles: ClassVar[frozenset[str]] = RemoteModel.of_roles | {"task_type"}
-    # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
-    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
+    jobs_module: ClassVar[str | None] = "rankbeam.transforms.clients.models.batches.gemini_jobs"
 
     @model_validator(mode="after")
     def _one_service(self) -> "Gemini":
@@ -110,10 +108,6 @@ class Gemini(RemoteModel):
         """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""
         place = f"projects/{self.project}/locations/{self.location}" if self.on_vertex else f"{self.api_key}"
         return f"{place} {self.model}"
-
-    @property
-    def jobs_module(self) -> str | None:
-        return "rankbeam.transforms.clients.models.batches.gemini_jobs"
 
     @property
     def embeds_in_batches(self) -> bool:

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, Field
 from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.secrets import names_secret
-from rankbeam.transforms.records.calls.quota import Quota
 
 _OWN_FIELDS = {
     "model", "messages", "input", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format",
@@ -62,8 +61,8 @@ class OpenAi(RemoteModel):
 
     # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
     operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"limit_name", "key_header"}
+    jobs_module: ClassVar[str | None] = "rankbeam.transforms.clients.models.batches.openai_jobs"
     added: ClassVar[frozenset[str]] = RemoteModel.added | {"reasoning_effort", "extra_body", "schema_in"}
-    default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
     @property
     def most_texts(self) -> int:
@@ -80,10 +79,6 @@ class OpenAi(RemoteModel):
     @property
     def embeds_in_batches(self) -> bool:
         return True
-
-    @property
-    def jobs_module(self) -> str:
-        return "rankbeam.transforms.clients.models.batches.openai_jobs"
 
     async def connect(self) -> Connection:
         return await connected("rankbeam.transforms.clients.models.openai_connection", self)

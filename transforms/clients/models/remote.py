@@ -78,6 +78,7 @@ class RemoteModel(PrefixedModel):
         temperature: sampling temperature that overrides `generate:` and the judge's prompts; some models accept only 1.
         texts_per_request: maximum number of texts in one embedding request; the default depends on the type of service.
         batch: make calls in the service's batch jobs, at half price and within a day.
+        jobs_module: module whose `connect` reaches the service's batch jobs; None if it has none.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
@@ -91,16 +92,12 @@ class RemoteModel(PrefixedModel):
     operational: ClassVar[frozenset[str]] = PrefixedModel.operational | {"allow_http", "texts_per_request", "batch"}
     added: ClassVar[frozenset[str]] = PrefixedModel.added | {"temperature"}
     referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
+    jobs_module: ClassVar[str | None] = None
 
     @property
     def embeds_in_batches(self) -> bool:
         """True if the service's batch jobs embed texts."""
         return False
-
-    @property
-    def jobs_module(self) -> str | None:
-        """Module whose `connect` reaches the service's batch jobs; None if it has none."""
-        return None
 
     def unbatchable(self) -> str | None:
         """The reason against batch jobs of the service; None if it has them."""

@@ -18,7 +18,6 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 MOST_BYTES = 16 * 2**20
 """A reply may have this many bytes, unpacked; a compressed one of a few hundred kilobytes may hold a gigabyte."""
 
-_MOST_TOKENS = 10_000_000  # more than the window of any model
 _LARGEST = 3.4e38  # components are computed with in single precision
 _SHOWN = 60
 _MOST_LISTED = 100
@@ -136,11 +135,8 @@ class ReportedUsage:
         >>> ReportedUsage(7, None, 2.0).tokens(), ReportedUsage(-7, 0, 2).tokens(), ReportedUsage(7, 8).tokens()
         (Tokens(input=7, cached=0, output=2), None, None)
         """
-        counts = [_count(value) for value in (self.input, self.cached, self.output)]
-        if any(count is None for count in counts):
-            return None
-        tokens = Tokens(*(count or 0 for count in counts))
-        return tokens if tokens.cached <= tokens.input else None
+        tokens = Tokens(*map(_count, (self.input, self.cached, self.output)))
+        return tokens if tokens.is_possible else None
 
 
 @dataclass
@@ -174,9 +170,8 @@ class Charges:
             self.warnings.append(warning)
 
 
-def _count(value: Any) -> int | None:
-    """A number of tokens; None for what is none."""
+def _count(value: Any) -> Any:
+    """A number of tokens as an integer; whatever else is reported as it is."""
     if value is None:
         return 0
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and 0 <= value <= _MOST_TOKENS and value == int(value) else None
+    return int(value) if isinstance(value, float) and value.is_integer() else value

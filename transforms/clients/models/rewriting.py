@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -57,14 +57,16 @@ class Rewrite:
     def call(self, item: Original) -> Call:
         query, attributes = item
         rewriting = self.rewriting
-        known = {**attributes, QUERY: query, NUMBER: str(rewriting.n), HISTORY: _conversation(attributes)}
+        conversation = "\n".join(f"{message['role']}: {message['text']}" for message in history_of(attributes))
+        known = {**attributes, QUERY: query, NUMBER: str(rewriting.n), HISTORY: conversation}
         system, user = split_template(rewriting.template)
+        is_list = rewriting.kind is RewriteKind.MULTI_QUERY
         prompt = Prompt(
             f"{_STEP}{rewriting.kind}",
             {name: known[name] for name in sorted(variables_of(rewriting.template)) if name in known},
             system,
             user,
-            _schema(rewriting),
+            object_of(queries=list_of(TEXT, rewriting.n)) if is_list else None,
             rewriting.max_output_tokens,
             rewriting.temperature,
             rewriting.seed,
@@ -95,20 +97,11 @@ class Rewrite:
         return tuple(text.strip() for text in parsed(Rewrites, answer.text).queries[: self.rewriting.n])
 
 
-def _schema(rewriting: Rewriting) -> Mapping[str, Any] | None:
-    is_list = rewriting.kind is RewriteKind.MULTI_QUERY
-    return object_of(queries=list_of(TEXT, rewriting.n)) if is_list else None
-
-
 def _is_empty(answer: str) -> bool:
     """Return whether a model ended its answer before it wrote anything."""
     stored = json.loads(answer)
     ended = stored.get("finish") == STOP and stored.get("block") is None and stored.get("vector") is None
     return ended and not (stored.get("text") or "").strip()
-
-
-def _conversation(attributes: Mapping[str, str]) -> str:
-    return "\n".join(f"{message['role']}: {message['text']}" for message in history_of(attributes))
 
 
 def offline(prompt: Prompt, language: str) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -29,11 +29,7 @@ class Rating(Form):
 
 @cache
 def _template() -> Template:
-    return newest("rankbeam.transforms.clients.models", _schema)[RERANK]
-
-
-def _schema(step: str, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001  the same for all values
-    return schema_of(Rating)
+    return newest("rankbeam.transforms.clients.models", lambda _step, _values: schema_of(Rating))[RERANK]
 
 
 @dataclass(frozen=True)
