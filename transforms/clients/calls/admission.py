@@ -41,7 +41,7 @@ def window(quota: Quota) -> int | None:
 class Permit:
     """The right to make one attempt."""
 
-    begun: Begun
+    begun: tuple[Begun, Begun]  # of the service, and of the answers to the step
     reservation: TokenReservation | None  # the reserved tokens; None if tokens are not counted
     used: float | None = None  # tokens that the attempt used; None until that is known
     is_usable: bool = True
@@ -78,18 +78,17 @@ class Admission:
     async def attempt(self, breaker: StepBreaker, tokens: int, *, is_new: bool) -> AsyncIterator[Permit]:
         """Wait until an attempt may begin; `tokens` is the most that it may use, and the block makes it at once."""
         permit = await self._permit(breaker, tokens, is_new)
-        is_closed = True
         try:
-            yield permit
-            is_closed = self._allows(breaker)
+            try:
+                yield permit
+            finally:
+                is_closed = self._allows(breaker)
             breaker.answered(permit.begun, self._clock.monotonic(), is_usable=permit.is_usable)
         except CallError as error:
-            is_closed = self._allows(breaker)
             breaker.failed(permit.begun, error, self._clock.monotonic())
             self._count(permit, error)
             raise
         except BaseException:
-            is_closed = self._allows(breaker)
             breaker.ended(permit.begun, self._clock.monotonic())
             raise
         finally:

@@ -120,10 +120,7 @@ class _OneCall:
     service: Service
 
     stage: ClassVar[str] = "call"
-
-    @property
-    def services(self) -> tuple[str]:
-        return (_NAME,)
+    services: ClassVar[tuple[str]] = (_NAME,)
 
     def steps(self, item: Call) -> Steps[Any]:
         (value,) = accepted((yield [item]))

@@ -25,10 +25,10 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import (
     CallAnswer,
-    CallUsage,
     Recalled,
     Subject,
     Task,
@@ -94,7 +94,9 @@ class FanOut:
         self._stage, self._ledger, self._clock = stage, ledger, clock
         self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
         self._outcomes = OutcomeQueue(clock, self._wake)
-        self._context = FanOutContext(stage, ledger, self._lookup, self._shared, self._outcomes.put, self, clock)
+        self._context = FanOutContext(
+            stage, ledger, self._lookup, self._shared, self._outcomes.put, self._is_full, self.most_held, clock
+        )
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
@@ -137,7 +139,7 @@ class FanOut:
         try:
             self._look_up()
             while not self.ended:
-                has_read = not self.is_full() and self._read_tasks()
+                has_read = not self._is_full() and self._read_tasks()
                 if not self._outcomes and (recalled := self._recalled()) is not None:
                     yield recalled
                     continue
@@ -171,15 +173,14 @@ class FanOut:
         totals: dict[tuple[str, str], Tally[Counter]] = {}
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
-                used = (self._stage.pools[service], self._stage.model(service) or "")
-                totals.setdefault(used, Tally())[counter] += number
-        usages = self._usages()
+                totals.setdefault(self._used(service), Tally())[counter] += number
+        usages = grouped((self._used(service), item) for _, run in self._runs for service, item in run.sums.usages())
         return [
             Usage(
                 pool,
                 total[Counter.CALLS_MADE],
                 total[Counter.LEDGER_HITS],
-                self._records(pool),
+                tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools),
                 self._stage.name,
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
@@ -220,18 +221,11 @@ class FanOut:
         """The most bytes that the open tasks of one lane may hold."""
         return _MOST_HELD_BYTES // len(self._feeds)
 
-    def _usages(self) -> dict[tuple[str, str], list[CallUsage]]:
-        usages: dict[tuple[str, str], list[CallUsage]] = {}
-        for _, run in self._runs:
-            for service, costs in run.sums.usages():
-                usages.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(costs)
-        return usages
+    def _used(self, service: str) -> tuple[str, str]:
+        """The pool and the model of a service."""
+        return self._stage.pools[service], self._stage.model(service) or ""
 
-    def _records(self, pool: str) -> tuple[str, ...]:
-        """The names of the records of how a pool's lanes used the ledger."""
-        return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
-
-    def is_full(self) -> bool:
+    def _is_full(self) -> bool:
         """True while too many outcomes wait; then neither tasks nor answers of the ledger are read."""
         return self._outcomes.is_full and not self._leaving
 

@@ -22,8 +22,8 @@ class Feed:
         self._read_bytes = self._taken_bytes = 0  # each of them is changed by one thread alone
         self._ready: deque[bytes] = deque()
         self._is_read = False
-        self._on_filled: Callable[[], object] = _nothing
-        self._on_taken: Callable[[], object] = _nothing
+        self._on_filled: Callable[[], object] = lambda: None
+        self._on_taken: Callable[[], object] = lambda: None
 
     def connect(self, on_filled: Callable[[], object], on_taken: Callable[[], object]) -> None:
         self._on_filled, self._on_taken = on_filled, on_taken
@@ -81,20 +81,12 @@ class Feed:
 
     def take(self) -> list[tuple[Group, int]]:
         """Take some groups, if there are any, each with the bytes of its row."""
-        rows = self._taken_rows()
-        self._taken += len(rows)
-        if rows and not self._is_read:
-            self._on_taken()
-        return [(group_of(row), len(row)) for row in rows]
-
-    def _taken_rows(self) -> list[bytes]:
         rows: list[bytes] = []
         end = self._taken_bytes + _BYTES_AT_ONCE
         while self._ready and len(rows) < _AT_ONCE and self._taken_bytes < end:
             rows.append(self._ready.popleft())
             self._taken_bytes += len(rows[-1])
-        return rows
-
-
-def _nothing() -> None:
-    """The default of both callbacks until `connect` sets them."""
+        self._taken += len(rows)
+        if rows and not self._is_read:
+            self._on_taken()
+        return [(group_of(row), len(row)) for row in rows]

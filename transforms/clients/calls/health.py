@@ -14,10 +14,11 @@ The first attempt at a service whose address is known goes alone. If it is refus
 connection, wrong credentials, a wrong address), no other call begins, and the run ends.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
+from rankbeam.transforms.clients.calls.services import Access
+from rankbeam.transforms.records.errors import CallError, FailureKind
 
 FAILURES_TO_OPEN = 20
 MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN
@@ -44,7 +45,6 @@ class Begun:
 
     answers: int
     is_probe: bool
-    of_step: "Begun | None" = None
 
 
 class Breaker:
@@ -64,7 +64,7 @@ class Breaker:
         self._is_probing = self._is_given_up = False
         self._rejected: set[str] = set()
         self._awaits_first = False
-        self._refusals: Collection[FailureKind] = ()
+        self._access: Access | None = None
         self.first_refusal: CallError | None = None
 
     @property
@@ -76,9 +76,9 @@ class Breaker:
         for on_change in self.on_change:
             on_change()
 
-    def try_first(self, refusals: Collection[FailureKind]) -> None:
-        """Let the first attempt go alone, unless there has been one; all calls share failures of these kinds."""
-        self._refusals = refusals
+    def try_first(self, access: Access) -> None:
+        """Let the first attempt go alone, unless there has been one."""
+        self._access = access
         self._awaits_first |= not (self._answers or self._unconfirmed or self._failures)
 
     def is_given_up(self, now: float) -> bool:
@@ -123,7 +123,9 @@ class Breaker:
 
     def failed(self, begun: Begun, error: CallError, now: float) -> None:
         """An attempt failed; failures of a single query do not count."""
-        if self._awaits_first and self._refuses_all(error):
+        # A service that has answered before may only be down for now.
+        is_lasting = error.kind is FailureKind.PERMISSION or not self._has_answered
+        if self._awaits_first and is_lasting and self._access is not None and self._access.is_refused(error):
             self.first_refusal = error
             self._is_given_up = True
         if error.kind not in _COUNTED or (error.kind is FailureKind.NOT_FOUND and self._has_answered):
@@ -139,19 +141,17 @@ class Breaker:
             self._rejected.add(call)
             self._add(begun, error, now)
 
-    def _refuses_all(self, error: CallError) -> bool:
-        """True if every other call would fail alike; a service that has answered before may only be down for now."""
-        is_shared = error.kind in self._refusals or isinstance(error, Unreachable)
-        return is_shared and (error.kind is FailureKind.PERMISSION or not self._has_answered)
-
     def _add(self, begun: Begun, error: CallError, now: float) -> None:
         self._awaits_first = False
         self._failures += 1
         self._may_recover |= error.kind.is_transient
         self._last = error
-        self._is_given_up |= self._asks_for_too_long_a_pause(error)
+        if error.kind is FailureKind.QUOTA:  # a daily quota that is used up asks for a long pause
+            self._is_given_up |= (error.retry_after_s or 0.0) > self._give_up_after_s
         if begun.is_probe and self._is_probing:
-            self._probe_failed(now)
+            self._is_probing = False
+            self._pause_s = min(_LONGEST_PROBE_S, 2 * self._pause_s)
+            self._probe_at = now + self._pause_s
         elif self._opened is None and (self._failures >= FAILURES_TO_OPEN or self._is_given_up):
             self._open(now)
 
@@ -187,15 +187,6 @@ class Breaker:
         self._probe_at, self._pause_s = now + _FIRST_PROBE_S, _FIRST_PROBE_S
         self._is_given_up |= not self._has_answered and not self._may_recover
 
-    def _probe_failed(self, now: float) -> None:
-        self._is_probing = False
-        self._pause_s = min(_LONGEST_PROBE_S, 2 * self._pause_s)
-        self._probe_at = now + self._pause_s
-
-    def _asks_for_too_long_a_pause(self, error: CallError) -> bool:
-        """True if the service asks for so long a wait that it is given up, such as when a daily quota is used up."""
-        return error.kind is FailureKind.QUOTA and (error.retry_after_s or 0.0) > self._give_up_after_s
-
 
 @dataclass(frozen=True)
 class StepBreaker:
@@ -219,34 +210,31 @@ class StepBreaker:
         of_service, of_answers = self.service.wait_until(now), self.answers.wait_until(now)
         return None if of_service is None or of_answers is None else max(of_service, of_answers)
 
-    def begin(self) -> Begun:
-        return replace(self.service.begin(), of_step=self.answers.begin())
+    def begin(self) -> tuple[Begun, Begun]:
+        return self.service.begin(), self.answers.begin()
 
-    def answered(self, begun: Begun, now: float, *, is_usable: bool) -> None:
+    def answered(self, begun: tuple[Begun, Begun], now: float, *, is_usable: bool) -> None:
         """An attempt was answered; a blocked or truncated answer says nothing about the answers to its step."""
         self.service.answered()
         if is_usable:
             self.answers.answered()
         else:
-            self.answers.ended(_of_step(begun), now)
+            self.answers.ended(begun[1], now)
 
-    def failed(self, begun: Begun, error: CallError, now: float) -> None:
+    def failed(self, begun: tuple[Begun, Begun], error: CallError, now: float) -> None:
+        of_service, of_answers = begun
         if error.kind in _REPLIED:
             self.service.answered()
         else:
-            self.service.failed(begun, error, now)
+            self.service.failed(of_service, error, now)
         if error.kind is FailureKind.MALFORMED:
-            self.answers.rejected(_of_step(begun), self.call, error, now)
+            self.answers.rejected(of_answers, self.call, error, now)
         else:
-            self.answers.ended(_of_step(begun), now)
+            self.answers.ended(of_answers, now)
 
-    def ended(self, begun: Begun, now: float) -> None:
-        self.service.ended(begun, now)
-        self.answers.ended(_of_step(begun), now)
+    def ended(self, begun: tuple[Begun, Begun], now: float) -> None:
+        self.service.ended(begun[0], now)
+        self.answers.ended(begun[1], now)
 
     def refusal(self, now: float) -> NotAsked:
         return (self.service if self.service.is_given_up(now) else self.answers).refusal()
-
-
-def _of_step(begun: Begun) -> Begun:
-    return begun if begun.of_step is None else begun.of_step

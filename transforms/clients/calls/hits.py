@@ -78,13 +78,10 @@ class Hits:
             open_call = calls[entry.key]
             reply = Reply(entry.answer, entry.tokens)
             outcomes = open_call.read(reply)
-            if open_call.call.keeps_malformed or not _is_useless(outcomes):
+            # Where no task can read an answer any more, the call is made again.
+            is_useless = all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)
+            if open_call.call.keeps_malformed or not is_useless:
                 yield open_call, reply, outcomes
-
-
-def _is_useless(outcomes: list[Any]) -> bool:
-    """Return whether no task can read an answer any more: the call is then made again."""
-    return all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)
 
 
 _MOST_BYTES = 8 << 20  # of payloads in memory

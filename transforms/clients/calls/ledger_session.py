@@ -6,7 +6,6 @@ probe ─► claim the lease, or wait for its holder ─► look up new answers 
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ _NOTE_EVERY_S = 5.0
 _STOP_EVERY_S = 1.0  # a cancelled run may begin calls for that long
 _logger = logging.getLogger(__name__)
 
-Sleep = Callable[[float], Awaitable[None]]
-
 
 @dataclass(frozen=True)
 class SessionHooks:
@@ -33,7 +30,7 @@ class SessionHooks:
 
     look: Callable[[], Awaitable[bool]]  # looks up answers of other runs; returns whether calls are left to make
     stop: Callable[[], None]
-    sleep: Sleep
+    sleep: Callable[[float], Awaitable[None]]
     is_look_due: Callable[[], bool] = lambda: False  # before its time
 
 
@@ -47,7 +44,7 @@ class LedgerSession:
         writer: LedgerWriter,
         records: Sequence[UseRecord],
         hooks: SessionHooks,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._ledger, self._writer, self._records = ledger, writer, records
         self._leases = sorted(leases, key=lambda lease: lease.name)  # the same order in all runs: no deadlock
@@ -120,7 +117,8 @@ class LedgerSession:
         try:
             while not await self._has_ended(_TICK_S):
                 self._check_writer()
-                await self._look_for_stop()
+                if self._clock() - self._asked_to_stop >= _STOP_EVERY_S:
+                    await self._refuse_cancelled()
                 await self._beat()
                 await self._note()
                 await self._look_again()
@@ -145,10 +143,6 @@ class LedgerSession:
             _logger.warning("%s; no call is begun until it can be written", problem)
         if self._clock() - self._failing_since >= self._ledger.patience_s:
             raise problem
-
-    async def _look_for_stop(self) -> None:
-        if self._clock() - self._asked_to_stop >= _STOP_EVERY_S:
-            await self._refuse_cancelled()
 
     async def _refuse_cancelled(self) -> None:
         self._asked_to_stop = self._clock()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
+from rankbeam.transforms.clients.calls.attempts import Attempts, after
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
@@ -34,11 +34,12 @@ class PoolCalls:
     """Makes the calls of one quota pool in one lane."""
 
     def __init__(self, quota: Quota, services: Mapping[str, Service], context: LaneContext) -> None:
-        self._quota, self._services, self._owner = quota, services, context.owner
+        self._quota, self._services = quota, services
+        self._answered, self._failed = context.answered, context.failed
         self._tally, self._sums, self._in_flight = context.tally, context.sums, context.in_flight
         self._count_in_flight = context.count_in_flight
         self._budget, self._unexpected, self._clock = context.budget, context.unexpected, context.clock
-        self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
+        self.admission = Admission(quota, context.lane, context.clock, context.is_held)
         self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[OpenCall, None] = {}
@@ -66,7 +67,7 @@ class PoolCalls:
 
     def remove(self, open_call: OpenCall) -> bool:
         """Withdraw a call; returns False where it was begun or withdrawn before."""
-        return _removed(self._waiting, open_call) or _removed(self._last, open_call)
+        return any(calls.pop(open_call, open_call) is None for calls in (self._waiting, self._last))
 
     def ask_last(self, keys: frozenset[str]) -> None:
         """Make these calls last: they failed in an earlier run, which did not make all of the others."""
@@ -131,7 +132,7 @@ class PoolCalls:
         if service not in self._connections:
             self._connections[service] = await self._shared.connect(service)
             if (access := access_of(self._services[service])) is not None:
-                self._breakers[service].try_first(access.refusals)
+                self._breakers[service].try_first(access)
         if self.remove(open_call):  # otherwise the ledger has answered it meanwhile
             most = getattr(self._connections[service], "texts_per_request", 1)
             self._in_flight.begin(self._ask(self._together.joined(open_call, self._waiting, most)))
@@ -197,9 +198,7 @@ class PoolCalls:
         for part, one, values in open_call.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            self._owner.answered(
-                Answered(part, one, [after(value, count, one.tokens) for value in values], count, seconds)
-            )
+            self._answered(part, one, [after(value, count, one.tokens) for value in values], count, seconds)
             count, seconds = 0, 0.0
 
     async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:
@@ -321,7 +320,7 @@ class PoolCalls:
             return
         self._tally[Counter.CALLS_DONE, open_call.call.service] += 1
         self._tally[Counter.CALLS_FAILED, open_call.call.service] += 1
-        self._owner.failed(open_call, error)
+        self._failed(open_call, error)
 
 
 def _report(name: str, breaker: Breaker) -> None:
@@ -332,7 +331,3 @@ def _report(name: str, breaker: Breaker) -> None:
         _logger.warning("%s: %s", name, breaker.report())
     else:
         _logger.warning("%s: the service answers again, and calls continue", name)
-
-
-def _removed(open_calls: dict[OpenCall, None], open_call: OpenCall) -> bool:
-    return open_calls.pop(open_call, open_call) is None

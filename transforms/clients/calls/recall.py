@@ -10,8 +10,7 @@ That works for tasks of one call. The driver sees whatever needs a decision: it 
 from collections import Counter as Tally
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,22 +24,6 @@ from rankbeam.transforms.records.calls.steps import OneCall, Recalled, Subject, 
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
 """Tasks whose answers are read in the order of the files: each file is read once for all of them."""
-
-
-@dataclass(frozen=True)
-class _Window:
-    """Tasks that the ledger answers."""
-
-    tasks: pa.Array
-    numbers: IntArray
-
-
-class _Known(NamedTuple):
-    """A task with its answer: its row, its subjects, and the JSON that the ledger holds."""
-
-    row: bytes
-    subjects: Sequence[Subject]
-    answer: bytes
 
 
 class Recall:
@@ -97,11 +80,14 @@ class Recall:
         return numbers
 
     def _values(self, lookup: Lookup, index: Index) -> Iterator[Recalled]:
-        for window in self._windows(index):
-            for here, stored in lookup.read_at(index, window.numbers):
-                yield from self._recalled(window.tasks[here].to_pylist(), stored)
+        for tasks, numbers in self._windows():
+            order = index.in_order(numbers)
+            in_order = tasks.take(pa.array(order))
+            for here, stored in lookup.read_at(index, numbers[order]):
+                yield from self._recalled(in_order[here].to_pylist(), stored)
 
-    def _windows(self, index: Index) -> Iterator[_Window]:
+    def _windows(self) -> Iterator[tuple[pa.Array, IntArray]]:
+        """Tasks that the ledger answers, as many as are read together, with the numbers of their answers."""
         tasks: list[pa.Array] = []
         numbers: list[IntArray] = []
         for of_batch, batch in zip(self._numbers, self._batches(), strict=True):
@@ -109,32 +95,29 @@ class Recall:
             tasks.append(batch["tasks"].filter(pa.array(is_known)))
             numbers.append(of_batch[is_known])
             if sum(map(len, numbers)) >= _ROWS_AT_ONCE or sum(task.nbytes for task in tasks) >= _BYTES_AT_ONCE:
-                yield _window(tasks, numbers, index)
+                yield pa.concat_arrays(tasks), np.concatenate(numbers)
                 tasks, numbers = [], []
         if numbers:
-            yield _window(tasks, numbers, index)
+            yield pa.concat_arrays(tasks), np.concatenate(numbers)
 
     def _recalled(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[Recalled]:
         """The values of tasks, by work; a task without one is rejected."""
-        by_work: dict[str, list[_Known]] = {}
+        by_work: dict[str, list[tuple[bytes, Sequence[Subject], bytes]]] = {}
         for row, answer in zip(rows, stored, strict=True):
             ((key, work, _, subjects),) = fields_of(row)
             if answer is None or not answer.answers(key, self._works[work].depth):
                 self._rejected.append(row)
             else:
-                by_work.setdefault(work, []).append(_Known(row, subjects, answer.answer))
+                by_work.setdefault(work, []).append((row, subjects, answer.answer))
         for name, known in by_work.items():
-            values = self._works[name].recall([item.answer for item in known])
+            values = self._works[name].recall([content for _, _, content in known])
             has_value = values.is_valid().to_pylist()
-            self._rejected += [item.row for item, is_there in zip(known, has_value, strict=True) if not is_there]
+            self._rejected += [row for (row, _, _), is_there in zip(known, has_value, strict=True) if not is_there]
             self.counted[self._works[name].service] += sum(has_value)
             pairs = [
-                (place, subject) for place, item in enumerate(known) if has_value[place] for subject in item.subjects
+                (place, subject)
+                for place, (_, subjects, _) in enumerate(known)
+                if has_value[place]
+                for subject in subjects
             ]
             yield Recalled(name, [subject for _, subject in pairs], [place for place, _ in pairs], values)
-
-
-def _window(tasks: Sequence[pa.Array], numbers: Sequence[IntArray], index: Index) -> _Window:
-    together, at = pa.concat_arrays(tasks), np.concatenate(numbers)
-    order = index.in_order(at)
-    return _Window(together.take(pa.array(order)), at[order])

@@ -4,7 +4,6 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Reference
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import Subject, Task
 
 SCHEMA = pa.schema(
@@ -64,11 +64,8 @@ def fields_of(row: bytes) -> Iterator[tuple[str, str, Any, tuple[Subject, ...]]]
 
 def sharded(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """A batch in parts, by a hash of the name: all tasks of one name are of one shard."""
-    rows: dict[int, list[int]] = {}
-    for row, name in enumerate(batch["name"].to_pylist()):
-        rows.setdefault(zlib.crc32(name.encode("utf-8", "surrogatepass")) % _SHARDS, []).append(row)
-    for shard, here in sorted(rows.items()):
-        yield shard, batch.take(pa.array(here))
+    names = (name.encode("utf-8", "surrogatepass") for name in batch["name"].to_pylist())
+    return dealt(batch, [zlib.crc32(name) % _SHARDS for name in names])
 
 
 def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
@@ -82,7 +79,7 @@ def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
     groups: dict[str, Group] = {}
     yield from _combined(_without(repeated, shard, groups))
     joined = ((name, _joined(group)) for name, group in groups.items())
-    yield from _batches((name, _work_of(group), _written(group)) for name, group in joined)
+    yield from _batches((name, tasks[0].work if len(tasks) == 1 else None, _written(tasks)) for name, tasks in joined)
 
 
 def _without(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, Group]) -> Iterator[pa.RecordBatch]:
@@ -110,11 +107,10 @@ def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    of_lanes: dict[int, list[int]] = {}
-    for row, lane in enumerate(lanes):
-        of_lanes.setdefault(lane, []).append(row)
-    for lane, here in sorted(of_lanes.items()):
-        yield lane, batch if len(of_lanes) == 1 else batch.take(pa.array(here))
+    """A batch in parts, by the lane, or another number, of each row."""
+    rows = grouped((lane, row) for row, lane in enumerate(lanes))
+    for lane, here in sorted(rows.items()):
+        yield lane, batch if len(rows) == 1 else batch.take(pa.array(here))
 
 
 def _batches(rows: Iterator[_Row]) -> Iterator[pa.RecordBatch]:
@@ -135,17 +131,11 @@ def _batch(rows: Iterable[_Row]) -> pa.RecordBatch:
 
 
 def _joined(tasks: Iterable[Task]) -> Group:
-    by_work: dict[str, Task] = {}
-    for task in tasks:
-        known = by_work.get(task.work)
-        subjects = task.subjects if known is None else tuple(chain(known.subjects, task.subjects))
-        by_work[task.work] = task._replace(subjects=subjects)
-    return tuple(by_work.values())
-
-
-def _work_of(group: Group) -> str | None:
-    works = {task.work for task in group}
-    return works.pop() if len(works) == 1 else None
+    by_work = grouped((task.work, task) for task in tasks)
+    return tuple(
+        same[-1]._replace(subjects=tuple(subject for task in same for subject in task.subjects))
+        for same in by_work.values()
+    )
 
 
 def _written(tasks: Group) -> bytes:
