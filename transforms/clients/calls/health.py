@@ -64,7 +64,7 @@ class Breaker:
         self._is_probing = self._is_given_up = False
         self._rejected: set[str] = set()
         self._awaits_first = False
-        self._access: Access | None = None
+        self.access: Access | None = None
         self.first_refusal: CallError | None = None
 
     @property
@@ -78,7 +78,7 @@ class Breaker:
 
     def try_first(self, access: Access) -> None:
         """Let the first attempt go alone, unless there has been one."""
-        self._access = access
+        self.access = access
         self._awaits_first |= not (self._answers or self._unconfirmed or self._failures)
 
     def is_given_up(self, now: float) -> bool:
@@ -125,7 +125,7 @@ class Breaker:
         """An attempt failed; failures of a single query do not count."""
         # A service that has answered before may only be down for now.
         is_lasting = error.kind is FailureKind.PERMISSION or not self._has_answered
-        if self._awaits_first and is_lasting and self._access is not None and self._access.is_refused(error):
+        if self._awaits_first and is_lasting and self.access is not None and self.access.is_refused(error):
             self.first_refusal = error
             self._is_given_up = True
         if error.kind not in _COUNTED or (error.kind is FailureKind.NOT_FOUND and self._has_answered):

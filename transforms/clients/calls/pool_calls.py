@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.calls.attempts import Attempts, after
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
-from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
+from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.quota import Quota
@@ -131,7 +131,7 @@ class PoolCalls:
         service = open_call.call.service
         if service not in self._connections:
             self._connections[service] = await self._shared.connect(service)
-            if (access := access_of(self._services[service])) is not None:
+            if (access := getattr(self._services[service], "access", None)) is not None:
                 self._breakers[service].try_first(access)
         if self.remove(open_call):  # otherwise the ledger has answered it meanwhile
             most = getattr(self._connections[service], "texts_per_request", 1)
@@ -172,9 +172,9 @@ class PoolCalls:
         except CallError as error:
             if isinstance(error, UnexpectedError):
                 self._unexpected.add(open_call.call.service, error)
-            access = access_of(self._services[open_call.call.service])
-            if access is not None and self._breakers[open_call.call.service].first_refusal is error:
-                raise access.refusal(open_call.call.service, error) from None
+            breaker = self._breakers[open_call.call.service]
+            if breaker.access is not None and breaker.first_refusal is error:
+                raise breaker.access.refusal(open_call.call.service, error) from None
             if not attempts.may_pass(error) or (isinstance(open_call, Together) and open_call.splits_at(error)):
                 raise
             pause_s = attempts.pause_s(error)

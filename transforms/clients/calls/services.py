@@ -102,12 +102,6 @@ class Service(Protocol):
         ...
 
 
-def access_of(service: Service) -> Access | None:
-    """Access to a service; None if the service does not say."""
-    access: Access | None = getattr(service, "access", None)
-    return access
-
-
 async def connected(module: str, parameters: Service) -> Connection:
     """Connect by the `connect(parameters)` of a module.
 

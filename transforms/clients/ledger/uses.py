@@ -31,7 +31,7 @@ class LaneCounts:
 
     hits: NonNegativeInt
     calls: NonNegativeInt
-    answered: NonNegativeInt
+    answered: NonNegativeInt = 0
     usages: tuple[tuple[str, str, CallUsage], ...] = ()
     planned: int = 0  # with those that the ledger answers, as far as they are known
     stage: str = ""  # the stage whose calls are counted
@@ -43,9 +43,9 @@ class LedgerUse(LaneCounts):
 
     name: str
     run_id: str
-    run_started: str
-    pool: str
-    lane: int
+    run_started: str = ""
+    pool: str = ""
+    lane: int = 0
     at: AwareDatetime
 
     @property
@@ -91,7 +91,6 @@ class UseRecord:
 
 
 _FORM = TypeAdapter(LedgerUse)
-_ADDED = {"run_started": "", "pool": "", "lane": 0, "answered": 0}  # keys that records of earlier versions lack
 
 
 def read(stored: StoredFile) -> LedgerUse | None:
@@ -99,7 +98,7 @@ def read(stored: StoredFile) -> LedgerUse | None:
     try:
         values = json.loads(files.read_all(stored.path))
         usages = [(row["stage"], row["model"], row) for row in values.get("took", ())]
-        return _FORM.validate_python({**_ADDED, **values, "name": stored.name, "usages": usages})
+        return _FORM.validate_python({**values, "name": stored.name, "usages": usages})
     except (InputError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 

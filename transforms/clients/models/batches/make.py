@@ -6,7 +6,7 @@ part's name, and its record is closed after its answers are in the ledger.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun, Matched, Refused
-from rankbeam.transforms.clients.models.batches.service import Affordable, BatchService, ServiceJob, parts_of
+from rankbeam.transforms.clients.models.batches.service import BatchService, ServiceJob, parts_of
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallUsage, summed
@@ -113,18 +113,28 @@ class BatchJobs:
     def planned(self, pending: PendingCalls, left: float) -> tuple[list[BatchJobRecord], dict[str, str]]:
         """Write calls as parts of jobs, as far as money is left; returns these, and decisions about the others."""
         records: list[BatchJobRecord] = []
-        decisions: dict[str, str] = {}
+        others: list[str] = []
+
+        def affordable(calls: Iterable[PendingCall], service: BatchedService) -> Iterator[PendingCall]:
+            """The calls that money is left for, of which each reserves the most that it may cost."""
+            nonlocal left
+            for call in calls:
+                if (cost := service.most_cost(call)) <= left:
+                    left -= cost
+                    yield call
+                else:
+                    others.append(call.key)
+
         for name, number, calls in pending.steps():
-            service, affordable = self._services[name], Affordable(left)
-            if number >= self._services[name].settings.min_calls:
-                for part in parts_of(affordable.of(calls, service.most_cost)):
+            service = self._services[name]
+            if number >= service.settings.min_calls:
+                for part in parts_of(affordable(calls, service)):
                     if (hashed := stored.hash_of(part)) in self._ended_parts:  # their answers were not found
-                        affordable.others += [call.key for call in part]
+                        others += [call.key for call in part]
                     else:
                         records.append(self._written(service, hashed, part))
-            left = affordable.left
-            decisions.update(dict.fromkeys([*affordable.others, *(call.key for call in calls)], ""))
-        return records, decisions
+            others += [call.key for call in calls]
+        return records, dict.fromkeys(others, "")
 
     def run(self, records: Sequence[BatchJobRecord], *, waits: bool = True) -> dict[str, str]:
         """Bring jobs to their ends, or collect only those that have ended; returns decisions about their calls."""

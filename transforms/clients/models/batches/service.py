@@ -99,23 +99,6 @@ def spooled(lines: Iterator[bytes]) -> IO[bytes]:
     return file
 
 
-class Affordable:
-    """The calls that money is left for, of which each reserves the most that it may cost."""
-
-    def __init__(self, left: float) -> None:
-        self.left = left
-        self.others: list[str] = []
-
-    def of(self, calls: Iterable[PendingCall], most_cost: Callable[[PendingCall], float]) -> Iterator[PendingCall]:
-        """Yield them; the keys of the others are added to `others`."""
-        for call in calls:
-            if (cost := most_cost(call)) <= self.left:
-                self.left -= cost
-                yield call
-            else:
-                self.others.append(call.key)
-
-
 def parts_of(calls: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
     """Calls of one service and step, in parts that one job takes."""
     part: list[PendingCall] = []

@@ -126,8 +126,7 @@ class HttpApplication(Http):
     def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
         texts, ids = queries["text"].to_pylist(), queries["query_id"].to_pylist()
         names, identity = self.attributes, self.identity(kind)
-        has_attributes = bool(names) or self.takes_history
-        attributes = queries["attributes"].to_pylist() if has_attributes else [None] * len(texts)
+        attributes = queries["attributes"].to_pylist() if names or self.takes_history else [None] * len(texts)
         known = list(map(attributes_in, attributes))
         values: list[dict[str, Any]] = [{name: of_query.get(name) for name in names} for of_query in known]
         if self.takes_history:
