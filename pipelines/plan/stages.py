@@ -71,7 +71,7 @@ def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches
     count_calls(tasks, stage, experiment, file)
     recalled = tasks | "RecallRewrites" >> _recall(stage, experiment)
     parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
-    branches.rewritten = (parts | "AskKnown" >> ask).queries
+    branches.rewritten, _ = parts | "AskKnown" >> ask
     branches.failures.append(recalled[_FAILED] | "NotRewritten" >> beam.FlatMap(rewrites_failed, ask.works))
     imagined = recalled[_FAILED] | "ImagineTexts" >> beam.Map(_imagined_texts, MOST_TEXTS)
     parts = {
@@ -79,7 +79,8 @@ def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches
         TEXTS: (recalled.answers, imagined) | "EveryRewrite" >> beam.Flatten(),
         _FAILED: dataset.judged | "NoFailure" >> beam.FlatMap(lambda _: ()),
     }
-    return (parts | "AskImagined" >> ask).queries
+    queries, _ = parts | "AskImagined" >> ask
+    return queries
 
 
 def _imagined_texts(failed: FailedTask, number: int) -> CallAnswer:

@@ -110,12 +110,18 @@ def test_further_queries_are_fused_with_the_query_by_reciprocal_ranks(tmp_path: 
     assert usage["rewrite"]["calls"] == len({*queries.values(), *written.values()})
 
 
-@pytest.mark.campaign
-def test_passages_share_their_first_call_and_the_plan_knows_all(tmp_path: Path) -> None:
-    grid = {"rewrite": {"off": None, "one": hyde(), "two": hyde(n=2, temperature=0.0)}}
-    path = experiment(tmp_path, services=SERVICES, configurations=[bm25()], grid=grid)
+PASSAGES = {"rewrite": {"off": None, "one": hyde(), "two": hyde(n=2, temperature=0.0)}}
+
+
+def test_the_plan_counts_passages_that_share_their_first_call(tmp_path: Path) -> None:
+    path = experiment(tmp_path, services=SERVICES, configurations=[bm25()], grid=PASSAGES)
     planned = " ".join(rankbeam("plan", path).stdout.split())
     assert f"rewrite_hyde: {2 * len(questions())} calls" in planned
+
+
+@pytest.mark.campaign
+def test_passages_share_their_first_call_and_the_plan_knows_all(tmp_path: Path) -> None:
+    path = experiment(tmp_path, services=SERVICES, configurations=[bm25()], grid=PASSAGES)
     evaluated(path)
     usage = {row["stage"]: row for row in stage_world.results(path).table("usage").to_pylist()}
     assert usage["rewrite"]["calls"] == 2 * len(questions())
