@@ -72,7 +72,7 @@ def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
             wrong += _wrong_history(located, model, expanded, known)
         wrong += _wrong_rubrics(located, file.criteria.values(), queries)
         wrong += _unknown_attributes(located, model, expanded.templates, known)
-        if model.dataset.conversations and not wrong:
+        if model.dataset.conversations:
             file.notes.extend(_conversation_notes(expanded.templates, queries))
     except InputError as error:
         wrong.append(error)
