@@ -1,16 +1,19 @@
 """The work of one query, driven by hand: no clock, no quota, no Beam."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from support.forecast import planned_calls
 
+from rankbeam.pipelines.plan.simulation import LEAST, simulated
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel
-from rankbeam.transforms.clients.models.offline import Extractive, Lexical
+from rankbeam.transforms.clients.models.offline import Extractive, Hashed, Lexical
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge, Model
+from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -181,6 +184,18 @@ def test_the_number_of_calls_is_known_before() -> None:
     planned = work(*ALL)
     driven(planned, ITEM, calls)
     assert len({call.key for call in calls}) in planned_calls(planned, ITEM)
+
+
+def test_calls_are_planned_where_the_ledger_has_some_vectors() -> None:
+    plain = work("AnswerSimilarity", configurations=(0,))
+    assert plain.judge is not None
+    planned = replace(plain, judge=replace(plain.judge, embedder=Model("embedder", "hashed", Hashed())))
+
+    def recall(calls: Sequence[Call]) -> dict[str, Any]:
+        return {call.key or "": JudgeReply(np.ones(8)) for call in calls if GOLD.reference in call.payload}
+
+    calls = simulated({"": planned.steps(ITEM)}, LEAST, recall)[""]
+    assert sorted(steps([*calls.values()])) == ["answer", "embed", "embed"]
 
 
 def work(
