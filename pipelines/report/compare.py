@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
+from rankbeam.pipelines.report.plots import BAR_HEIGHT, BAR_WIDTH, bar_axis
 from rankbeam.pipelines.report.study import LEADING, Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt
@@ -26,25 +28,6 @@ class Against:
 
 
 @dataclass(frozen=True)
-class ConfigurationPair:
-    """One configuration beside another."""
-
-    name: str
-    baseline: str
-    row: Comparison
-    is_significant: bool | None  # None if that was not tested
-    difference: str
-    interval: str
-    p_value: str
-    p_adjusted: str
-    q_value: str
-    effect_size: str
-    detectable: str
-    needed: str  # queries for each of `differences`; empty where the comparison is significant
-    bar: Markup
-
-
-@dataclass(frozen=True)
 class MatrixCell:
     """One cell of the matrix: the row's configuration minus the column's."""
 
@@ -54,55 +37,40 @@ class MatrixCell:
     hint: str = ""
 
 
-@dataclass(frozen=True)
-class Comparisons:
-    """The comparisons of one metric."""
-
-    metric: str
-    rows: list[ConfigurationPair]
-    columns: list[str]
-    axis: Markup | None
-    names: list[str]
-    matrix: list[list[MatrixCell]]
-    left_out: int
-    untested: bool
-    differences: tuple[float, ...]
-    tests: int
-
-
 GATED = ("difference", "difference_low", "difference_high")
 """The values of gates that are about differences."""
-_WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 18.0
+_MARGIN = 18.0
 _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 
 
-def comparisons(study: Study, metric: str) -> Comparisons:
+def comparisons(study: Study, metric: str) -> dict[str, Any]:
+    """The comparisons of one metric, for the page."""
     order = study.order(metric)
     shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
     rows, axis = with_baseline(study, metric)
-    return Comparisons(
-        metric=metric,
-        rows=rows,
-        axis=axis,
-        columns=[name for name in _COLUMNS if any(getattr(pair.row, name) is not None for pair in rows)],
-        names=[study.titles[config_id] for config_id in shown],
-        matrix=matrix,
-        left_out=len(order) - len(shown),
-        untested=any(cell.kind == "open" for line in matrix for cell in line),
-        differences=_differences(study, metric),
-        tests=sum(pair.row.p_value is not None for pair in rows),
-    )
+    return {
+        "metric": metric,
+        "rows": rows,
+        "axis": axis,
+        "columns": [name for name in _COLUMNS if any(getattr(pair["row"], name) is not None for pair in rows)],
+        "names": [study.titles[config_id] for config_id in shown],
+        "matrix": matrix,
+        "left_out": len(order) - len(shown),
+        "untested": any(cell.kind == "open" for line in matrix for cell in line),
+        "differences": _differences(study, metric),
+        "tests": sum(pair["row"].p_value is not None for pair in rows),
+    }
 
 
-def with_baseline(study: Study, metric: str) -> tuple[list[ConfigurationPair], Markup | None]:
+def with_baseline(study: Study, metric: str) -> tuple[list[dict[str, Any]], Markup | None]:
     """Every configuration beside the baseline, the best first, and the axis of their differences."""
     compared = ((one, study.overall.get((one, study.baseline, metric))) for one in study.order(metric))
     rows = {one: row for one, row in compared if row is not None}
     scale = _scale(rows.values())
     differences, level = _differences(study, metric), level_of(rows.values(), study.level)
     pairs = [_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()]
-    return pairs, None if scale is None else _axis(scale)
+    return pairs, None if scale is None else bar_axis(scale, "bar axis forest", "Differences")
 
 
 def _differences(study: Study, metric: str) -> tuple[float, ...]:
@@ -120,20 +88,19 @@ def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level
     return " · ".join(f"{number:,}" for number in numbers)
 
 
-def _compared(study: Study, one: int, row: Comparison, scale: PlotScale | None, needed: str) -> ConfigurationPair:
-    return ConfigurationPair(
-        name=study.titles[one],
-        baseline=study.names[study.baseline],
-        row=row,
-        is_significant=study.is_significant(row),
-        difference=words.signed(row.difference),
-        interval=words.interval(row.ci_low, row.ci_high, sign=True) + doubt(row),
+def _compared(study: Study, one: int, row: Comparison, scale: PlotScale | None, needed: str) -> dict[str, Any]:
+    return {
+        "name": study.titles[one],
+        "row": row,
+        "is_significant": study.is_significant(row),
+        "difference": words.signed(row.difference),
+        "interval": words.interval(row.ci_low, row.ci_high, sign=True) + doubt(row),
         **{name: words.probability(getattr(row, name)) for name in ("p_value", "p_adjusted", "q_value")},
-        effect_size=words.signed(row.effect_size, 2),
-        detectable=words.value(row.detectable),
-        needed=needed,
-        bar=Markup("") if scale is None else _bar(row, scale, study.titles[one], study.is_significant(row)),
-    )
+        "effect_size": words.signed(row.effect_size, 2),
+        "detectable": words.value(row.detectable),
+        "needed": needed,
+        "bar": Markup("") if scale is None else _bar(row, scale, study.titles[one], study.is_significant(row)),
+    }
 
 
 def _cell(study: Study, metric: str, one: int, other: int) -> MatrixCell:
@@ -144,11 +111,10 @@ def _cell(study: Study, metric: str, one: int, other: int) -> MatrixCell:
         differences = study.values.differences(study.metrics.index(metric), one, other)
         defined = differences[~np.isnan(differences)]
         return MatrixCell(words.signed(float(defined.mean()) if len(defined) else None, 3), "open")
-    difference = sign * tested.difference
     gain = sign * tested.gain
     kind = "win" if gain > 0 else "loss" if gain < 0 else "even"
-    strong = bool(study.is_significant(tested))
-    return MatrixCell(words.signed(difference, 3), kind, strong, _hint(tested, sign))
+    difference = words.signed(sign * tested.difference, 3)
+    return MatrixCell(difference, kind, bool(study.is_significant(tested)), _hint(tested, sign))
 
 
 def _hint(row: Comparison, sign: int) -> str:
@@ -166,28 +132,21 @@ def _hint(row: Comparison, sign: int) -> str:
 def _scale(rows: Iterable[Comparison]) -> PlotScale | None:
     """A scale that holds all differences, their intervals, and zero; None where there is no difference."""
     ends = [end for row in rows for end in (row.difference, row.ci_low, row.ci_high) if end is not None]
-    return values_scale([0.0, *ends], _MARGIN, _WIDTH - _MARGIN) if ends else None
+    return values_scale([0.0, *ends], _MARGIN, BAR_WIDTH - _MARGIN) if ends else None
 
 
 def _bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | None) -> Markup:
     if row.difference is None:
         return Markup("")
-    middle = _HEIGHT / 2
+    middle = BAR_HEIGHT / 2
     kind = ("win" if row.difference > 0 else "loss") if is_significant else "even"
-    parts = [svg.line(scale(tick), 0, scale(tick), _HEIGHT, "grid") for tick in ticks(scale)]
-    parts.append(svg.line(scale(0.0), 0, scale(0.0), _HEIGHT, "zero"))
+    parts = [svg.line(scale(tick), 0, scale(tick), BAR_HEIGHT, "grid") for tick in ticks(scale)]
+    parts.append(svg.line(scale(0.0), 0, scale(0.0), BAR_HEIGHT, "zero"))
     if row.ci_low is not None and row.ci_high is not None:
         parts.append(svg.line(scale(row.ci_low), middle, scale(row.ci_high), middle, f"whisker {kind}"))
     place: dict[str, str | float] = {"x": scale(row.difference) - 4, "y": middle - 4, "width": 8.0, "height": 8.0}
     parts.append(svg.element("rect", place | {"class": f"box {kind}"}))
     interval = words.interval(row.ci_low, row.ci_high, sign=True)
     return svg.picture(
-        _WIDTH, _HEIGHT, "bar", f"{name}: {words.signed(row.difference)}", f"interval {interval}", *parts
+        BAR_WIDTH, BAR_HEIGHT, "bar", f"{name}: {words.signed(row.difference)}", f"interval {interval}", *parts
     )
-
-
-def _axis(scale: PlotScale) -> Markup:
-    marks = ticks(scale)
-    written = [words.plain_number(mark).replace("-", "−") for mark in marks]
-    labels = [svg.text(scale(value), 11, word, "tick") for value, word in zip(marks, written, strict=True)]
-    return svg.picture(_WIDTH, 14, "bar axis forest", f"Differences from {written[0]} to {written[-1]}", "", *labels)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
@@ -16,33 +15,11 @@ from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import ALL, first_rank, grouping_of, ranked_by, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
+_FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
 
 
-@dataclass(frozen=True)
-class SliceCell:
-    """A configuration's mean over a slice."""
-
-    mean: str
-    half_width: str
-    level: int | None  # 0 to 4, from the lowest to the highest mean of the table; None without a mean
-    is_best: bool
-    may_be_best: bool
-    size: int | None = None  # the number of queries, where each configuration has its own
-
-
-@dataclass(frozen=True)
-class SliceTable:
-    """One metric by the values of one attribute, or of several that are crossed."""
-
-    metric: str
-    attribute: str
-    values: list[tuple[str, int | None]]  # with its number of queries, where that is equal for all configurations
-    rows: list[tuple[str, list[SliceCell]]]
-    left_out: tuple[int, int]
-    plot: LinePlot | None = None
-
-
-def slice_tables(study: Study, metric: str) -> list[SliceTable]:
+def slice_tables(study: Study, metric: str) -> list[dict[str, Any]]:
+    """The metric by the values of each attribute, or of several that are crossed, for the page."""
     names = [name for name in study.results.slices if name != ALL]
     return [
         _slice_table(study, metric, grouping, [name for name in names if grouping_of(name) == grouping])
@@ -50,7 +27,7 @@ def slice_tables(study: Study, metric: str) -> list[SliceTable]:
     ]
 
 
-def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) -> SliceTable:
+def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) -> dict[str, Any]:
     order = study.order(metric)
     shown = [
         config_id for place, config_id in enumerate(order) if place < MOST_CONFIGURATIONS or config_id == study.baseline
@@ -62,44 +39,38 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     defined = [row.mean for row in means.values() if row.mean is not None]
     low, high = min(defined, default=0.0), max(defined, default=1.0)
     best = {name: best_mean(study.results, name, metric) for name in shown_names}
-    return SliceTable(
-        metric=metric,
-        attribute=attribute,
-        values=[(value_of(name), None if ranked_by(attribute) else sizes[name]) for name in shown_names],
-        rows=[
+    return {
+        "metric": metric,
+        "attribute": attribute,
+        "names": [(value_of(name), None if ranked_by(attribute) else sizes[name]) for name in shown_names],
+        "rows": [
             (
                 study.titles[config_id],
                 [_slice_cell(means[config_id, name], low, high, best[name]) for name in shown_names],
             )
             for config_id in shown
         ],
-        left_out=(len(names) - len(shown_names), len(order) - len(shown)),
-        plot=along_ranks(study, metric, attribute, names),
-    )
+        "left_out": (len(names) - len(shown_names), len(order) - len(shown)),
+        "plot": along_ranks(study, metric, attribute, names),
+    }
 
 
-def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float | None) -> SliceCell:
+def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float | None) -> dict[str, Any]:
     mean = row.mean
-    level = None if mean is None else words.level(mean, low, high)
-    is_best = mean is not None and mean == best
-    size = row.requested if ranked_by(row.slice) else None
-    return SliceCell(words.value(mean), half_width(row), level, is_best, bool(row.may_be_best), size)
+    return {
+        "mean": words.value(mean),
+        "half_width": half_width(row),
+        "level": None if mean is None else words.level(mean, low, high),
+        "is_best": mean is not None and mean == best,
+        "may_be_best": bool(row.may_be_best),
+        "size": row.requested if ranked_by(row.slice) else None,  # where each configuration has its own queries
+    }
 
 
-@dataclass(frozen=True)
-class Failures:
-    """Failures."""
-
-    kinds: list[str]
-    counts: list[tuple[str, list[int]]]
-    messages: list[tuple[str, str, int]]
-    rows: list[tuple[str, str, str, str, int, str]]
-    total: int
-
-
-def failures(study: Study) -> Failures:
+def failures(study: Study) -> dict[str, Any]:
+    """Failed calls, by kind and by message, for the page."""
     names = dict(zip(study.ids, study.names, strict=True))
-    table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
+    table = study.results.table("failures", ["config_id", *_FAILURE_COLUMNS])
     table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
     columns = (table[name].to_pylist() for name in ("config_id", "stage", "kind"))
     by_kind = Counter(zip(*columns, strict=True))
@@ -107,15 +78,15 @@ def failures(study: Study) -> Failures:
     kinds = [kind for kind, _ in Counter(table["kind"].to_pylist()).most_common()]
     first = table.sort_by([("config_id", "ascending"), ("query_id", "ascending")]).slice(0, MOST_FAILURES).to_pylist()
     counts = [(row["name"], _counts(row, kinds, by_kind)) for row in study.results.configurations]
-    return Failures(
-        kinds=kinds,
-        counts=[(name, numbers) for name, numbers in counts if any(numbers)],
-        messages=[(kind, message, number) for (kind, message), number in messages.most_common(20)],
-        rows=[
+    return {
+        "kinds": kinds,
+        "counts": [(name, numbers) for name, numbers in counts if any(numbers)],
+        "messages": [(kind, message, number) for (kind, message), number in messages.most_common(20)],
+        "rows": [
             (names.get(row["config_id"], row["config_id"]), *(row[name] for name in _FAILURE_COLUMNS)) for row in first
         ],
-        total=table.num_rows,
-    )
+        "total": table.num_rows,
+    }
 
 
 def _counts(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str, str]]) -> list[int]:
@@ -128,26 +99,8 @@ def _counts(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tu
     return [numbers[kind] for kind in kinds]
 
 
-_FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
-
-
-@dataclass(frozen=True)
-class Coverage:
+def coverage(study: Study) -> dict[str, Any]:
     """Status of each configuration's judged queries, for every group of metrics that share a status."""
-
-    has_panels: bool
-    columns: list[str]
-    rows: list[tuple[str, str, list[int]]]
-
-    @property
-    def scored(self) -> int | None:
-        """The number of queries, if every configuration has scored all of them; None if a table has more to say."""
-        first = self.rows[0][2]
-        is_whole = first[0] > 0 and not any(first[1:])
-        return first[0] if is_whole and all(numbers == first for _, _, numbers in self.rows) else None
-
-
-def coverage(study: Study) -> Coverage:
     firsts = {study.mean(0, metric).panel: metric for metric in reversed(study.metrics)}
     panels = {panel: firsts[panel] for panel in dict.fromkeys(study.mean(0, metric).panel for metric in study.metrics)}
     means = [
@@ -158,7 +111,10 @@ def coverage(study: Study) -> Coverage:
     columns = ["queries", "empty", "failed", "missing"]
     columns += [name for name in ("undefined", "not_asked") if any(getattr(row, name) for _, _, row in means)]
     rows = [(name, panel, [int(getattr(row, column)) for column in columns]) for name, panel, row in means]
-    return Coverage(len(panels) > 1, columns, rows)
+    first = rows[0][2]
+    is_whole = first[0] > 0 and not any(first[1:]) and all(numbers == first for _, _, numbers in rows)
+    scored = first[0] if is_whole else None  # number of queries, where every configuration has scored all of them
+    return {"has_panels": len(panels) > 1, "columns": columns, "rows": rows, "scored": scored}
 
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:

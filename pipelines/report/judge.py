@@ -1,8 +1,7 @@
 """Sections of a report about a run's answers, its judge, and the cost of both."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.audit import audit_in, changed_pairs, fills_holes
 from rankbeam.pipelines.results.decisions import judge_decisions
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.slices import ALL
 
 Row = dict[str, Any]
@@ -19,22 +19,7 @@ _SUMMED = ("input_tokens", "output_tokens", "cost")
 _STATUSES = ("ok", "refused", "blocked", "truncated", "failed", "no_context")
 
 
-@dataclass(frozen=True)
-class JudgeSection:
-    """The tables of the section."""
-
-    statuses: list[str]
-    answers: list[Row]
-    steps: list[Row]
-    offline: list[str]
-    agreement: list[Row]
-    labelled: list[Row]
-    decisions: list[Row]
-    holes: list[Row]
-    audit: str
-
-
-def judge(study: Study) -> JudgeSection | None:
+def judge(study: Study) -> Row | None:
     """Section on the run's judge and answers; None if the run has neither."""
     answers = counted_answers(study.results)
     steps = study.results.rows("judge_quality") or _steps(study)
@@ -43,11 +28,18 @@ def judge(study: Study) -> JudgeSection | None:
     statuses = [status for status in _STATUSES if any(row["status"] == status for row in answers)]
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
-    agreement = study.results.rows("agreement")
-    answered = by_configuration(study, answers, statuses)
-    return JudgeSection(
-        statuses, answered, steps, offline, agreement, _labelled(study), _decisions(study), *_holes(study)
-    )
+    holes, audit = _holes(study)
+    return {
+        "statuses": statuses,
+        "answers": by_configuration(study, answers, statuses),
+        "steps": steps,
+        "offline": offline,
+        "agreement": study.results.rows("agreement"),
+        "labelled": _labelled(study),
+        "decisions": _decisions(study),
+        "holes": holes,
+        "audit": audit,
+    }
 
 
 def _labelled(study: Study) -> list[Row]:
@@ -98,9 +90,7 @@ def _sums(answers: pa.Table) -> pa.Table:
 
 
 def by_configuration(study: Study, counted: Sequence[Row], statuses: Sequence[str]) -> list[Row]:
-    grouped: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in counted:
-        grouped[row["config_id"]].append(row)
+    rows_of = grouped((row["config_id"], row) for row in counted)
     return [
         {
             "name": name,
@@ -114,7 +104,7 @@ def by_configuration(study: Study, counted: Sequence[Row], statuses: Sequence[st
             else sum(row["cost"] for row in rows),
         }
         for config_id, name in zip(study.ids, study.names, strict=True)
-        if (rows := grouped[config_id])
+        if (rows := rows_of.get(config_id))
     ]
 
 

@@ -1,10 +1,11 @@
 """The leaderboard of every metric: means, intervals as bars, and which configurations may be the best."""
 
-from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
+from rankbeam.pipelines.report.plots import BAR_HEIGHT, BAR_WIDTH, bar_axis
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt, without_value
@@ -12,61 +13,27 @@ from rankbeam.transforms.records.errors import counted
 from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
-_WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
+_MARGIN = 14.0
 _MOST_NAMED = 3  # in a sentence; the table marks them all
 
 
-@dataclass(frozen=True)
-class LeaderboardRow:
-    """One configuration on the leaderboard of a metric."""
-
-    rank: int | None  # 1 for the best of its dialect; equal means share one; None for a failed configuration
-    name: str
-    is_baseline: bool
-    may_be_best: bool | None  # it shows no significant difference from the best; None if that is not known
-    row: ConfigurationMetric
-    is_cut_short: bool
-    mean: str
-    interval: str
-    joint: str
-    bounds: str
-    ties: str
-    unjudged: str
-    bar: Markup
-
-
-@dataclass(frozen=True)
-class Board:
-    """The leaderboard of a metric."""
-
-    metric: str
-    places: list[LeaderboardRow]
-    axis: Markup | None
-    has_joint: bool
-    has_bounds: bool
-    has_ties: bool
-    has_unjudged: bool
-    has_cut_short: bool
-    counts: list[str]
-    verdict: list[str]
-
-
-def board(study: Study, metric: str) -> Board:
+def board(study: Study, metric: str) -> dict[str, Any]:
+    """The leaderboard of a metric, for the page."""
     order = study.order(metric)
     rows = [study.mean(place_of, metric) for place_of in order]
     scale = _scale(rows)
-    return Board(
-        metric=metric,
-        places=[_place(study, place_of, row, scale) for place_of, row in zip(order, rows, strict=True)],
-        axis=None if scale is None else _axis(scale),
-        has_joint=any(row.joint_low is not None for row in rows),
-        has_bounds=any(row.failed for row in rows),
-        has_ties=any(_ties_matter(row) for row in rows),
-        has_unjudged=any(row.unjudged_lowest is not None for row in rows),
-        has_cut_short=any(map(study.is_cut_short, rows)),
-        counts=[name for name in COUNTS if any(getattr(row, name) for row in rows)],
-        verdict=_verdict(study, metric, order),
-    )
+    return {
+        "metric": metric,
+        "places": [_place(study, place_of, row, scale) for place_of, row in zip(order, rows, strict=True)],
+        "axis": None if scale is None else bar_axis(scale, "bar axis", "Axis"),
+        "has_joint": any(row.joint_low is not None for row in rows),
+        "has_bounds": any(row.failed for row in rows),
+        "has_ties": any(_ties_matter(row) for row in rows),
+        "has_unjudged": any(row.unjudged_lowest is not None for row in rows),
+        "has_cut_short": any(map(study.is_cut_short, rows)),
+        "counts": [name for name in COUNTS if any(getattr(row, name) for row in rows)],
+        "verdict": _verdict(study, metric, order),
+    }
 
 
 def half_width(row: ConfigurationMetric) -> str:
@@ -74,25 +41,26 @@ def half_width(row: ConfigurationMetric) -> str:
     return "" if row.half_width is None else f"±{row.half_width:.3f}{doubt(row)}"
 
 
-def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: PlotScale | None) -> LeaderboardRow:
-    return LeaderboardRow(
-        rank=_rank(study, configuration, row),
-        name=study.titles[configuration],
-        is_baseline=configuration == study.baseline and len(study.titles) > 1,
-        may_be_best=row.may_be_best,
-        row=row,
-        is_cut_short=study.is_cut_short(row),
-        mean=words.value(row.mean),
-        interval=words.interval(row.ci_low, row.ci_high) + doubt(row),
-        joint=words.interval(row.joint_low, row.joint_high),
-        bounds=words.interval(row.lowest, row.highest) if row.failed else "exact",
-        ties=words.interval(row.tie_lowest, row.tie_highest) if _ties_matter(row) else "no matter",
-        unjudged=words.interval(row.unjudged_lowest, row.unjudged_highest),
-        bar=Markup("") if scale is None or row.mean is None else _bar(study, configuration, row, row.mean, scale),
-    )
+def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: PlotScale | None) -> dict[str, Any]:
+    return {
+        "rank": _rank(study, configuration, row),
+        "name": study.titles[configuration],
+        "is_baseline": configuration == study.baseline and len(study.titles) > 1,
+        "may_be_best": row.may_be_best,  # it shows no significant difference from the best; None if that is not known
+        "row": row,
+        "is_cut_short": study.is_cut_short(row),
+        "mean": words.value(row.mean),
+        "interval": words.interval(row.ci_low, row.ci_high) + doubt(row),
+        "joint": words.interval(row.joint_low, row.joint_high),
+        "bounds": words.interval(row.lowest, row.highest) if row.failed else "exact",
+        "ties": words.interval(row.tie_lowest, row.tie_highest) if _ties_matter(row) else "no matter",
+        "unjudged": words.interval(row.unjudged_lowest, row.unjudged_highest),
+        "bar": Markup("") if scale is None or row.mean is None else _bar(study, configuration, row, row.mean, scale),
+    }
 
 
 def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
+    """1 for the best of its dialect; equal means share one; None for a failed configuration."""
     dialects = study.results.dialects
     alike = [title for title in study.titles if dialects[title] == dialects[configuration]]
     if row.mean is None:
@@ -109,13 +77,13 @@ def _scale(rows: list[ConfigurationMetric]) -> PlotScale | None:
     names = ("mean", "ci_low", "ci_high", "joint_low", "joint_high")
     ends = [getattr(row, name) for row in rows for name in names]
     known = [end for end in ends if end is not None]
-    return values_scale(known, _MARGIN, _WIDTH - _MARGIN) if known else None
+    return values_scale(known, _MARGIN, BAR_WIDTH - _MARGIN) if known else None
 
 
 def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: PlotScale) -> Markup:
-    middle = _HEIGHT / 2
+    middle = BAR_HEIGHT / 2
     kind = {True: "best", False: "worse", None: ""}[row.may_be_best]
-    parts = [svg.line(scale(tick), 0, scale(tick), _HEIGHT, "grid") for tick in ticks(scale)]
+    parts = [svg.line(scale(tick), 0, scale(tick), BAR_HEIGHT, "grid") for tick in ticks(scale)]
     if row.joint_low is not None and row.joint_high is not None:
         parts.append(svg.line(scale(row.joint_low), middle, scale(row.joint_high), middle, f"joint {kind}"))
     if row.interval is not None:
@@ -125,14 +93,7 @@ def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float
     parts.append(svg.element("circle", {"cx": scale(mean), "cy": middle, "r": 4.0, "class": f"point {kind}"}))
     title = f"{study.titles[configuration]}: {words.value(mean)}"
     interval = f"{study.confidence} interval {words.interval(row.ci_low, row.ci_high)}"
-    return svg.picture(_WIDTH, _HEIGHT, "bar", title, interval, *parts)
-
-
-def _axis(scale: PlotScale) -> Markup:
-    marks = ticks(scale)
-    labels = [svg.text(scale(mark), 11, words.plain_number(mark).replace("-", "−"), "tick") for mark in marks]
-    first, last = words.plain_number(marks[0]), words.plain_number(marks[-1])
-    return svg.picture(_WIDTH, 14, "bar axis", f"Axis from {first} to {last}", "", *labels)
+    return svg.picture(BAR_WIDTH, BAR_HEIGHT, "bar", title, interval, *parts)
 
 
 def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:

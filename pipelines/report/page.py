@@ -149,7 +149,7 @@ def _cell(study: Study, configuration: int, metric: str) -> str:
 
 
 def _stages_title(sections: list[dict[str, Any]]) -> str:
-    has_gains = any(panel["stages"] and panel["stages"].gains for panel in sections)
+    has_gains = any(panel["stages"] and panel["stages"]["gains"] for panel in sections)
     return "What each stage adds" if has_gains else "Cost and quality"
 
 
@@ -202,9 +202,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters |= {"value": words.value, "interval": lambda row: words.interval(row.ci_low, row.ci_high)}
+    interval = lambda row, sign=False: words.interval(row.ci_low, row.ci_high, sign=sign)  # noqa: E731
+    environment.filters |= {"value": words.value, "interval": interval}
     environment.filters |= {"count": counted, "series": words.series, "seconds": seconds, "parts": in_parts}
-    environment.filters |= {"signed": words.signed}
+    environment.filters |= {"signed": words.signed, "further": words.further}
     return environment
 
 

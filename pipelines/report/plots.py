@@ -9,6 +9,7 @@ from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.svg import PlotScale, parameter_scale, ticks, values_scale
 
 WIDTH, HEIGHT = 640.0, 300.0
+BAR_WIDTH, BAR_HEIGHT = 260.0, 22.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
 MOST_LINES, FEW_LINES = 8, 3
 """The most lines of a plot, and the most with which the intervals of all lines are drawn."""
@@ -106,6 +107,14 @@ def axes(
     scaled = f"{parameter} (logarithmic)" if across.logarithmic else parameter
     parts.append(svg.text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 6, scaled, "label"))
     return parts
+
+
+def bar_axis(scale: PlotScale, kind: str, title: str) -> Markup:
+    """The axis above bars in a table."""
+    marks = ticks(scale)
+    written = [words.plain_number(mark).replace("-", "−") for mark in marks]
+    labels = [svg.text(scale(mark), 11, word, "tick") for mark, word in zip(marks, written, strict=True)]
+    return svg.picture(BAR_WIDTH, 14, kind, f"{title} from {written[0]} to {written[-1]}", "", *labels)
 
 
 def _bands(across: PlotScale, up: PlotScale, lines: Sequence[Curve]) -> list[Markup]:

@@ -1,16 +1,13 @@
 """The gains of stages in a report, the trade of cost for quality, and latency and cost of calls."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from rankbeam.pipelines.report import plots, svg, words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import (
-    StageGain,
     cost_of_1000_queries,
     queries_of,
     stage_gains,
@@ -28,49 +25,19 @@ Usage = list[dict[str, Any]]
 COST, LATENCY = "cost of 1,000 queries", "sum of the median latencies of its calls, in seconds"
 
 
-@dataclass(frozen=True)
-class TradeOff:
-    """Cost and quality of every configuration."""
-
-    axis: str
-    picture: Markup
-    table: list[tuple[str, str, str, str, bool]]
-    left_out: int
-    ledger_hits: int
-
-
-@dataclass(frozen=True)
-class StageSection:
-    """The section of one metric."""
-
-    gains: list[StageGain]
-    trade_off: TradeOff | None
-
-    @property
-    def has_calls(self) -> bool:
-        return any(gain.calls for gain in self.gains)
-
-    def interval(self, gain: StageGain) -> str:
-        return words.interval(gain.row.ci_low, gain.row.ci_high, sign=True)
-
-    def number(self, number: float | None) -> str:
-        """A further number of calls, or a further cost, in words."""
-        return "–" if number is None else f"{number:+,.4g}".replace("-", "−")
-
-    @property
-    def has_cost(self) -> bool:
-        return any(gain.cost for gain in self.gains)
-
-
-def stages(study: Study, metric: str) -> StageSection | None:
+def stages(study: Study, metric: str) -> dict[str, Any] | None:
     """Gains of stages and the plot of cost and quality; None if there is neither."""
     gains, trade_off = stage_gains(study.results, metric), _trade_off(study, metric)
     if all(gain.stage == RETRIEVER for gain in gains):  # the comparisons with the baseline show them
         gains = []
-    return StageSection(gains, trade_off) if gains or trade_off is not None else None
+    if not gains and trade_off is None:
+        return None
+    has_calls, has_cost = any(gain.calls for gain in gains), any(gain.cost for gain in gains)
+    return {"gains": gains, "trade_off": trade_off, "has_calls": has_calls, "has_cost": has_cost}
 
 
-def _trade_off(study: Study, metric: str) -> TradeOff | None:
+def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
+    """Cost, or else latency, and quality of every configuration; None where they do not differ."""
     usage = usage_rows(study.results)
     known = [place for place in study.order(metric) if study.mean(place, metric).mean is not None]
     queries = queries_of(study.results)
@@ -99,7 +66,7 @@ def _latency(study: Study, usage: Usage, place: int) -> float | None:
 
 def _drawn(
     study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int, ledger_hits: int
-) -> TradeOff:
+) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
     points = [(price, row.mean or 0.0, *(row.interval or (row.mean, row.mean))) for _, price, row in rows]
     quality = sign_of(metric) * np.array([mean for _, mean, *_ in points])
@@ -129,35 +96,23 @@ def _drawn(
         (name, words.plain_number(x), words.value(mean), words.interval(low, high), is_best)
         for name, (x, mean, low, high), is_best in zip(names, points, front, strict=True)
     ]
-    return TradeOff(axis, picture, table, left_out, ledger_hits)
+    return {"axis": axis, "picture": picture, "table": table, "left_out": left_out, "ledger_hits": ledger_hits}
 
 
-@dataclass(frozen=True)
-class Used:
-    """The tables of the section."""
-
-    services: list[dict[str, Any]]
-    configurations: list[tuple[str, dict[str, Any]]]
-    is_shared: bool
-    has_latency: bool
-    has_cost: bool
-    has_tokens: bool
-
-
-def used(study: Study) -> Used | None:
+def used(study: Study) -> dict[str, Any] | None:
     """Usage of the run's services; None if it called none."""
     services = usage_rows(study.results)
     if not services:
         return None
     of = [pair for place in study.order(study.metrics[0]) for pair in _usage(study, services, place)]
-    return Used(
-        services,
-        of,
-        is_shared=any(row["shared_calls"] for _, row in of),
-        has_latency=any(row["p50_s"] is not None for row in services),
-        has_cost=any(row["cost"] is not None for row in services),
-        has_tokens=any(row["input_tokens"] or row["output_tokens"] for row in services),
-    )
+    return {
+        "services": services,
+        "configurations": of,
+        "is_shared": any(row["shared_calls"] for _, row in of),
+        "has_latency": any(row["p50_s"] is not None for row in services),
+        "has_cost": any(row["cost"] is not None for row in services),
+        "has_tokens": any(row["input_tokens"] or row["output_tokens"] for row in services),
+    }
 
 
 def _usage(study: Study, services: Usage, place: int) -> Iterator[tuple[str, dict[str, Any]]]:

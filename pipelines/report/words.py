@@ -32,6 +32,11 @@ def signed(number: float | None, digits: int = 4) -> str:
     return written.lstrip("+-") if float(written) == 0 else written.replace("-", _MINUS)
 
 
+def further(number: float | None) -> str:
+    """A further number of calls, or a further cost."""
+    return _DASH if number is None else f"{number:+,.4g}".replace("-", _MINUS)
+
+
 def interval(low: float | None, high: float | None, *, sign: bool = False) -> str:
     """Two ends of an interval; an open one where only the lower end is known.
 

@@ -23,8 +23,8 @@ def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monke
     path["configurations"].append({"name": "fused", "retriever": {"type": "fusion", "parts": ["a", "b"]}})
     results = run_experiment(tmp_path, path)
     failures = coverage.failures(Study(results))
-    assert (failures.kinds, failures.total) == (["quota", "timeout"], 3)
-    assert failures.counts == [("a:top_k=20", [2, 0]), ("b:top_k=20", [0, 1]), ("fused:top_k=20", [2, 1])]
+    assert (failures["kinds"], failures["total"]) == (["quota", "timeout"], 3)
+    assert failures["counts"] == [("a:top_k=20", [2, 0]), ("b:top_k=20", [0, 1]), ("fused:top_k=20", [2, 1])]
     assert "3 failed calls, by kind; fusions and reranked" in Page.of(report.build(results)).text
     registered.cache_clear()
 
@@ -40,7 +40,7 @@ def test_failures_stand_with_what_is_reranked_and_with_fusions_of_it(
     fused = {"name": "fused", "retriever": {"type": "fusion", "parts": ["reranked", "b"]}, "top_k": 20}
     path["configurations"] += [reranked, fused]
     failures = coverage.failures(Study(run_experiment(tmp_path, path)))
-    assert failures.counts == [("a", [2, 0]), ("b", [0, 1]), ("reranked", [2, 0]), ("fused", [2, 1])]
+    assert failures["counts"] == [("a", [2, 0]), ("b", [0, 1]), ("reranked", [2, 0]), ("fused", [2, 1])]
     registered.cache_clear()
 
 
@@ -57,4 +57,4 @@ def test_judged_values_stand_with_their_own_configuration(tmp_path: Path, monkey
         path["quotas"] = {"dead": {"attempts": 1, "give_up_after_s": 0.5}}
         results = run_experiment(tmp_path, path)
     assert [row["derived_from"] is None for row in results.configurations] == [True, False, True, True]
-    assert coverage.failures(Study(results)).counts == [("first-3", [3]), ("fused", [3])]
+    assert coverage.failures(Study(results))["counts"] == [("first-3", [3]), ("fused", [3])]

@@ -320,7 +320,7 @@ def test_fewer_steps_are_better_in_slices_and_heat_maps(tmp_path: Path) -> None:
     run = replace(array_run(values, tuple("abcde")), metrics=["Steps"]).write(tmp_path)
     study = Study(run)
     (table,) = slice_tables(study, "Steps")
-    assert {name: cell.is_best for name, (cell,) in table.rows} == dict.fromkeys("abcd", False) | {"e": True}
+    assert {name: cell["is_best"] for name, (cell,) in table["rows"]} == dict.fromkeys("abcd", False) | {"e": True}
     known = [Parameter("k", list("xxyyx"), ["x", "y"]), Parameter("n", list("pqpqp"), ["p", "q"])]
     (heat_map,) = heat_maps(study, "Steps", known, is_swept=False)
     assert heat_map.rows[0][1][0][::2] == ("1.0000", "e")
