@@ -107,7 +107,7 @@ def describe(experiment: Experiment, execution: Run, options: PipelineOptions, p
     setup.requirements_cache = "skip"  # otherwise Beam downloads the packages of --requirements_file
     options.view_as(TestOptions).dry_run = True
     workers = options.view_as(WorkerOptions)
-    planned = corpora_plan(experiment).experiment
+    _, planned, _ = corpora_plan(experiment)
     with tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
         package.stage(options, folder)
         with refusals(), quiet_beam():

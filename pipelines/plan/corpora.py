@@ -47,16 +47,11 @@ class CorpusPlan:
         return " · ".join(parts)
 
 
-@dataclass(frozen=True)
-class CorporaPlan:
-    """Forecast of all corpora, and the experiment with their identities."""
-
-    corpora: tuple[CorpusPlan, ...]
-    experiment: Experiment
-    warnings: tuple[str, ...] = ()
+Forecast = tuple[tuple[CorpusPlan, ...], Experiment, tuple[str, ...]]
+"""Plans of all corpora, the experiment with their identities, and warnings."""
 
 
-def corpora_plan(experiment: Experiment) -> CorporaPlan:
+def corpora_plan(experiment: Experiment) -> Forecast:
     of_sources = [source.retriever.corpus for source in experiment.sources]
     searched = (of_sources[configuration.source] for configuration in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)
@@ -64,10 +59,10 @@ def corpora_plan(experiment: Experiment) -> CorporaPlan:
         corpus: CorpusPlan(corpus.name, corpus.kind, corpus.parameters.described(), count)
         for corpus, count in counts.items()
     }
-    return _with_served(experiment, plans) if experiment.served else CorporaPlan(tuple(plans.values()), experiment)
+    return _with_served(experiment, plans) if experiment.served else (tuple(plans.values()), experiment, ())
 
 
-def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> CorporaPlan:
+def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> Forecast:
     """Add the state of corpora at their services, and the work that is left."""
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
@@ -99,7 +94,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
                 seconds=chunks * 60 / quota.embeddings_per_minute,
                 cost=None if quota.price_per_million is None else tokens * quota.price_per_million / 1e6,
             )
-    return CorporaPlan(tuple(served.values()), experiment.searching(counted), tuple(warnings))
+    return tuple(served.values()), experiment.searching(counted), tuple(warnings)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 items ─► steps taken with ledger answers and imagined ones: fewest calls, most ─► by step ─► joined, each key once
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -71,27 +71,31 @@ class CallSize(NamedTuple):
     prefixes: tuple[int, ...] = ()
 
 
+Sizes = defaultdict[Step, dict[int, CallSize]]
+"""The distinct calls of each step, by a hash of their key."""
+
+
 @dataclass
 class CallCounts:
     """Mergeable counts of the calls of queries."""
 
-    least: defaultdict[Step, dict[int, CallSize]] = field(default_factory=lambda: defaultdict(dict))
-    most: defaultdict[Step, dict[int, CallSize]] = field(default_factory=lambda: defaultdict(dict))
-    apart: defaultdict[Step, int] = field(default_factory=lambda: defaultdict(int))
+    least: Sizes = field(default_factory=lambda: defaultdict(dict))
+    most: Sizes = field(default_factory=lambda: defaultdict(dict))
+    apart: Counter[Step] = field(default_factory=Counter)
     seen: dict[Step, "StepTotals"] = field(default_factory=dict)
     unknown: int = 0
     texts: tuple[int, int] = (0, 0)
     largest: dict[str, int] = field(default_factory=dict)
     again: Again = field(default_factory=dict)
-    pools: dict[str, "PoolCounts"] = field(default_factory=dict)  # of services that are not models
+    pools: Counter[str] = field(default_factory=Counter)  # calls of services that are not models, by quota pool
+    ledger_hits: Counter[str] = field(default_factory=Counter)  # those that the ledger answers
     warnings: dict[str, None] = field(default_factory=dict)
 
     def join(self, other: "CallCounts") -> None:
         for mine, theirs in ((self.least, other.least), (self.most, other.most)):
             for step, sizes in theirs.items():
                 mine[step] |= sizes
-        for step, number in other.apart.items():
-            self.apart[step] += number
+        self.apart += other.apart
         for step, seen in other.seen.items():
             self.seen[step] = self.seen.get(step, NOT_SEEN).plus(seen)
         self.unknown += other.unknown
@@ -100,22 +104,9 @@ class CallCounts:
         for reason, verdicts in other.again.items():
             self.again.setdefault(reason, {}).update(verdicts)
         self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
-        for pool, counts in other.pools.items():
-            self.pools[pool] = self.pools.get(pool, NOT_CALLED).plus(counts)
+        self.pools += other.pools
+        self.ledger_hits += other.ledger_hits
         self.warnings |= other.warnings
-
-
-class PoolCounts(NamedTuple):
-    """Calls of one quota pool, and how many of them the ledger answers."""
-
-    calls: int
-    ledger_hits: int
-
-    def plus(self, other: "PoolCounts") -> "PoolCounts":
-        return PoolCounts(self.calls + other.calls, self.ledger_hits + other.ledger_hits)
-
-
-NOT_CALLED = PoolCounts(0, 0)
 
 
 class StepTotals(NamedTuple):

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.plan.counting import NOT_SEEN, PREFIXES, CallCounts, CallSize, Step, StepTotals
+from rankbeam.pipelines.plan.counting import NOT_SEEN, PREFIXES, CallCounts, CallSize, Sizes, Step, StepTotals
 from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge.answering import STEP as ANSWER
 from rankbeam.transforms.records.calls.prompt import EMBED
-from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 Range = tuple[float, float]
 """Least and most."""
-
-_FREE = Prices(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,9 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
     is_free = all(experiment.services[step.service].parameters.is_free for step in steps)
     plans = tuple(_of_step(step, counted) for step in steps)
     texts = {step: _texts_of_a_request(step, experiment) for step in steps}
-    ends = [_Left.of(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
-    costs = [0.0 if is_free else quota.cost(end.requests, end.tokens) for end in ends]
-    requests = sorted(end.requests for end in ends)
+    ends = [_left(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
+    costs = [0.0 if is_free else quota.cost(*end) for end in ends]
+    requests = sorted(number for number, _ in ends)
     known = [cost for cost in costs if cost is not None]
     batched = [[step for step in steps if _waits(step, sizes, experiment)] for sizes in (counted.least, counted.most)]
     halves = [
@@ -85,12 +83,12 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
         (sum(plan.calls[0] for plan in plans), sum(plan.calls[1] for plan in plans)),
         sum(plan.ledger_hits for plan in plans),
         sum(plan.calls_without_sharing for plan in plans),
-        _range(end.tokens.input for end in ends),
-        _range(end.tokens.output for end in ends),
+        _range(tokens.input for _, tokens in ends),
+        _range(tokens.output for _, tokens in ends),
         quota.requests_per_minute,
         quota.tokens_per_minute,
         (requests[0], requests[-1]),
-        _range(seconds_of(end.requests, end.tokens, quota) for end in ends),
+        _range(seconds_of(*end, quota) for end in ends),
         _range(known) if len(known) == len(costs) else None,
         plans,
         _range(cost - half for cost, half in zip(known, halves, strict=True)) if any(batched) else None,
@@ -101,9 +99,7 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
     )
 
 
-def _sharing(
-    sizes: "dict[Step, dict[int, CallSize]]", steps: Collection[Step], seen: "dict[Step, StepTotals]", tokens: int
-) -> int:
+def _sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:
     """Number of calls whose beginning of so many tokens an earlier call has.
 
     Steps with answers in the ledger are left out: what was cached of them is part of their estimate.
@@ -114,7 +110,7 @@ def _sharing(
     return beginnings.total() - len(beginnings)
 
 
-def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Experiment) -> bool:
+def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
     service = experiment.services[step.service]
     left = sum(not size.is_stored for size in sizes.get(step, {}).values())
     if service.batch is None or left < service.batch.min_calls:
@@ -125,12 +121,10 @@ def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Exp
     return service.batch.answers or step.step != ANSWER
 
 
-def _half(
-    steps: Collection[Step], sizes: "dict[Step, dict[int, CallSize]]", counted: CallCounts, quota: Quota
-) -> float:
+def _half(steps: Collection[Step], sizes: Sizes, counted: CallCounts, quota: Quota) -> float:
     """The cost that batch jobs save."""
-    left = _Left.of(sizes, dict.fromkeys(steps, 1), counted.seen)
-    return (quota.cost(0, left.tokens) or 0.0) - (quota.cost(0, left.tokens.in_batch()) or 0.0)
+    _, tokens = _left(sizes, dict.fromkeys(steps, 1), counted.seen)
+    return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
 def _of_step(step: Step, counted: CallCounts) -> StepPlan:
@@ -140,25 +134,15 @@ def _of_step(step: Step, counted: CallCounts) -> StepPlan:
     return StepPlan(step.service, step.step, (ends[0], ends[1]), known, counted.apart.get(step, 0))
 
 
-@dataclass(frozen=True)
-class _Left:
-    """Calls that the ledger does not answer."""
-
-    requests: int
-    tokens: Tokens
-
-    @classmethod
-    def of(
-        cls, sizes: "dict[Step, dict[int, CallSize]]", texts: Mapping[Step, int], seen: "dict[Step, StepTotals]"
-    ) -> "_Left":
-        """The calls of some steps, sized by what was seen of them in the ledger, else by their characters."""
-        requests, tokens = 0, NO_TOKENS
-        for step, most in texts.items():
-            left = [size for size in sizes.get(step, {}).values() if not size.is_stored]
-            by_characters = sum(size.characters for size in left) / MOST_CHARACTERS
-            requests += len(left) if most == 1 else math.ceil(max(len(left) / most, min(by_characters, len(left))))
-            tokens += _tokens(left, seen.get(step, NOT_SEEN))
-        return cls(requests, tokens)
+def _left(sizes: Sizes, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]) -> tuple[int, Tokens]:
+    """Requests and tokens that the ledger does not answer, sized by its answers, else by their characters."""
+    requests, tokens = 0, NO_TOKENS
+    for step, most in texts.items():
+        left = [size for size in sizes.get(step, {}).values() if not size.is_stored]
+        by_characters = sum(size.characters for size in left) / MOST_CHARACTERS
+        requests += len(left) if most == 1 else math.ceil(max(len(left) / most, min(by_characters, len(left))))
+        tokens += _tokens(left, seen.get(step, NOT_SEEN))
+    return requests, tokens
 
 
 def _texts_of_a_request(step: Step, experiment: Experiment) -> int:

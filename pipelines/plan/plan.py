@@ -135,18 +135,21 @@ class Plan:
 
 def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     """Forecast an experiment from its queries, its judgements and the ledger."""
-    of_corpora = corpora_plan(experiment)
-    experiment = replace(of_corpora.experiment, computes=False)
+    corpora, experiment, warnings_of_corpora = corpora_plan(experiment)
+    experiment = replace(experiment, computes=False)
     configurations = configuration_plans(experiment)
     if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
-        return Plan((), configurations, corpora=of_corpora.corpora, tables=table_plans(experiment))
+        return Plan((), configurations, corpora=corpora, tables=table_plans(experiment))
     counted, queries = _counted(experiment)
     if counted.largest:
         _refuse_too_large(experiment, counted, path)
     order = list(experiment.pools)
-    pools = [PoolPlan.of(pool, experiment.pools[pool], *counts) for pool, counts in counted.pools.items()]
+    pools = [
+        PoolPlan.of(pool, experiment.pools[pool], calls, counted.ledger_hits[pool])
+        for pool, calls in counted.pools.items()
+    ]
     models = model_plans(counted, experiment)
-    warnings = dict.fromkeys(of_corpora.warnings) | counted.warnings
+    warnings = dict.fromkeys(warnings_of_corpora) | counted.warnings
     if counted.unknown:
         warnings[_UNKNOWN.format(counted.unknown)] = None
     known = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
@@ -156,7 +159,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         tuple(warnings),
         tuple(sorted(models, key=lambda entry: order.index(entry.pool))),
         experiment.max_cost,
-        of_corpora.corpora,
+        corpora,
         _race(experiment, queries),
         queries,
         _least_share(experiment, queries, is_begun=known > 0),

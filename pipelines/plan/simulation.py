@@ -111,12 +111,8 @@ def imagined_text(characters: int) -> str:
     return _WORD * (characters // len(_WORD))
 
 
-@dataclass(frozen=True)
-class EarlierWork:
-    """The same work with other prompts or parts, and what differs."""
-
-    reason: str
-    work: EvaluateAnswers
+EarlierWork = tuple[str, EvaluateAnswers]
+"""What differs, and the same work with other prompts or parts."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +156,7 @@ def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
         for in_windows, most in limits
         if reason != PARTS or (in_windows, most) != own_limits
     ]
-    return tuple(EarlierWork(reason, work_of(replace(experiment, judging=settings))) for reason, settings in changed)
+    return tuple((reason, work_of(replace(experiment, judging=settings))) for reason, settings in changed)
 
 
 def reworded(experiment: Experiment) -> bool:
@@ -192,9 +188,9 @@ def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: S
     again: Again = {}
     if not any(of_query.steps for of_query in left.values()):
         return again
-    for other in earlier:
-        of_reason = again.setdefault(other.reason, {})
-        for query_id, calls in _calls(other.work, items, recall).items():
+    for reason, other in earlier:
+        of_reason = again.setdefault(reason, {})
+        for query_id, calls in _calls(other, items, recall).items():
             known = recall(())
             answered = [call for key, call in calls.items() if key in known and key not in left[query_id].keys]
             for call, question, step in _questions(answered):

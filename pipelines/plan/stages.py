@@ -15,9 +15,7 @@ import pyarrow as pa
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
 from rankbeam.pipelines.plan.counting import (
-    NOT_CALLED,
     CallCounts,
-    PoolCounts,
     Unknown,
     add_known,
     counted,
@@ -275,8 +273,9 @@ class CountFn(LedgerFn):
         for calls in of_groups:  # of tasks of one name
             for call in {call.key: call for call in reversed(calls) if call.service not in self._models}.values():
                 pool = self._stage.pools[call.service]
+                counts.pools[pool] += 1
                 is_known = call.key is not None and self._lookup.place(call.key, call.depth) is not None
-                counts.pools[pool] = counts.pools.get(pool, NOT_CALLED).plus(PoolCounts(1, int(is_known)))
+                counts.ledger_hits[pool] += is_known
         if counts.pools:
             counts.warnings = dict.fromkeys(self._lookup.warnings())
         yield counts

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.report.rankings import Cells, cut
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 
 MOST_LETTERS_OF_AN_ANSWER, MOST_CLAIMS = 4_000, 40
@@ -28,6 +29,10 @@ _VERDICT_COLUMNS = (
 _QUESTION = ("step", "query_id", "items_hash", "right_hash", "position")
 
 Row = dict[str, Any]
+Claims = dict[tuple[str, str], list[Row]]
+"""By query and hash of a text."""
+Verdicts = dict[tuple[Any, ...], Row]
+"""By step, query and hash of the text beside it; those of claims also by the claim."""
 
 
 def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
@@ -38,7 +43,7 @@ def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
         return None
     owners = {row["config_id"]: place for place, row in enumerate(results.configurations)}
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
-    page = _Page(_Judged.of(results, some), _texts(results, answers))
+    page = _Page(*_judged(results, some), _texts(results, answers))
     lists: defaultdict[int, dict[int, Row]] = defaultdict(dict)
     for row in sorted(answers, key=lambda row: (owners[row["config_id"]], positions[row["query_id"]])):
         key = owners[row["config_id"]], positions[row["query_id"]]
@@ -48,38 +53,17 @@ def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
     return {"texts": [cut(text, room) for text in page.places], "lists": lists}
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """The judge's verdicts by question."""
-
-    claims: dict[tuple[str, str], list[Row]]
-    support: dict[tuple[str, str | None, str], dict[int, Row]]
-    whole: dict[tuple[str, str, str], Row]
-
-    @classmethod
-    def of(cls, results: Results, ids: pa.Array) -> "_Judged":
-        """First verdicts about some queries."""
-        claims: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-        for row in _rows(results, "claims", _CLAIM_COLUMNS, ids):
-            if row["sample"] == 0:
-                claims[row["query_id"], row["text_hash"]].append(row)
-        support: defaultdict[tuple[str, str | None, str], dict[int, Row]] = defaultdict(dict)
-        whole: dict[tuple[str, str, str], Row] = {}
-        votes: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        for row in _rows(results, "verdicts", _VERDICT_COLUMNS, ids):
-            if row["sample"] == 0 and not row["is_sentinel"]:
-                votes[tuple(row[name] for name in _QUESTION)].append(row)
-        for row in map(_median, votes.values()):
-            if row["step"] == "support":
-                support[row["query_id"], row["items_hash"], row["right_hash"]][row["position"]] = row
-            else:
-                whole[row["step"], row["query_id"], row["right_hash"]] = row
-        return cls({key: sorted(rows, key=lambda row: row["position"]) for key, rows in claims.items()}, support, whole)
-
-    def of_claim(self, claim: Row, evidence: str | None) -> Row | None:
-        """The verdict of a text on a claim; None if it was not asked."""
-        key = claim["query_id"], claim["items_hash"], evidence or ""
-        return self.support.get(key, {}).get(claim["position"])
+def _judged(results: Results, ids: pa.Array) -> tuple[Claims, Verdicts]:
+    """The claims and the judge's verdicts about some queries, of each the first."""
+    rows = (row for row in _rows(results, "claims", _CLAIM_COLUMNS, ids) if row["sample"] == 0)
+    claims = grouped(((row["query_id"], row["text_hash"]), row) for row in rows)
+    rows = (row for row in _rows(results, "verdicts", _VERDICT_COLUMNS, ids) if row["sample"] == 0)
+    votes = grouped((tuple(row[name] for name in _QUESTION), row) for row in rows if not row["is_sentinel"])
+    verdicts: Verdicts = {}
+    for row in map(_median, votes.values()):
+        about = (row["items_hash"], row["position"]) if row["step"] == "support" else ()
+        verdicts[row["step"], row["query_id"], row["right_hash"], *about] = row
+    return {key: sorted(own, key=lambda row: row["position"]) for key, own in claims.items()}, verdicts
 
 
 def _median(rows: list[Row]) -> Row:
@@ -95,7 +79,8 @@ def _median(rows: list[Row]) -> Row:
 class _Page:
     """Answers as the page's script reads them; long texts occur in it once."""
 
-    judged: _Judged
+    claims: Claims
+    verdicts: Verdicts
     texts: dict[str, str]
     places: dict[str, int] = field(default_factory=dict)
 
@@ -103,7 +88,7 @@ class _Page:
         """One answer: its texts, contexts, and the claims of itself and of the reference answer."""
         query_id, contexts = row["query_id"], row["contexts"]
         hashes = [context["text_hash"] for context in contexts]
-        kind = self.judged.whole.get(("answer_kind", query_id, row["answer_hash"] or ""))
+        kind = self.verdicts.get(("answer_kind", query_id, row["answer_hash"] or ""))
         return {
             "status": row["status"],
             "message": row["message"],
@@ -122,13 +107,13 @@ class _Page:
     def _context(self, query_id: str, context: Row, citations: Sequence[str]) -> list[Any]:
         """Id, text, whether it is cited, and its grade."""
         text = self.texts.get(context["text_hash"])
-        grade = self.judged.whole.get(("grade", query_id, context["text_hash"]))
+        grade = self.verdicts.get(("grade", query_id, context["text_hash"]))
         place = None if text is None else self._place(text)
         return [context["doc_id"], place, context["doc_id"] in citations, grade and grade["grade"]]
 
     def _claims(self, query_id: str, text_hash: str | None, evidence: list[str | None]) -> list[list[Any]]:
         """The text of each claim, its place, and for each evidence a verdict and a reason, or None."""
-        claims = self.judged.claims.get((query_id, text_hash or ""), [])
+        claims = self.claims.get((query_id, text_hash or ""), [])
         return [
             [
                 cut(claim["text"], _MOST_LETTERS_OF_A_REASON),
@@ -140,7 +125,8 @@ class _Page:
         ]
 
     def _verdict(self, claim: Row, evidence: str | None) -> list[Any] | None:
-        verdict = self.judged.of_claim(claim, evidence)
+        key = ("support", claim["query_id"], evidence or "", claim["items_hash"], claim["position"])
+        verdict = self.verdicts.get(key)
         return None if verdict is None else [verdict["verdict"], self._reason(verdict)]
 
     def _reason(self, verdict: Row) -> int | None:

@@ -72,7 +72,7 @@ def render(results: Results, against: Against | None = None) -> str:
             "changes": changes(study, metric),
             "judge_changes": judge_changes(runs, metric),
             "maps": heat_maps(study, metric, swept_parameters, is_swept=bool(swept)),
-            "plots": [drawn for sweep in swept if (drawn := plot(study, sweep, metric)) is not None],
+            "plots": [*filter(None, [plot(study, name, lines, metric) for name, lines in swept.items()])],
             "slices": coverage.slice_tables(study, metric),
             "stages": stages(study, metric),
         }

@@ -6,7 +6,6 @@ Configurations that differ in one numeric parameter alone are a line, and all li
 import itertools
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, TypeGuard
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import INSIDE, Study
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.stages import ADDED
 
@@ -36,15 +36,6 @@ class Parameter:
 
     def chosen(self, places: Sequence[int]) -> list[int]:
         return sorted({self.values.index(self.of[place]) for place in places})
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """The best mean for every pair of values of two parameters."""
-
-    row: Parameter
-    column: Parameter
-    rows: list[tuple[str, list[tuple[str, int | None, str]]]]
 
 
 def parameters(study: Study) -> list[Parameter]:
@@ -87,8 +78,8 @@ def _parameter(study: Study, name: str, of: list[Any]) -> Parameter:
     )
 
 
-def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bool) -> list[HeatMap]:
-    """A map for each pair of parameters that are combined with each other.
+def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bool) -> list[dict[str, Any]]:
+    """The best means by the values of two parameters: a map for each pair that is combined with each other.
 
     If configurations differ in two parameters only, the plot of a sweep shows the same means already.
     """
@@ -97,7 +88,7 @@ def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bo
     return [mapping for mapping in maps if mapping is not None][:MOST_MAPS]
 
 
-def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> HeatMap | None:
+def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> dict[str, Any] | None:
     sign, best = sign_of(metric), dict[tuple[str, str], tuple[float, int]]()
     for place in range(len(study.names)):
         mean = study.mean(place, metric).mean
@@ -116,7 +107,8 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> H
         mean, place = best[one, other]
         return words.value(mean), words.level(mean, low, high), study.names[place]
 
-    return HeatMap(row, column, [(one, [cell(one, other) for other in column.values]) for one in row.values])
+    rows = [(one, [cell(one, other) for other in column.values]) for one in row.values]
+    return {"row": row, "column": column, "rows": rows}
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -127,55 +119,36 @@ Points = list[tuple[float, int]]
 """Values of a parameter, and the configurations that have them."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """Configurations that differ in one parameter alone."""
-
-    label: str
-    points: tuple[tuple[float, int], ...]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """All lines along one parameter."""
-
-    parameter: str
-    lines: tuple[Line, ...]
-
-
-def sweeps(study: Study) -> list[Sweep]:
-    """Return the sweeps over numeric parameters of the experiment; a number in a name does not count."""
+def sweeps(study: Study) -> dict[str, list[tuple[str, Points]]]:
+    """The sweeps over numeric parameters of the experiment, each with its lines; a number in a name does not count."""
     bases = [row["name"].partition(":")[0] for row in study.results.configurations]
     names = dict.fromkeys(key for name_values in study.parameters for key in name_values)
-    by_parameter = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]
-    return [name_values for name_values in by_parameter if name_values is not None]
+    known = {name: _lines(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))}
+    return {name: lines for name, lines in known.items() if lines}
 
 
-def _sweep(study: Study, name: str, bases: list[str]) -> Sweep | None:
-    groups: dict[str, Points] = defaultdict(list)
+def _lines(study: Study, name: str, bases: list[str]) -> list[tuple[str, Points]]:
+    """The lines along a parameter, each with its label: configurations that differ in it alone."""
+    points_by_rest = []
     for position, parameters in enumerate(study.parameters):
-        value = parameters.get(name)
-        if _is_number(value):
+        if _is_number(value := parameters.get(name)):
             rest = {key: value for key, value in parameters.items() if key != name}
-            groups[json.dumps(rest, sort_keys=True)].append((float(value), position))
-    lines = [sorted(points) for points in groups.values() if len({value for value, _ in points}) > 1]
-    if not lines:
-        return None
-    labels = _labels(study, bases, lines, name)
-    return Sweep(name, tuple(Line(label, tuple(points)) for label, points in zip(labels, lines, strict=True)))
+            points_by_rest.append((json.dumps(rest, sort_keys=True), (float(value), position)))
+    lines = [sorted(points) for points in grouped(points_by_rest).values() if len({value for value, _ in points}) > 1]
+    return list(zip(_labels(study, bases, lines, name), lines, strict=True))
 
 
-def plot(study: Study, sweep: Sweep, metric: str) -> LinePlot | None:
+def plot(study: Study, parameter: str, lines: list[tuple[str, Points]], metric: str) -> LinePlot | None:
     """One metric along one parameter; None where no configuration has a value."""
-    parameter, written = study.short(sweep.parameter), partial(_written, study, sweep.parameter)
-    curves = [Curve(line.label, list(_points(study, line, metric, written))) for line in sweep.lines]
+    short, written = study.short(parameter), partial(_written, study, parameter)
+    curves = [Curve(label, list(_points(study, points, metric, written))) for label, points in lines]
     sign = sign_of(metric)
     curves.sort(key=lambda curve: -max((sign * point[1] for point in curve.points), default=-math.inf))
-    return line_plot(f"{metric} along {parameter}", parameter, curves, written)
+    return line_plot(f"{metric} along {short}", short, curves, written)
 
 
-def _points(study: Study, line: Line, metric: str, written: Callable[[float], str]) -> Iterator[Point]:
-    for x, configuration in line.points:
+def _points(study: Study, points: Points, metric: str, written: Callable[[float], str]) -> Iterator[Point]:
+    for x, configuration in points:
         row = study.mean(configuration, metric)
         if row.mean is not None:
             yield x, row.mean, *(row.interval or (row.mean, row.mean)), written(x)

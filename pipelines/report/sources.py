@@ -36,10 +36,7 @@ class DatasetFiles:
 
     def documents(self, doc_ids: set[str]) -> dict[str, tuple[str, str]]:
         """Titles and texts of documents, by their ids."""
-        texts: dict[str, tuple[str, str]] = {}
-        for entry in self._entries("corpus", doc_ids):
-            texts[entry.id] = entry.title, entry.text
-        return texts
+        return {entry.id: (entry.title, entry.text) for entry in self._entries("corpus", doc_ids)}
 
     def relevant(self, ids: pa.Array) -> dict[str, list[tuple[str, float]]]:
         """Documents that are judged relevant to some queries, with their grades, the highest first."""

@@ -94,7 +94,7 @@ def test_labels_of_a_grid_stand_for_its_values_wherever_these_are_shown(tmp_path
     path.write_text(yaml.safe_dump(experiment, sort_keys=False))
     assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
     study = Study(Results(str(tmp_path / "out"), "r"))
-    drawn = [plot(study, sweep, "nDCG@10") for sweep in sweeps(study)]
+    drawn = [plot(study, name, lines, "nDCG@10") for name, lines in sweeps(study).items()]
     assert {chart.across: sorted(label for label, _ in chart.legend) for chart in drawn if chart} == {
         "k1": ["bm25, top_k long", "bm25, top_k short"],
         "top_k": ["bm25, k1 high", "bm25, k1 low"],
@@ -121,9 +121,9 @@ def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: P
     (heat_map,) = heat_maps(study, "nDCG@10", known, is_swept=False)
     assert heat_maps(study, "nDCG@10", known, is_swept=True) == []  # the plot of the sweep shows the same means
     cells = {
-        (f"{heat_map.row.name}={value}", f"{heat_map.column.name}={other}"): mean
-        for value, line in heat_map.rows
-        for other, (mean, _, _) in zip(heat_map.column.values, line, strict=True)
+        (f"{heat_map['row'].name}={value}", f"{heat_map['column'].name}={other}"): mean
+        for value, line in heat_map["rows"]
+        for other, (mean, _, _) in zip(heat_map["column"].values, line, strict=True)
     }
     for row in study.results.configurations:
         mean = study.results.means[row["config_id"], "all", "nDCG@10"].mean

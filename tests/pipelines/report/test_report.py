@@ -138,10 +138,8 @@ def test_sweeps_join_configurations_that_differ_in_one_parameter(tmp_path: Path)
     }
     study = Study(run_experiment(tmp_path, grid))
     lines = {
-        sweep.parameter: {
-            line.label: [(value, study.names[place]) for value, place in line.points] for line in sweep.lines
-        }
-        for sweep in sweeps(study)
+        parameter: {label: [(value, study.names[place]) for value, place in points] for label, points in lines}
+        for parameter, lines in sweeps(study).items()
     }
     assert lines == {
         "top_k": {f"bm25, b {b:g}": [(float(k), f"bm25:b={b},top_k={k}") for k in (1, 5, 10)] for b in (0.0, 0.75)},
@@ -160,7 +158,7 @@ def test_a_number_in_a_name_is_no_sweep(tmp_path: Path, names: tuple[str, ...]) 
     run = array_run(np.random.default_rng(0).random((len(names), 20, 1)), names).write(tmp_path)
     for place, row in enumerate(run.configurations):
         row["parameters"] = f'{{"retriever": {{"corpus": "c{place}"}}}}'
-    assert sweeps(Study(run)) == []
+    assert sweeps(Study(run)) == {}
     assert "sweeps" not in ids(Page.of(report.build(run)))
 
 
@@ -169,9 +167,9 @@ def test_configurations_that_differ_in_a_number_of_the_experiment_are_a_sweep(tm
     run = array_run(np.random.default_rng(0).random((3, 20, 1)), names).write(tmp_path)
     for row, chunk in zip(run.configurations, (256, 512, None), strict=True):
         row["parameters"] = f'{{"retriever": {{"chunk": {json.dumps(chunk)}}}}}'
-    (sweep,) = sweeps(Study(run))
-    assert sweep.parameter == "retriever.chunk"
-    assert [value for value, _ in sweep.lines[0].points] == [256.0, 512.0]
+    ((parameter, lines),) = sweeps(Study(run)).items()
+    assert parameter == "retriever.chunk"
+    assert [value for value, _ in lines[0][1]] == [256.0, 512.0]
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
@@ -323,4 +321,4 @@ def test_fewer_steps_are_better_in_slices_and_heat_maps(tmp_path: Path) -> None:
     assert {name: cell["is_best"] for name, (cell,) in table["rows"]} == dict.fromkeys("abcd", False) | {"e": True}
     known = [Parameter("k", list("xxyyx"), ["x", "y"]), Parameter("n", list("pqpqp"), ["p", "q"])]
     (heat_map,) = heat_maps(study, "Steps", known, is_swept=False)
-    assert heat_map.rows[0][1][0][::2] == ("1.0000", "e")
+    assert heat_map["rows"][0][1][0][::2] == ("1.0000", "e")

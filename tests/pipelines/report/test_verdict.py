@@ -93,7 +93,10 @@ def test_fewer_steps_are_better_wherever_a_configuration_is_called_the_best(tmp_
     assert "is better" in rankbeam("compare", run.output).stdout
     assert rankbeam("worst", run.output, "--number", "1").stdout.startswith("short: highest Steps")
     assert Page.of(report.build(run)).data["signs"] == [-1.0]
-    assert [(place["name"], place["rank"]) for place in board(Study(run), "Steps")["places"]] == [("short", 1), ("long", 2)]
+    assert [(place["name"], place["rank"]) for place in board(Study(run), "Steps")["places"]] == [
+        ("short", 1),
+        ("long", 2),
+    ]
 
 
 def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -> None:
