@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
+from rankbeam.transforms.records.errors import InputError, InputErrors, counted, did_you_mean
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.stages import RewriteKind
@@ -231,8 +231,8 @@ def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) 
     gaps = {name: gap for name, numbers in sorted(turns.items()) if (gap := _first_gap(numbers)) is not None}
     if gaps:
         name, gap = next(iter(gaps.items()))
-        lack = "conversation lacks" if len(gaps) == 1 else "conversations lack"
-        yield f"{len(gaps):,} {lack} a turn, such as turn {gap} of {name!r}; the others are evaluated"
+        lacking = counted(len(gaps), "conversation lacks", "conversations lack")
+        yield f"{lacking} a turn, such as turn {gap} of {name!r}; the others are evaluated"
 
 
 def _first_gap(numbers: Set[str]) -> int | None:

@@ -58,7 +58,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     race = race_of(file, metrics)
     problems += wrong_dataset(file, expanded)
     problems += _unset(file, expanded)
-    places = output_of(file.located, model.output, folder, problems)
+    ledger, shares_ledger, leases, bigquery = output_of(file.located, model.output, folder, problems)
     refuse_problems(problems, file.unresolved)
     sources = tuple(
         source.completed(folder, pool, model.output.rankings)
@@ -98,13 +98,13 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         judging=file.judging,
         max_cost=model.max_cost,
         max_failure_rate=model.max_failure_rate,
-        ledger_path=places.ledger,
-        shares_ledger=places.shares_ledger,
-        leases_path=places.leases,
+        ledger_path=ledger,
+        shares_ledger=shares_ledger,
+        leases_path=leases,
         is_private=model.output.private,
         is_fresh=model.fresh is not None,
         gates=gates,
-        bigquery=places.bigquery,
+        bigquery=bigquery,
         unit=model.dataset.unit,
         corpus_quotas=file.corpus_quotas,
     )

@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.stages import Judging
@@ -78,10 +79,7 @@ def pools_of(
     problems += _two_budgets(located, quotas, services)
     retrievers = [_retriever(source, sources) for source in sources]
     called = {name: _service(entry, services.valid) for name, entry in services.valid.items() if name in used}
-    members: dict[str, list[_Payer]] = {}
-    for payer in (*retrievers, *called.values()):
-        if payer is not None:
-            members.setdefault(payer.pool, []).append(payer)
+    members = grouped((payer.pool, payer) for payer in (*retrievers, *called.values()) if payer is not None)
     own, budgets = {}, {}
     for name, payers in members.items():
         default = min((entry.default for entry in payers), key=lambda quota: quota.requests_per_minute)

@@ -13,7 +13,7 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of
-from rankbeam.transforms.records.errors import RankbeamError
+from rankbeam.transforms.records.errors import RankbeamError, counted
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -34,8 +34,8 @@ class CorpusPlan:
     cost: float | None = None  # None if no price is given
 
     def line(self) -> str:
-        verb = "configuration searches" if self.configurations == 1 else "configurations search"
-        parts = [f"corpus {self.name}: {self.content}", f"{self.configurations:,} {verb} it"]
+        searching = counted(self.configurations, "configuration searches", "configurations search")
+        parts = [f"corpus {self.name}: {self.content}", f"{searching} it"]
         if self.state == "exists":
             parts.append(f"exists: {self.resource}, nothing to import")
         elif self.state is not None:
@@ -67,7 +67,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
     quota = experiment.corpus_quotas.imports
-    served, counted = dict(plans), {}
+    served, resources = dict(plans), {}
     warnings: list[str] = []
     for needed in corpora.needed(experiment):
         documents = corpora.documents_of(experiment, needed.source)
@@ -80,7 +80,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
         for corpus, request in needed.requests.items():
             there = existing.get(corpus)
             resource = "" if there is None else there.corpus.name
-            counted[corpus] = (request.identity(documents), resource)
+            resources[corpus] = (request.identity(documents), resource)
             if there is not None and there.suffices(request.most_failures(documents)):
                 served[corpus] = replace(plans[corpus], state="exists", resource=resource, cost=0.0)
                 continue
@@ -94,7 +94,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
                 seconds=chunks * 60 / quota.embeddings_per_minute,
                 cost=None if quota.price_per_million is None else tokens * quota.price_per_million / 1e6,
             )
-    return tuple(served.values()), experiment.searching(counted), tuple(warnings)
+    return tuple(served.values()), experiment.searching(resources), tuple(warnings)
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,8 @@ class TablePlan:
 def table_plans(experiment: Experiment) -> tuple[TablePlan, ...]:
     """The sources in BigQuery, each once, in the order of the experiment."""
     paths = dict.fromkeys(file_of(path) for path in experiment.inputs())
-    return tuple(_table_plan(path) for path in paths if is_table(path))
-
-
-def _table_plan(path: str) -> TablePlan:
-    source = TableSource.parse(path)
-    return TablePlan(str(source), *read.volume(source))
+    tables = [TableSource.parse(path) for path in paths if is_table(path)]
+    return tuple(TablePlan(str(table), *read.volume(table)) for table in tables)
 
 
 def _size(number: int) -> str:

@@ -1,7 +1,7 @@
 """Forecast of models: calls, tokens, time and cost of every pool, from counted calls."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge.answering import STEP as ANSWER
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
@@ -56,9 +57,7 @@ class ModelPlan:
 
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
-    by_pool: defaultdict[str, list[Step]] = defaultdict(list)
-    for step in counted.most:
-        by_pool[experiment.services[step.service].pool or ""].append(step)
+    by_pool = grouped((experiment.services[step.service].pool or "", step) for step in counted.most)
     return [_of_pool(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
 
 

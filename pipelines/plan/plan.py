@@ -34,6 +34,7 @@ from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
 from rankbeam.transforms.records.metrics.evaluation import Configuration
@@ -153,6 +154,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     if counted.unknown:
         warnings[_UNKNOWN.format(counted.unknown)] = None
     known = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
+    race = experiment.evaluation.race
     return Plan(
         tuple(sorted(pools, key=lambda entry: order.index(entry.pool))),
         configurations,
@@ -160,18 +162,13 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         tuple(sorted(models, key=lambda entry: order.index(entry.pool))),
         experiment.max_cost,
         corpora,
-        _race(experiment, queries),
+        "" if race is None else race.described(queries, len(experiment.evaluation.configurations)),
         queries,
         _least_share(experiment, queries, is_begun=known > 0),
         proposals(experiment, queries),
         again_plans(counted.again),
         table_plans(experiment),
     )
-
-
-def _race(experiment: Experiment, queries: int) -> str:
-    race = experiment.evaluation.race
-    return "" if race is None else race.described(queries, len(experiment.evaluation.configurations))
 
 
 def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> float:
@@ -284,11 +281,12 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
     """Missing configurations that would show what a stage adds, each with its further calls; none is added."""
     configurations = experiment.evaluation.configurations
     known = {configuration.parameters for configuration in configurations}
-    missing: dict[tuple[str, str], list[Configuration]] = {}
-    for configuration in configurations:
-        for counterpart in lacking(configuration.parameters):
-            if counterpart[1] not in known:
-                missing.setdefault(counterpart, []).append(configuration)
+    missing = grouped(
+        (counterpart, configuration)
+        for configuration in configurations
+        for counterpart in lacking(configuration.parameters)
+        if counterpart[1] not in known
+    )
     return tuple(
         f"{some[0].name}{f' (and {len(some) - 1} more)' if some[1:] else ''}: no configuration differs only in lacking "
         f"its {stage}:; to see its gain, also evaluate `{stage}: null` "

@@ -5,11 +5,12 @@ without a language model, and geometric means beside logarithmic ones, have a no
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.panels import sign_of
@@ -27,23 +28,23 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
 
     Configurations of different dialects each keep their row, to be compared side by side.
     """
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row, dialect in zip(results.configurations, results.dialects, strict=True):
-        means = [results.means[row["config_id"], ALL, metric] for metric in results.metrics]
-        shown = [
-            (
-                mean.equal_to or row["config_id"],
-                (row["config_id"], mean.metric) in results.cut_short,
-                *(getattr(mean, name) for name in _DECISIVE),
-            )
-            for mean in means
-        ]
-        groups.setdefault((dialect, *shown), []).append(row)
+    groups = grouped(
+        ((dialect, *_decisive(results, row["config_id"])), row)
+        for row, dialect in zip(results.configurations, results.dialects, strict=True)
+    )
     shared = {}
     for rows in groups.values():
         ids = [row["config_id"] for row in rows]
         shared[first if first in ids else ids[0]] = {"name": joined([row["name"] for row in rows]), "config_ids": ids}
     return [row | shared[row["config_id"]] for row in results.leaderboard() if row["config_id"] in shared]
+
+
+def _decisive(results: Results, config_id: str) -> Iterator[tuple[object, ...]]:
+    """The values by which configurations are equal, for each metric."""
+    for metric in results.metrics:
+        mean = results.means[config_id, ALL, metric]
+        is_cut_short = (config_id, metric) in results.cut_short
+        yield mean.equal_to or config_id, is_cut_short, *(getattr(mean, name) for name in _DECISIVE)
 
 
 def best_mean(results: Results, name: str, metric: str) -> float | None:

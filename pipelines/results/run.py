@@ -74,8 +74,7 @@ class Results:
     @cached_property
     def configurations(self) -> list[dict[str, Any]]:
         """The rows of `configurations`, in the experiment's order."""
-        rows = self.table("configurations").to_pylist()
-        return sorted(rows, key=lambda row: row["position"])
+        return sorted(self.rows("configurations"), key=lambda row: row["position"])
 
     @cached_property
     def dialects(self) -> list[str]:
@@ -99,12 +98,12 @@ class Results:
     @cached_property
     def means(self) -> dict[tuple[str, str, str], ConfigurationMetric]:
         """The rows of `configuration_metrics` by config_id, slice and metric."""
-        rows = map(ConfigurationMetric.of, self.table("configuration_metrics").to_pylist())
+        rows = map(ConfigurationMetric.of, self.rows("configuration_metrics"))
         return {(row.config_id, row.slice, row.metric): row for row in rows}
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
+        return [Comparison.of(row) for row in self.rows("comparisons")]
 
     def metric_named(self, name: str) -> str:
         """The metric of the run that a name means, which may leave out the judge."""
@@ -288,8 +287,7 @@ class Results:
 
     @cached_property
     def _row(self) -> dict[str, Any]:
-        row: dict[str, Any] = self.table("runs").to_pylist()[0]
-        return row
+        return self.rows("runs")[0]
 
     @property
     def _tables(self) -> RunTables:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +31,13 @@ class Copied:
 
 
 def written(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
-    by_config = dict(config_ids(results, source.path, configuration))
+    by_config = config_ids(results, source.path, configuration)
     metrics = results.metrics
     names = [*metrics, STATUS]
-    values = {(config_id, query_id): row for config_id, query_id, row in _values(results, {*by_config.values()})}
+    values = {
+        (row["config_id"], row["query_id"]): _row(row["metrics"], row["status"])
+        for row in results.stream("query_metrics", _COLUMNS, {*by_config.values()}, "config_id")
+    }
     missed, turns = 0, 0
 
     def values_of(case: Case) -> Values:
@@ -49,7 +52,7 @@ def written(results: Results, source: CaseSource, new: str, configuration: str |
     return Copied(turns, missed, "rows" if turns == rows else "turns")
 
 
-def config_ids(results: Results, path: str, target: str | None) -> Iterator[tuple[str | None, str]]:
+def config_ids(results: Results, path: str, target: str | None) -> dict[str | None, str]:
     """By the `config` of a row, None for any, the configuration whose results it gets."""
     names = [row["name"] for row in results.configurations]
     if target is not None and target not in names:
@@ -67,16 +70,11 @@ def config_ids(results: Results, path: str, target: str | None) -> Iterator[tupl
     if not result:
         problem = f"no configuration replays a file of this name; choose one of {', '.join(names)} with --configuration"
         raise InputError(problem, path=path)
-    yield from result.items()
+    return result
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _values(results: Results, target: set[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for row in results.stream("query_metrics", _COLUMNS, target, "config_id"):
-        yield row["config_id"], row["query_id"], _row(row["metrics"], row["status"])
 
 
 def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
@@ -88,7 +86,7 @@ def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
 def write_events(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
     """Write the scores of a file's rows as events; the id of a row's query is that of its trace."""
     files.refuse_existing(new)
-    by_config = dict(config_ids(results, source.path, configuration))
+    by_config = config_ids(results, source.path, configuration)
     rows = results.stream("query_metrics", _COLUMNS, set(by_config.values()), "config_id")
     scored = {(row["config_id"], row["query_id"]): row for row in rows}
     names = {row["config_id"]: row["name"] for row in results.configurations}
@@ -98,15 +96,11 @@ def write_events(results: Results, source: CaseSource, new: str, configuration: 
         if (result := scored.get((config_id, case.query_id))) is None:
             missed += 1
             continue
-        records = [_record(results, row, case, names[config_id], entry) for entry in _entries(result)]
+        entries = ({**entry, "status": entry["status"] or result["status"]} for entry in result["metrics"])
+        records = [_record(results, row, case, names[config_id], entry) for entry in entries]
         exports.append(json.dumps(_export(records), ensure_ascii=False))
     files.write(new, "".join(f"{line}\n" for line in exports).encode())
     return Copied(len(exports) + missed, missed)
-
-
-def _entries(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for entry in row["metrics"]:
-        yield {**entry, "status": entry["status"] or row["status"]}
 
 
 def _record(

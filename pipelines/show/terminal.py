@@ -1,10 +1,10 @@
 """The tables that people see in a terminal."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rankbeam.pipelines.results.advice import Advice, advice
+from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.leaderboard import best_mean, distinct, doubt, named
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
@@ -24,6 +24,7 @@ from rankbeam.pipelines.show.parts import (
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, printable
 from rankbeam.pipelines.show.usage import SHARED, applications_table, stage_table, usage_table
 from rankbeam.transforms.judge.quality import by_judge
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -165,12 +166,9 @@ def _cell(results: Results, row: ConfigurationMetric) -> str:
 
 def advice_lines(results: Results) -> list[str]:
     """One line for each rule and its metrics, below a title; none where no rule holds."""
-    groups: defaultdict[tuple[str, str], list[Advice]] = defaultdict(list)
-    for one in advice(results):
-        groups[one.rule.suggestion, one.because].append(one)
+    groups = grouped(((one.rule.suggestion, one.because), one.configuration) for one in advice(results))
     lines = [
-        printable(f"- {suggestion} ({because}: {named([one.configuration for one in some])})")
-        for (suggestion, because), some in groups.items()
+        printable(f"- {suggestion} ({because}: {named(names)})") for (suggestion, because), names in groups.items()
     ]
     return ["what to try next", *lines] if lines else []
 

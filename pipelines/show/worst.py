@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
-from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, counted, did_you_mean, shortened
 from rankbeam.transforms.records.metrics.panels import sign_of
 
 _LONGEST_TEXT = 400
@@ -30,7 +30,9 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
 
     The default metric is the first judged one, or the first one if none is judged.
     """
-    row, name = _configuration(results, configuration), _metric(results, metric)
+    row = _configuration(results, configuration)
+    default = next(filter(results.is_judged, results.metrics), results.metrics[0])
+    name = default if metric is None else results.metric_named(metric)
     unscored = 0
 
     def scored() -> Iterator[tuple[float, str, str | None]]:
@@ -51,8 +53,7 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
 
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
     head = f"{worst.configuration}: {'lowest' if sign_of(worst.metric) > 0.0 else 'highest'} {worst.metric}"
-    queries = "query has" if worst.unscored == 1 else "queries have"
-    head += f"; {worst.unscored:,} more {queries} no value" if worst.unscored else ""
+    head += f"; {counted(worst.unscored, 'more query has', 'more queries have')} no value" if worst.unscored else ""
     return "\n\n".join([screen.prose(head), *(_paragraph(row, screen) for row in worst.rows)])
 
 
@@ -74,12 +75,6 @@ def _configuration(results: Results, name: str | None) -> dict[str, Any]:
         names = [row["name"] for row in results.configurations]
         raise InputError(f"--configuration {name!r}: no configuration has this name; {did_you_mean(str(name), names)}")
     return match
-
-
-def _metric(results: Results, name: str | None) -> str:
-    if name is None:
-        return next(filter(results.is_judged, results.metrics), results.metrics[0])
-    return results.metric_named(name)
 
 
 def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:

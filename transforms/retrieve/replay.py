@@ -19,7 +19,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats.replay import ReplayConflict
+from rankbeam.transforms.clients.formats.judged import Conflict, repeated_id
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
@@ -129,8 +129,9 @@ class ReplayFn(beam.DoFn):
             rows = [batch for of, batch in batches if of == source]
             try:
                 known, lacking, empty, tally = replayed(queries, rows, keeps_samples=replay.keeps_samples)
-            except ReplayConflict as conflict:
-                raise conflict.located(replay.path, replay.reader) from None
+            except Conflict as conflict:
+                several = "; where they are of several systems, say which: answers: {config: …}"
+                raise conflict.located(replay.path, replay.reader, several if replay.config is None else "") from None
             count(Counter.FAILURES, len(lacking) + len(empty))
             yield bucket, (source, known)
             yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(_first(known)))))
@@ -148,10 +149,10 @@ def replayed(
 ) -> tuple[pa.RecordBatch, list[str], list[str], ReplayTally]:
     """The answers to some queries, the queries without a row, and those whose answer is empty."""
     table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
-    counts = pc.value_counts(table["query_id"])
-    again = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(again) and not keeps_samples:
-        raise ReplayConflict(min(again.field("values").to_pylist()))
+    name = repeated_id(table["query_id"])
+    if name is not None and not keeps_samples:
+        advice = "keep one, or take all as samples: answers: {samples: keep}"
+        raise Conflict(f"query {shortened(repr(name))} has two answers", {"query_id": name}, advice)
     is_known = pc.is_in(table["query_id"], value_set=queries)
     foreign = table["query_id"].filter(pc.invert(is_known)).to_pylist()
     known = table.filter(is_known)
@@ -159,7 +160,7 @@ def replayed(
     are_empty = known["query_id"].filter(known["answer"].is_null())
     known = known.filter(known["answer"].is_valid())
     empty = are_empty.filter(pc.invert(pc.is_in(are_empty, value_set=known["query_id"]))).unique().to_pylist()
-    known, sampled = _by_text(known) if len(again) else (known, 0)
+    known, sampled = (known, 0) if name is None else _by_text(known)
     empty_samples = len(are_empty) - len(empty)
     is_unranked = rankings_in(known)["documents"].is_null()
     unknown = pc.sum(pc.and_(known["contexts"].is_null(), is_unranked)).as_py() or 0

@@ -155,26 +155,14 @@ class TemplateFile:
             yield InputError(problem, path=self.path)
 
 
-class Templates:
-    """The template files below a folder."""
-
-    def __init__(self, folder: str) -> None:
-        self._read = cache(_read)
-        self._folder = folder
-
-    def read(self, path: str | None) -> TemplateFile:
-        """A template file; None for the template that comes with rankbeam."""
-        return default() if path is None else self._read(files.below(self._folder, path))
-
-
 @cache
 def default() -> TemplateFile:
     file = package_files("rankbeam.pipelines.experiment.file").joinpath("templates", "answer.txt")
     return TemplateFile(None, file.read_text("utf-8"))
 
 
-def _read(pattern: str) -> TemplateFile:
-    (path, *_) = sources.expand(pattern)
+def read_template(folder: str, place: str) -> TemplateFile:
+    (path, *_) = sources.expand(files.below(folder, place))
     try:
         return TemplateFile(path, files.read_all(path).decode("utf-8"))
     except UnicodeDecodeError as error:

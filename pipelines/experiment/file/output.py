@@ -2,8 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,16 +44,6 @@ class OutputModel(Section):
     bigquery: Word | None = None
 
 
-@dataclass(frozen=True)
-class Output:
-    """`output:` as a whole, apart from the folder of results."""
-
-    ledger: str | None  # None for the one among the results
-    shares_ledger: bool  # whether the ledger is one on this machine for all of the user's runs
-    leases: str | None  # None for the folder of the ledger
-    bigquery: DatasetName | None
-
-
 def set_path(value: Any, output: str | None) -> None:
     """Name the folder for results: the option's, else out/NAME where the experiment states none."""
     section = (value.get("output") or {}) if isinstance(value, dict) else None
@@ -66,18 +54,15 @@ def set_path(value: Any, output: str | None) -> None:
         value["output"] = {**section, "path": output or f"out/{name}"}
 
 
-def output_of(located: Located, model: OutputModel, folder: str, problems: list[InputError]) -> Output:
-    problems += _wrong_places(located, model)
-    ledger, is_shared = _ledger(model.ledger, folder)
-    leases = data_folder("leases") if model.leases == USER else None
-    return Output(ledger, is_shared, leases, _dataset(located, model, problems))
-
-
-def _wrong_places(located: Located, model: OutputModel) -> Iterator[InputError]:
-    """Folders that no filesystem has."""
+def output_of(
+    located: Located, model: OutputModel, folder: str, problems: list[InputError]
+) -> tuple[str | None, bool, str | None, DatasetName | None]:
+    """The ledger and whether it is shared, as `_ledger` has them, the folder of leases if it is another, the dataset."""
     for key, place in (("path", model.path), ("ledger", model.ledger)):
         if (problem := problem_of_scheme(place or "")) is not None:
-            yield located.error(("output", key), problem)
+            problems.append(located.error(("output", key), problem))
+    leases = data_folder("leases") if model.leases == USER else None
+    return *_ledger(model.ledger, folder), leases, _dataset(located, model, problems)
 
 
 def _dataset(located: Located, model: OutputModel, problems: list[InputError]) -> DatasetName | None:

@@ -1,7 +1,8 @@
 """Read an experiment file: its sections, each checked as far as it can be by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 from rankbeam.pipelines.config.references import read
 from rankbeam.pipelines.config.sections import validated
@@ -9,7 +10,7 @@ from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.corpora import Corpora, corpora_of
 from rankbeam.pipelines.experiment.file.criteria import criteria_of
 from rankbeam.pipelines.experiment.file.datasets import with_dataset
-from rankbeam.pipelines.experiment.file.generate import Templates
+from rankbeam.pipelines.experiment.file.generate import TemplateFile, read_template
 from rankbeam.pipelines.experiment.file.judge import judging_of
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.output import set_path
@@ -29,6 +30,7 @@ class ExperimentFile:
         located: the document, with the values and files that it refers to.
         folder: the folder of the file, to which its paths are relative.
         model: the file as it is written, or the parts of it that are valid.
+        templates: reads a template file, once.
         problems: everything that is wrong with the experiment; later checks add to it.
         unresolved: those among the problems that are of references without a value.
         notes: warnings; later checks add to them.
@@ -43,7 +45,7 @@ class ExperimentFile:
     quotas: Quotas
     corpus_quotas: CorpusQuotas
     corpora: Corpora
-    templates: Templates
+    templates: Callable[[str], TemplateFile]
     problems: list[InputError]
     unresolved: list[InputError]
     notes: list[str]
@@ -74,7 +76,7 @@ def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile
         quotas=quotas_of(located, calls, problems),
         corpus_quotas=corpus_quotas_of(located, model.quotas, problems),
         corpora=corpora_of(located, model, problems),
-        templates=Templates(folder),
+        templates=cache(partial(read_template, folder)),
         problems=problems,
         unresolved=unresolved,
         notes=notes,

@@ -97,18 +97,15 @@ def services_of(located: Located, section: Mapping[str, Any], folder: str, probl
     """The services of an experiment; relative paths are taken as below `folder`."""
     services = {}
     for name, value in section.items():
-        wrong = [*_wrong_name(located, name)]
+        wrong = []
+        if name in RETRIEVERS.types:
+            problem = "is a type of retriever, and quotas: could mean either; choose another name"
+            wrong.append(located.error(("services", name), problem))
         parameters = _parameters(located, name, value, folder, wrong)
         problems += wrong
         if parameters is not None and not wrong:
             services[name] = ConfiguredService(name, str(value["type"]), parameters)
     return Services(section, services)
-
-
-def _wrong_name(located: Located, name: str) -> Iterator[InputError]:
-    if name in RETRIEVERS.types:
-        problem = "is a type of retriever, and quotas: could mean either; choose another name"
-        yield located.error(("services", name), problem)
 
 
 def _parameters(

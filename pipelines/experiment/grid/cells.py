@@ -25,6 +25,7 @@ from rankbeam.transforms.clients.bigquery.names import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
 from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
@@ -228,15 +229,14 @@ class Expanded:
 
 def with_sources(cells: Sequence[Cell], unit: str, judged: Collection[JudgedMetric]) -> Expanded:
     """Group what one ranking can serve."""
-    requests = [(cell, cell.request) for cell in cells]
-    groups = _groups(requests)
-    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
-    groups = _groups([*requests, *((hidden, hidden.request) for cell in cells for hidden in cell.hidden)])
+    requests = [(cell.request, cell) for cell in cells]
+    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in grouped(requests).items()}
+    groups = grouped([*requests, *((hidden.request, hidden) for cell in cells for hidden in cell.hidden)])
     positions = {source_key: position for position, source_key in enumerate(groups)}
     return Expanded(
         cells=tuple(cells),
         configurations=tuple(
-            _configuration(cell, positions[source_key], primary[source_key], judged) for cell, source_key in requests
+            _configuration(cell, positions[source_key], primary[source_key], judged) for source_key, cell in requests
         ),
         sources=tuple(
             PlannedSource(
@@ -257,13 +257,6 @@ def _templates(cells: Sequence[Cell]) -> dict[TemplateFile, bool]:
         if entry is not None:
             templates[entry.file] = templates.get(entry.file, True) and entry.parameters.without_contexts
     return templates
-
-
-def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
-    groups: dict[str, list[Cell]] = {}
-    for cell, source_key in cells:
-        groups.setdefault(source_key, []).append(cell)
-    return groups
 
 
 def _configuration(cell: Cell, source: int, primary: Cell, judged: Iterable[JudgedMetric]) -> Configuration:

@@ -223,7 +223,7 @@ class _Combination:
     ) -> TemplateFile | None:
         """A template file, by default rankbeam's own; None if it cannot be read."""
         try:
-            return own if path is None else self.file.templates.read(path)
+            return own if path is None else self.file.templates(path)
         except InputError as error:
             self.problems.append(self.file.located.error(self._place(component, "template"), str(error)))
             return None

@@ -21,14 +21,6 @@ _SLICE_BYTES = 1 << 20  # Flink refuses an element that does not fit into a sort
 
 
 @dataclass(frozen=True)
-class FilePart:
-    """A part of a file."""
-
-    rows: int
-    batch: pa.RecordBatch
-
-
-@dataclass(frozen=True)
 class Divided:
     """A part of a file, divided."""
 
@@ -36,8 +28,8 @@ class Divided:
     pieces: list[tuple[int, pa.RecordBatch | Spilled]]
 
 
-def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePart]:
-    """Combine batches that are too small to be divided."""
+def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Combine batches that are too small to be divided, each with the number of its rows in the file."""
     enough_rows = _ROWS * min(buckets, _MOST_BUCKETS)
     enough_bytes = min(max(_LEAST_BYTES, _BYTES * buckets), _MOST_BYTES)
     rows, pending = 0, list[pa.RecordBatch]()
@@ -46,20 +38,20 @@ def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePa
         own = batch.drop_columns(["line"])
         pending.append(by_query(own) if own.schema.equals(columns.RUN) else own)
         if rows >= enough_rows or sum(one.nbytes for one in pending) >= enough_bytes:
-            yield FilePart(rows, _together(pending))
+            yield rows, _together(pending)
             rows, pending = 0, []
     if pending:
-        yield FilePart(rows, _together(pending))
+        yield rows, _together(pending)
 
 
 def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(pending) if len(pending) > 1 else pending[0]
 
 
-def divided(part: FilePart, buckets: int) -> Divided:
+def divided(rows: int, part: pa.RecordBatch, buckets: int) -> Divided:
     """Divide a part; large pieces are spilled, where batches are, and elsewhere sliced."""
-    pieces = ((bucket, passed) for bucket, piece in divide(part.batch, buckets) for passed in _passed_on(piece))
-    return Divided(part.rows, list(pieces))
+    pieces = ((bucket, passed) for bucket, piece in divide(part, buckets) for passed in _passed_on(piece))
+    return Divided(rows, list(pieces))
 
 
 def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | Spilled]:
@@ -76,8 +68,8 @@ def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | Spilled]:
 def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
     """Divide a file's rows, a large part of it at a time, in threads of their own."""
     workers: Workers[Divided] = Workers()
-    for part in ahead(parts_of(batches, buckets)):
-        yield from workers.submit(divided, part, buckets)
+    for rows, part in ahead(parts_of(batches, buckets)):
+        yield from workers.submit(divided, rows, part, buckets)
     yield from workers.finish()
 
 

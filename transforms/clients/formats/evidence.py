@@ -3,7 +3,6 @@
 They are JSON lines, or rows of a Parquet file or of a table of BigQuery with columns of these names.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.rankings.spans import evidence_id
@@ -64,10 +64,9 @@ def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
 
 def refuse_misquoted(pattern: str, corpus: str) -> None:
     """Compare every quote with the text of its document."""
-    by_document: defaultdict[str, list[tuple[str, int, _Evidence]]] = defaultdict(list)
-    for path in sources.expand(pattern):
-        for line, evidence in _lines(path):
-            by_document[evidence.doc_id].append((path, line, evidence))
+    by_document = grouped(
+        (evidence.doc_id, (path, line, evidence)) for path in sources.expand(pattern) for line, evidence in _lines(path)
+    )
     problems = {}
     for path in sources.expand(corpus):
         for entry in texts.read_entries(path, "corpus"):

@@ -111,8 +111,9 @@ class Conflict(Exception):
         super().__init__(problem, values, advice)
         self.problem, self.values, self.advice, self.are_queries = problem, values, advice, are_queries
 
-    def located(self, pattern: str, reader: Reader) -> InputError:
-        return at_last(self.problem, pattern, reader, self.values, self.advice)
+    def located(self, pattern: str, reader: Reader, more: str = "") -> InputError:
+        """The error of the lines that contradict each other; `more` is further advice."""
+        return at_last(self.problem, pattern, reader, self.values, self.advice + more)
 
 
 def at_last(problem: str, pattern: str, reader: Reader, values: Mapping[str, str], advice: str = "") -> InputError:

@@ -8,7 +8,7 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.syntax import lines, named, separated
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, counted
 
 
 class Format(StrEnum):
@@ -198,5 +198,4 @@ def _looks_like(line: str) -> str:
         return str(form)
     if (other := _other_program(first)) is not None:
         return other
-    words = len(first.split())
-    return f"text of {words} {'word' if words == 1 else 'words'} a line, beginning with {first[:60]!r}"
+    return f"text of {counted(len(first.split()), 'word')} a line, beginning with {first[:60]!r}"

@@ -17,11 +17,9 @@ from rankbeam.transforms.clients.formats.cases.objects import Shape, shape_of
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
-from rankbeam.transforms.clients.formats.judged import at_last
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import shortened
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, has_steps, rows_of, steps_in
 
@@ -105,22 +103,6 @@ class ReplayReader:
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
         rows = (_row(path, *own) for own in lines if self.config is None or as_text(own[1].config) == self.config)
         yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
-
-
-class ReplayConflict(Exception):
-    """A query that one system has answered twice; the lines are looked up again."""
-
-    def __init__(self, query_id: str) -> None:
-        super().__init__(query_id)
-        self.query_id = query_id
-
-    def located(self, pattern: str, reader: ReplayReader) -> Exception:
-        several = (
-            "" if reader.config is not None else "; where they are of several systems, say which: answers: {config: …}"
-        )
-        advice = f"keep one, or take all as samples: answers: {{samples: keep}}{several}"
-        problem = f"query {shortened(repr(self.query_id))} has two answers"
-        return at_last(problem, pattern, reader, {"query_id": self.query_id}, advice)
 
 
 def is_own(path: str) -> bool:

@@ -14,7 +14,6 @@ import importlib.metadata
 import json
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -37,7 +36,8 @@ from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.public import SOURCE, filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import Workers
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.records.errors import InputError, counted
 
 EVERYTHING = "**/*"
 PDF = ".pdf"
@@ -273,9 +273,7 @@ def _tried(file: File) -> tuple[File, Content | UnreadableError]:
 
 
 def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
-    by_reason = defaultdict[str, list[str]](list)
-    for row in unread:
-        by_reason[row["reason"]].append(row["path"])
+    by_reason = grouped((row["reason"], row["path"]) for row in unread)
     parts = []
     order = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
     for reason, names in order[:_MOST_REASONS]:
@@ -291,5 +289,5 @@ def _note_on_pages(partly: Sequence[dict[str, Any]]) -> str:
     shown = [f"{row['without_text']:,} of {row['pages']:,} in {row['path']}" for row in partly[:_MOST_NAMED]]
     more = ", …" if len(partly) > _MOST_NAMED else ""
     count = sum(row["without_text"] for row in partly)
-    words = "page of a PDF file has" if count == 1 else "pages of PDF files have"
-    return f"{count:,} {words} no text (scanned pages need OCR): {', '.join(shown)}{more}"
+    pages = counted(count, "page of a PDF file has", "pages of PDF files have")
+    return f"{pages} no text (scanned pages need OCR): {', '.join(shown)}{more}"
