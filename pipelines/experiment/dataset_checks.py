@@ -265,7 +265,7 @@ def _wrong_inputs(
 def check(paths: Sequence[str], role: str) -> None:
     if role == "replay":
         for path in paths[:_MOST_RECOGNISED]:
-            replay.check(path)
+            replay.is_own(path)  # refuses a file that does not hold answers, by its beginning
         return
     formats = [recognise(path, role) for path in paths[:_MOST_RECOGNISED]]
     if formats[0] is Format.BIGQUERY:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.transforms.clients.calls.services import Access, Connection
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError
@@ -25,22 +24,15 @@ def check_online(experiment: Experiment) -> Iterator[str]:
 
 
 async def _checked(name: str, model: RemoteModel) -> str | None:
-    connection = await model.connect()
+    """The answer to the free request of a model; None where it has none."""
+    connection, access = await model.connect(), model.access
     try:
-        return await _answer(name, connection, model.access)
-    finally:
-        await connection.close()
-
-
-async def _answer(name: str, connection: Connection, access: Access) -> str | None:
-    """The answer to the free request of a connection; None where it has none."""
-    check = getattr(connection, "check", None)
-    if check is None:
-        return None
-    try:
-        answer: str | None = await check(_LIMIT_S)
+        check = getattr(connection, "check", None)
+        answer: str | None = None if check is None else await check(_LIMIT_S)
     except CallError as error:
         raise (access.refusal(name, error) if access.is_refused(error) else InputError(f"{name}: {error}")) from None
+    finally:
+        await connection.close()
     return None if answer is None else f"{access.address}: {answer}"
 
 

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -151,14 +152,9 @@ class KnownAnswers:
 def counted(
     work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
 ) -> CallCounts:
-    total = CallCounts()
-    together: list[Item] = []
-    for item in items:
-        together.append(item)
-        if len(together) == _ITEMS_AT_ONCE:
-            total.join(_counted(work, together, lookup, unknown, earlier))
-            together = []
-    total.join(_counted(work, together, lookup, unknown, earlier))
+    total, items = CallCounts(), iter(items)
+    while together := list(islice(items, _ITEMS_AT_ONCE)):
+        total.join(_counted(work, together, lookup, unknown, earlier))
     return total
 
 

@@ -193,7 +193,11 @@ class RecallFn(LedgerFn):
 
     def process(self, element: pa.RecordBatch) -> Iterator[object]:
         """Yield answers, and the tasks without one so far."""
-        begun = [self._begun(task) for group in groups_in([element]) for task in group]
+        begun = []
+        for task in (task for group in groups_in([element]) for task in group):
+            steps = self._stage.works[task.work].steps(task.item)
+            (call,) = next(steps)  # to a retriever
+            begun.append((task, steps, call))
         depths = {call.key or "": call.depth for _, _, call in begun}
         entries = {entry.key: entry for entry in self._lookup.read(depths)}
         for task, steps, call in begun:
@@ -205,12 +209,6 @@ class RecallFn(LedgerFn):
             for subject in task.subjects:
                 failure = Failure(self._stage.name, FailureKind.UNAVAILABLE, subject.query_id, 0, "not asked so far")
                 yield beam.pvalue.TaggedOutput(_FAILED, FailedTask(task.work, subject, failure))
-
-    def _begun(self, task: Task) -> tuple[Task, Steps[Any], Call]:
-        """Start a task; return its single call to a retriever."""
-        steps = self._stage.works[task.work].steps(task.item)
-        (call,) = next(steps)
-        return task, steps, call
 
     def _value(self, task: Task, steps: Steps[Any], call: Call, entry: LedgerEntry) -> Any:
         """Result of a task with an answer of the ledger; None if the answer is unusable."""

@@ -3,7 +3,8 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,14 +26,13 @@ class DatasetFiles:
     """The files of the run's dataset, as far as they are known, still there, and not too large."""
 
     results: Results
-    _places: dict[str, str] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """Find out which files there are."""
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """The path of each file, by its role."""
         versions = self.results.run["versions"]
         known = {role: versions.get(f"dataset.{role}") for role in ("queries", "qrels", "corpus")}
-        readable = {role: path for role, path in known.items() if path is not None and _is_readable(path)}
-        object.__setattr__(self, "_places", readable)
+        return {role: path for role, path in known.items() if path is not None and _is_readable(path)}
 
     def documents(self, doc_ids: set[str]) -> dict[str, tuple[str, str]]:
         """Titles and texts of documents, by their ids."""

@@ -15,7 +15,8 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
     """One finished run: the one of that id, by default the one of the experiment that was started last."""
     runs = finished_runs(output)
     if run_id is not None and run_id not in (run.run_id for run in runs):
-        raise _unknown(run_id, runs)
+        problem = f"holds no finished run {run_id!r}; there are: {_listed([run.run_id for run in runs])}"
+        raise InputError(problem, path=runs[0].output)
     chosen = [run for run in runs if run_id in (None, run.run_id)]
     if experiment is not None:
         chosen = _of_experiment(chosen, experiment)
@@ -92,11 +93,6 @@ def _experiments(runs: Sequence[Results]) -> list[str]:
 
 def _place(output: str) -> str:
     return bigquery.place_of(DatasetName.parse(output)) if is_table(output) else output
-
-
-def _unknown(run_id: str, runs: Sequence[Results]) -> InputError:
-    problem = f"holds no finished run {run_id!r}; there are: {_listed([run.run_id for run in runs])}"
-    return InputError(problem, path=runs[0].output)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ def set_path(value: Any, output: str | None) -> None:
 def output_of(
     located: Located, model: OutputModel, folder: str, problems: list[InputError]
 ) -> tuple[str | None, bool, str | None, DatasetName | None]:
-    """The ledger and whether it is shared, as `_ledger` has them, the folder of leases if it is another, the dataset."""
+    """The ledger and whether it is shared, as `_ledger` has them; the folder of leases; and the dataset."""
     for key, place in (("path", model.path), ("ledger", model.ledger)):
         if (problem := problem_of_scheme(place or "")) is not None:
             problems.append(located.error(("output", key), problem))

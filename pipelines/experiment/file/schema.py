@@ -83,21 +83,22 @@ def experiment_schema() -> Schema:
     dataset["properties"]["corpus"]["anyOf"].append(_FOLDER)
     for role in ("answers", TRACES):
         dataset["properties"][role]["anyOf"].append(_TEXT)
-    of_configuration = configuration["properties"]
-    of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
-    replay = _typed("replay", Replay, "answers.replay", defs, swept=True)  # `dataset.file` may be the path
-    traces = _typed(TRACES, TracesModel, f"answers.{TRACES}", defs)
-    applications = [
-        _typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()
-    ]
-    of_configuration["answers"] |= {"anyOf": [replay, traces, *applications, {"type": "null"}]}
-    rewrite = _without_required(_schema(RewriteParameters, "rewrite.", defs))
-    of_configuration["rewrite"] |= {"anyOf": [rewrite, {"type": "null"}]}
-    by_model = _without_required(_schema(ModelRerankParameters, "rerank.service.", defs))
-    rerankers = _union(RERANKERS, defs, swept=True)["oneOf"]
-    of_configuration["rerank"] |= {"anyOf": [by_model, *rerankers, {"type": "null"}]}
-    generate = _without_required(_schema(GenerateParameters, "generate.", defs))
-    of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}
+    components = {
+        "retriever": [_union(RETRIEVERS, defs, swept=True)],
+        "answers": [
+            _typed("replay", Replay, "answers.replay", defs, swept=True),  # `dataset.file` may be the path
+            _typed(TRACES, TracesModel, f"answers.{TRACES}", defs),
+            *(_typed(name, model, f"answers.{name}", defs, swept=True) for name, model in APPLICATIONS.items()),
+        ],
+        "rewrite": [_without_required(_schema(RewriteParameters, "rewrite.", defs))],
+        "rerank": [
+            _without_required(_schema(ModelRerankParameters, "rerank.service.", defs)),
+            *_union(RERANKERS, defs, swept=True)["oneOf"],
+        ],
+        "generate": [_without_required(_schema(GenerateParameters, "generate.", defs))],
+    }
+    for name, options in components.items():
+        configuration["properties"][name] |= {"anyOf": [*options, {"type": "null"}]}
     return {"$schema": DIALECT, **root, "title": "rankbeam experiment", "$defs": defs}
 
 

@@ -6,7 +6,6 @@ documents that it lacks, so recall has a limit below 1.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -35,10 +34,7 @@ _NONE: HashArray = np.empty(0, np.uint64)
 Ids = Mapping[str, StringArray]  # ids of queries, of documents, or of both
 
 
-@dataclass(frozen=True)
-class _Judged:
-    hashes: Mapping[str, HashArray]  # sorted hashes, by kind of id
-    examples: Mapping[str, str]
+_Judged = tuple[Mapping[str, HashArray], Mapping[str, str]]  # by kind of id: sorted hashes, and an example
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
@@ -47,8 +43,9 @@ def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
     judged = _judged(qrels) if distinct else None
     if judged is None:
         return []
-    checked = [(path, _unmatched(judged, role, path)) for role, path in distinct]
-    return [_problem(qrels, path, judged, unmatched) for path, unmatched in checked if unmatched]
+    hashes, examples = judged
+    checked = [(path, _unmatched(hashes, role, path)) for role, path in distinct]
+    return [_problem(qrels, path, examples, unmatched) for path, unmatched in checked if unmatched]
 
 
 def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
@@ -88,10 +85,10 @@ def _judged(qrels: str) -> _Judged | None:
                 examples.setdefault(kind, batch[name][0].as_py())
     if not examples:
         return None
-    return _Judged({kind: np.unique(np.concatenate(parts)) for kind, parts in hashes.items()}, examples)
+    return {kind: np.unique(np.concatenate(parts)) for kind, parts in hashes.items()}, examples
 
 
-def _unmatched(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
+def _unmatched(judged: Mapping[str, HashArray], role: str, pattern: str) -> dict[str, str]:
     """The file's first id, for each kind of id that the file does not share with the judgements."""
     unmatched: dict[str, str] = {}
     pending = set(_KINDS[role])
@@ -100,18 +97,18 @@ def _unmatched(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
             for kind in sorted(pending):
                 if len(batch[kind]):
                     unmatched.setdefault(kind, batch[kind][0].as_py())
-                if _among(hashing.hash_strings(batch[kind]), judged.hashes[kind]).any():
+                if _among(hashing.hash_strings(batch[kind]), judged[kind]).any():
                     pending.remove(kind)
             if not pending:
                 return {}
     return {kind: example for kind, example in unmatched.items() if kind in pending}
 
 
-def _problem(qrels: str, path: str, judged: _Judged, unmatched: Mapping[str, str]) -> InputError:
+def _problem(qrels: str, path: str, examples: Mapping[str, str], unmatched: Mapping[str, str]) -> InputError:
     kind = QUERY if QUERY in unmatched else DOCUMENT
     return InputError(
         f"has no {kind} in common with the judgements in {shown(qrels)}: it has ids such as {unmatched[kind]!r}, "
-        f"the judgements such as {judged.examples[kind]!r}; use the same ids, or add --allow-disjoint",
+        f"the judgements such as {examples[kind]!r}; use the same ids, or add --allow-disjoint",
         path=shown(path),
     )
 

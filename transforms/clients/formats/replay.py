@@ -114,11 +114,6 @@ def is_own(path: str) -> bool:
     return not isinstance(value, dict) or (tool_of(value).name in (OWN, COMMON.name) and not _FOREIGN & value.keys())
 
 
-def check(path: str) -> None:
-    """Refuse a file that does not hold answers, by its beginning."""
-    is_own(path)
-
-
 def configs_until(pattern: str, target: str, reader: ReplayReader) -> set[str]:
     """The values of `config` in some files, which are read until the one that is wanted was seen."""
     seen = set[str]()

@@ -332,5 +332,7 @@ def refuse_judge_lines(path: str) -> None:
 def _judge_blocks(path: str) -> Iterator[tuple[bytes, list[int]]]:
     """Blocks of whole lines, with the positions of the lines of a judge."""
     pattern = _JUDGE_LINES.get(recognise(path, "qrels"))
-    for block in files.read_blocks(path) if pattern is not None else ():
-        yield block, [match.start() for match in pattern.finditer(block)] if pattern is not None else []
+    if pattern is None:
+        return
+    for block in files.read_blocks(path):
+        yield block, [match.start() for match in pattern.finditer(block)]

@@ -53,7 +53,7 @@ class Turn:
     question: str
     answer: str | None  # None where the system failed or said nothing
     # Ids and texts that the last inference was shown, None where the trace does not say; None without a retrieval.
-    contexts: tuple[tuple[str | None, str | None], ...] | None
+    contexts: tuple[Document, ...] | None
     seconds: float
     conversation: str | None = None
     configuration: str | None = None
@@ -232,7 +232,7 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
     return inner if isinstance(inner, str) and inner.strip() else None
 
 
-def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...] | None:
+def _contexts(spans: Sequence[Span]) -> tuple[Document, ...] | None:
     """The results of all retrievals by time, each document once; with a reranker, its results."""
     by_names = (
         [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
@@ -240,7 +240,7 @@ def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...
     )
     if (retrieved := next(filter(None, by_names), None)) is None:
         return None
-    by_name: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
+    by_name: dict[Document, Document] = {}
     for document in (document for documents in retrieved for document in documents):
         name, text = document
         place = (name, None if name is not None else text)
@@ -249,7 +249,7 @@ def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...
     return tuple(by_name.values())
 
 
-def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | None:
+def _documents(span: Span, name: str) -> list[Document] | None:
     entries = listed(span.attributes, name)
     if not entries:
         is_retriever = name == "retrieval.documents" and _is_a(span, "RETRIEVER")
@@ -257,7 +257,7 @@ def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | N
     return [_document(entry) for entry in entries]
 
 
-def _document(entry: Any) -> tuple[str | None, str | None]:
+def _document(entry: Any) -> Document:
     if not isinstance(entry, Mapping):
         return None, str(entry)
     name = first_of(entry, "document.id", "id", "doc_id", "metadata.id")
