@@ -112,7 +112,7 @@ def imagined_text(characters: int) -> str:
 
 
 EarlierWork = tuple[str, EvaluateAnswers]
-"""What differs, and the same work with other prompts or parts."""
+"""The same work with other prompts or parts, behind the difference in words."""
 
 
 @dataclass(frozen=True)

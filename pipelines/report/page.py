@@ -202,11 +202,14 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    interval = lambda row, sign=False: words.interval(row.ci_low, row.ci_high, sign=sign)  # noqa: E731
-    environment.filters |= {"value": words.value, "interval": interval}
+    environment.filters |= {"value": words.value, "interval": _interval}
     environment.filters |= {"count": counted, "series": words.series, "seconds": seconds, "parts": in_parts}
     environment.filters |= {"signed": words.signed, "further": words.further}
     return environment
+
+
+def _interval(row: Any, *, sign: bool = False) -> str:
+    return words.interval(row.ci_low, row.ci_high, sign=sign)
 
 
 def _printable(value: Any) -> Any:
