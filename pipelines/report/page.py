@@ -202,9 +202,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
-    environment.filters |= {"value": words.value, "interval": _interval}
+    environment.filters["interval"] = _interval
     environment.filters |= {"count": counted, "series": words.series, "seconds": seconds, "parts": in_parts}
-    environment.filters |= {"signed": words.signed, "further": words.further}
+    environment.filters |= {"value": words.value, "signed": words.signed, "further": words.further}
     return environment
 
 

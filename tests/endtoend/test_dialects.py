@@ -197,7 +197,10 @@ def test_in_the_own_dialect_a_configuration_keeps_its_name_and_rank(tmp_path: Pa
     }
     names = [{name for name, _, _ in ranks[dialect]} for dialect in ("rankbeam", "pytrec_eval")]
     assert names == [{"a", "b"}, {"a:dialect=pytrec_eval", "b:dialect=pytrec_eval"}]
-    places = {place.name: place.rank for place in board(Study(find_run(str(tmp_path / "together"))), "nDCG@10").places}
+    places = {
+        place["name"]: place["rank"]
+        for place in board(Study(find_run(str(tmp_path / "together"))), "nDCG@10")["places"]
+    }
     assert places == {name: rank for rows in ranks.values() for name, _, rank in rows}
 
 

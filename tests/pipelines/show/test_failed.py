@@ -77,6 +77,6 @@ def test_the_sentence_names_it(printed: dict[str, tuple[str, Results]], run_id: 
     stdout, results = printed[run_id]
     assert BEFORE[run_id] + NO_VALUE[run_id] in stdout
     assert f"\n\n{NO_VALUE[run_id]}\n\n" in as_markdown(results)
-    sentences = board(Study(results), "RR").verdict
+    sentences = board(Study(results), "RR")["verdict"]
     assert PAGES[run_id] in " ".join(sentences)
     assert all(sentence in Page.of(report.build(results)).text for sentence in sentences)
