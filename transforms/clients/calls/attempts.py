@@ -4,16 +4,29 @@ import math
 import random
 from collections import Counter as Tally
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (or in the same way), after which a call is not retried
 _MOST_TRUNCATED = 2
 _MOST_FORMS = 6  # as many as the parts of a request that a service may refuse one after the other
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call that a service answered."""
+
+    open_call: OpenCall
+    reply: Reply  # the answer, with the tokens of all attempts
+    outcomes: Sequence[Any]
+    attempts: int
+    seconds: float
 
 
 class Attempts:

@@ -94,9 +94,7 @@ class FanOut:
         self._stage, self._ledger, self._clock = stage, ledger, clock
         self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
         self._outcomes = OutcomeQueue(clock, self._wake)
-        self._context = FanOutContext(
-            stage, ledger, self._lookup, self._shared, self._outcomes.put, self._is_full, self.most_held, clock
-        )
+        self._context = FanOutContext(stage, ledger, self._lookup, self._shared, self._outcomes.put, self, clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
@@ -139,7 +137,7 @@ class FanOut:
         try:
             self._look_up()
             while not self.ended:
-                has_read = not self._is_full() and self._read_tasks()
+                has_read = not self.is_full() and self._read_tasks()
                 if not self._outcomes and (recalled := self._recalled()) is not None:
                     yield recalled
                     continue
@@ -225,7 +223,7 @@ class FanOut:
         """The pool and the model of a service."""
         return self._stage.pools[service], self._stage.model(service) or ""
 
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
         """True while too many outcomes wait; then neither tasks nor answers of the ledger are read."""
         return self._outcomes.is_full and not self._leaving
 

@@ -7,12 +7,12 @@ may cost, and settles with what it did.
 import asyncio
 import math
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from rankbeam.transforms.clients.calls.attempts import Attempts
+from rankbeam.transforms.clients.calls.attempts import Answered, Attempts
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
@@ -221,15 +221,26 @@ Counts = Tally[tuple[Counter, str]]
 """Counts by counter and service."""
 
 
+class CallOwner(Protocol):
+    """The lane that calls are made for."""
+
+    def is_held(self) -> bool:
+        """True while no call may begin, because answers cannot be written."""
+        ...
+
+    def answered(self, answered: Answered) -> None: ...
+
+    def failed(self, open_call: OpenCall, error: CallError) -> None:
+        """Take the final failure of a call."""
+        ...
+
+
 @dataclass(frozen=True)
 class LaneContext:
     """The parts that the pools of one lane share."""
 
     lane: int
-    is_held: Callable[[], bool]  # True while no call may begin, because answers cannot be written
-    # Takes the reply to a call with the tokens of all attempts, its outcomes, and the number and seconds of attempts.
-    answered: Callable[[OpenCall, Reply, Sequence[Any], int, float], None]
-    failed: Callable[[OpenCall, CallError], None]  # takes the final failure of a call
+    owner: CallOwner
     count_in_flight: Callable[[int], None]  # 1 when an attempt begins, -1 when it has ended
     shared: SharedServices
     tally: Counts

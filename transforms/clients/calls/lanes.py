@@ -8,14 +8,13 @@ feed ─► driver ─► in the ledger? ─┬─ hit ──► read, some at a
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from rankbeam.transforms.clients.calls.admission import Stopped
-from rankbeam.transforms.clients.calls.attempts import after
+from rankbeam.transforms.clients.calls.attempts import Answered, after
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
@@ -50,6 +49,18 @@ class Lane:
     number: int  # the number of the lane, from 0
 
 
+class Room(Protocol):
+    """The memory that all lanes share."""
+
+    def is_full(self) -> bool:
+        """True while too many outcomes wait for their reader."""
+        ...
+
+    def most_held(self) -> int:
+        """The most bytes that the open tasks of one lane may hold."""
+        ...
+
+
 @dataclass(frozen=True)
 class FanOutContext:
     """The parts that the lanes of one fan-out share."""
@@ -59,8 +70,7 @@ class FanOutContext:
     lookup: Lookup
     shared: SharedServices
     emit: Emit
-    is_full: Callable[[], bool]  # True while too many outcomes wait for their reader
-    most_held: Callable[[], int]  # the most bytes that the open tasks of one lane may hold
+    room: Room
     clock: Clock
 
 
@@ -70,7 +80,7 @@ class LaneRun:
     def __init__(self, lane: Lane, feed: Feed, context: FanOutContext) -> None:
         stage, ledger, shared, clock = context.stage, context.ledger, context.shared, context.clock
         self._stage, self._lane, self._feed, self._ledger = stage, lane, feed, ledger
-        self._is_full, self._most_held, self._clock = context.is_full, context.most_held, clock
+        self._room, self._clock = context.room, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums = CallSums()
@@ -90,9 +100,7 @@ class LaneRun:
         self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
         parts = LaneContext(
             lane.number,
-            self._is_held,
-            self._answered,
-            self._failed,
+            self,
             self._writer.count_in_flight,
             shared,
             self._tally,
@@ -199,8 +207,8 @@ class LaneRun:
         """Start tasks as long as there is room for them, until all have an outcome."""
         while not self._is_over() and not self._is_stopped:
             self._note_recalled()
-            self._has_room = self._driver.held_bytes < self._most_held() * (1.0 if self._has_room else 0.75)
-            groups = self._feed.take() if self._has_room and not self._is_full() else []
+            self._has_room = self._driver.held_bytes < self._room.most_held() * (1.0 if self._has_room else 0.75)
+            groups = self._feed.take() if self._has_room and not self._room.is_full() else []
             for group, size in groups:
                 self._driver.start(group, size)
             if groups or not self._has_room:
@@ -231,7 +239,7 @@ class LaneRun:
     def _is_over(self) -> bool:
         return self._feed.has_ended and not self._driver.open
 
-    def _is_held(self) -> bool:
+    def is_held(self) -> bool:
         return self._writer.problem is not None
 
     def _ask(self, open_call: OpenCall) -> None:
@@ -259,7 +267,7 @@ class LaneRun:
     def _joined(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
         """Take the outcome of a call that another lane has made."""
         if isinstance(outcome, CallError):
-            self._failed(open_call, outcome)
+            self.failed(open_call, outcome)
             return
         self._tally[Counter.LEDGER_HITS, open_call.call.service] += 1
         self._driver.settle(open_call, [after(value, 0, outcome.tokens) for value in open_call.read(outcome)])
@@ -284,7 +292,7 @@ class LaneRun:
                 self._driver.settle(open_call, [after(outcome, 0, reply.tokens) for outcome in (*outcomes, *more)])
                 self._shared.ended(open_call.call, reply)
             self._news.set()
-            while self._is_full() and not self._is_stopped and not self._is_over():
+            while self._room.is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
         for open_call in calls.values():
             self._call(open_call)  # no task can read it any more: make the call
@@ -299,21 +307,19 @@ class LaneRun:
         await self._read_hits()
         return not self._is_over()
 
-    def _answered(
-        self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: int, seconds: float
-    ) -> None:
-        call = open_call.call
+    def answered(self, answered: Answered) -> None:
+        call = answered.open_call.call
         if call.key is not None:
-            now, tokens = self._clock.now(), reply.tokens
-            entry = LedgerEntry(call.key, call.depth, reply.answer, attempts, seconds, now, tokens, call.service)
-            self._writer.add(entry)
+            reply, now = answered.reply, self._clock.now()
+            arguments = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
+            self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *arguments))
             self._hits.added(call.key, call.depth)
             self._answered_of[self._stage.pools[call.service]] += 1
-        self._driver.settle(open_call, outcomes)
-        self._shared.ended(call, reply)
+        self._driver.settle(answered.open_call, answered.outcomes)
+        self._shared.ended(call, answered.reply)
         self._news.set()
 
-    def _failed(self, open_call: OpenCall, error: CallError) -> None:
+    def failed(self, open_call: OpenCall, error: CallError) -> None:
         self._driver.settle(open_call, [error] * len(open_call.requested_by))
         self._shared.ended(open_call.call, error)
         self._news.set()

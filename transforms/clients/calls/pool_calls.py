@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.attempts import Attempts, after
+from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
@@ -34,12 +34,11 @@ class PoolCalls:
     """Makes the calls of one quota pool in one lane."""
 
     def __init__(self, quota: Quota, services: Mapping[str, Service], context: LaneContext) -> None:
-        self._quota, self._services = quota, services
-        self._answered, self._failed = context.answered, context.failed
+        self._quota, self._services, self._owner = quota, services, context.owner
         self._tally, self._sums, self._in_flight = context.tally, context.sums, context.in_flight
         self._count_in_flight = context.count_in_flight
         self._budget, self._unexpected, self._clock = context.budget, context.unexpected, context.clock
-        self.admission = Admission(quota, context.lane, context.clock, context.is_held)
+        self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
         self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[OpenCall, None] = {}
@@ -198,7 +197,9 @@ class PoolCalls:
         for part, one, values in open_call.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            self._answered(part, one, [after(value, count, one.tokens) for value in values], count, seconds)
+            self._owner.answered(
+                Answered(part, one, [after(value, count, one.tokens) for value in values], count, seconds)
+            )
             count, seconds = 0, 0.0
 
     async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:
@@ -320,7 +321,7 @@ class PoolCalls:
             return
         self._tally[Counter.CALLS_DONE, open_call.call.service] += 1
         self._tally[Counter.CALLS_FAILED, open_call.call.service] += 1
-        self._failed(open_call, error)
+        self._owner.failed(open_call, error)
 
 
 def _report(name: str, breaker: Breaker) -> None:
