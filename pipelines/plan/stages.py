@@ -93,7 +93,7 @@ def add_known_rankings(
     tasks: beam.PCollection | None,
     branches: Branches,
 ) -> None:
-    """Add the rankings that are known without calls: those made in process, and those of the ledger."""
+    """Add the rankings that need no call: computed in this process, or stored in the ledger."""
     local_rankings(pipeline, experiment, dataset, buckets_of(experiment), branches)
     if tasks is not None:
         recalled = tasks | "Recall" >> _recall(retrieve_stage(experiment), experiment)

@@ -53,7 +53,7 @@ def with_joined(
 def local_rankings(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int, branches: Branches
 ) -> None:
-    """Add the rankings that need no call, but those that rewrite queries and embed texts, which were made before."""
+    """Add the rankings that are read, or computed in this process; queries are rewritten and texts embedded before."""
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
             rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)

@@ -99,9 +99,10 @@ def rows_in(path: str) -> Iterator[Row]:
     elif shape is Shape.DOCUMENT:
         yield from _in_document(path)
     else:
-        for line, text in json_lines.numbered(path):
+        for number, (line, text) in enumerate(json_lines.numbered(path)):
             row = json_lines.parsed_object(path, line, text)
-            _refuse_columns(path, row)
+            if number == 0:
+                _refuse_columns(path, row)
             yield line, row
 
 
