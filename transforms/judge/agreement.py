@@ -1,4 +1,4 @@
-"""Rows of the table `agreement`: people with each other, judges with people and with each other; audits of holes."""
+"""Rows of the table `agreement`: between people, between judges, and between judges and people; audits of holes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agree
 
 PEOPLE, JUDGES = "people", "judges"
 AUDIT = "qrels_holes"
-"""The name of the row of an audit: grades on the scale of people, not the judge's 0 to 3 of the step `grade`."""
+"""The name of an audit's row. Its grades are on the people's scale, not on the 0 to 3 of the judge's step `grade`."""
 
 _QUADRATIC = 2
 Formula = Callable[[raters.Counts], float | None]
@@ -29,7 +29,7 @@ Formula = Callable[[raters.Counts], float | None]
 
 @dataclass(frozen=True)
 class Scale:
-    """The verdicts of a step with their scores, the lowest first; the name is that of the step in tables."""
+    """The verdicts of a step and their scores, lowest first; `name` is the step's name in tables."""
 
     name: str
     words: tuple[str, ...]
@@ -165,7 +165,7 @@ def _cells(words: Sequence[str], counts: IntArray) -> list[dict[str, Any]]:
 
 
 def _formulas(power: int, scores: FloatArray) -> dict[str, Formula]:
-    """Coefficients of a confusion matrix; the bias is the second rater's mean score minus that of the first."""
+    """Agreement coefficients of a confusion matrix; the bias is the second rater's mean score minus the first's."""
 
     def bias(matrix: raters.Counts) -> float | None:
         total = float(matrix.sum())
@@ -182,7 +182,7 @@ def _formulas(power: int, scores: FloatArray) -> dict[str, Formula]:
 def _estimates(
     formulas: Mapping[str, Formula], matrix: raters.Counts, drawn: Sequence[raters.Counts], confidence: float
 ) -> dict[str, float | None]:
-    """The value of each formula, with the percentiles of its values in the bootstrap's matrices."""
+    """The value of each formula, and the percentiles of its values over the bootstrap's matrices."""
     tails = (50.0 * (1.0 - confidence), 50.0 * (1.0 + confidence))
     row: dict[str, float | None] = {}
     for name, formula in formulas.items():

@@ -23,7 +23,7 @@ _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: A
 
 @dataclass(frozen=True)
 class Answerer:
-    """Who answers for a configuration."""
+    """The model or application that answers for a configuration."""
 
     model: Model | None = None  # None if answers were given to rankbeam
     prompt_hash: str | None = None
@@ -43,14 +43,14 @@ class Answerer:
 
 @dataclass(frozen=True)
 class Answering:
-    """The generator of a configuration's answers."""
+    """A configuration's generator of answers."""
 
     model: Model
     generation: Generation
     day: str | None = None  # the date, where each day asks anew
 
     def begun(self, item: Item, system: System) -> Answer:
-        """The answer before the model is asked, or why it is not asked; `AnswerStatus.OK` if it is to be asked."""
+        """The answer as known before the model is called, with the reason if it will not be; `OK` means: call it."""
         if system.failed:
             return Answer(AnswerStatus.FAILED, message="not asked: the retriever gave no answer")
         retrieved = item.contexts(system)[: self.generation.contexts]

@@ -1,7 +1,7 @@
-"""KnownAnswer items among a run's own questions: once in a calendar week for each judge, however many runs there are.
+"""Known items among a run's own questions: asked once a calendar week for each judge, however many runs there are.
 
-The key of such a call contains the ISO week in which the run began. So the ledger answers it for the rest of the week,
-and holds the answers of earlier weeks, with which those of this week are compared.
+The key of such a call contains the ISO week in which the run began. The ledger therefore answers it for the rest of
+the week, and still has the answers of earlier weeks, with which this week's are compared.
 """
 
 from collections import defaultdict
@@ -26,14 +26,14 @@ from rankbeam.transforms.records.reply import Reply
 KNOWN = "ask known items"
 """The name of the work of the only judge, or the first."""
 LEAST_TEXTS = 100
-"""Contexts and answers that a run judges, below which known items would cost more than they say."""
+"""Runs that judge fewer contexts and answers skip known items, which would cost more than they tell."""
 
 _WEEKS = 26
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """Earlier answers of a judge to the known items of a step."""
+    """A judge's earlier answers to the known items of a step."""
 
     week: str  # the ISO week, such as "2026-W40"
     classes: Mapping[str, str]
@@ -41,7 +41,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class AskKnown(JudgeWork):
-    """Ask a judge what is known; a `Work` whose items are `KnownItem`s."""
+    """Ask a judge questions with known answers; a `Work` whose items are `KnownItem`s."""
 
     began: datetime
     judged_steps: tuple[str, ...]
@@ -56,7 +56,7 @@ class AskKnown(JudgeWork):
         return [item for step in self.judged_steps for item in known_items_of(step)]
 
     def tasks(self, texts: int) -> Iterator[TaskBatch]:
-        """The tasks, one an item; none where the run judges only a few texts."""
+        """One task for each item; none if the run judges only a few texts."""
         subject = (Subject("", "", 0, ()),)
         if texts >= LEAST_TEXTS:
             names = ((f"{self.judge.model.name} {item.id}" if self.is_further else item.id) for item in self.items())
@@ -65,7 +65,7 @@ class AskKnown(JudgeWork):
                 yield self.work, batch
 
     def steps(self, item: KnownItem) -> Steps[Evaluated]:
-        """Ask; returns the judgement, which no value rests on."""
+        """Ask, and return the judgement; no metric depends on it."""
         call = self.call(item)
         (outcome,) = yield [call]
         known = KnownAnswer(item.id, item.expected)
@@ -76,7 +76,7 @@ class AskKnown(JudgeWork):
         return self._in_week(self._always(item), 0)
 
     def _always(self, item: KnownItem) -> Call:
-        """The call as it would be if its key did not contain the week."""
+        """The call without the week in its key."""
         return self.judge.call(item.question, item.values.get("query", ""), 0)
 
     def _in_week(self, call: Call, weeks_ago: int) -> Call:
@@ -88,7 +88,7 @@ class AskKnown(JudgeWork):
         return f"{year}-W{week:02}"
 
     def earlier(self, ledger: Ledger) -> dict[str, Earlier]:
-        """By step, the newest answers of an earlier week that the ledger has from this judge, asked the same way."""
+        """For each step, the judge's most recent answers from an earlier week, to the same prompt."""
         by_key = {}
         for item in self.items():
             always = self._always(item)

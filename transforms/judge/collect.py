@@ -1,4 +1,4 @@
-"""From what comes of the items to values that are scored and rows that are written, in batches."""
+"""Collect the results of judging in batches: values to be scored, and rows to be written."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -62,10 +62,10 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
 
 @dataclass
 class CollectEvaluated(beam.PTransform):
-    """Make of what comes of the items values, grades and rows.
+    """Turn evaluated items into values, grades and rows.
 
-    The first two are batches of `VALUES` by bucket, and of `GRADES` where the judge's grades fill holes; the rows, by
-    table, are without the common columns.
+    Values are batches of `VALUES` by bucket; grades are batches of `GRADES`, if the judge fills holes; rows are tables
+    by name, without the common columns.
     """
 
     rows: Rows
@@ -81,7 +81,7 @@ class CollectEvaluated(beam.PTransform):
 
 
 class CollectJudgementsFn(beam.DoFn):
-    """Collects values and rows, some at a time."""
+    """Collects values and rows, and outputs them in batches."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -94,7 +94,7 @@ class CollectJudgementsFn(beam.DoFn):
         self._letters = 0
 
     def process(self, element: CallAnswer) -> Iterator[object]:
-        """Add what came of an item; yield values and rows when there are enough."""
+        """Add an item's results; yield values and rows once a batch is full."""
         evaluated: Evaluated = element.value
         (subject,) = element.subjects
         self._values[subject.bucket] += ((evaluated.query_id, value) for value in evaluated.values)
@@ -123,7 +123,7 @@ class CollectJudgementsFn(beam.DoFn):
         yield from map(_in_window, self._batches())
 
     def _batches(self) -> Iterator[tuple[int, pa.RecordBatch | Spilled]]:
-        """The values that are held, as one batch a bucket."""
+        """The collected values, one batch for each bucket."""
         for bucket, some in self._values.items():
             if some:
                 yield bucket, spilled(_batch(some))

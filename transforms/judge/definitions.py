@@ -1,6 +1,6 @@
-"""Definitions of judged metrics: formulas, whose arguments are inputs of the judge's steps.
+"""Definitions of judged metrics: formulas whose arguments are computed from the judge's replies.
 
-A metric of another package is an entry point of the group `rankbeam.judged`, whose name is that of the metric.
+A metric of another package is an entry point in the group `rankbeam.judged`, under the metric's name.
 """
 
 import inspect
@@ -49,12 +49,12 @@ class JudgedDefinition:
 
     @cached_property
     def inputs(self) -> Mapping[str, JudgedInput]:
-        """The arguments that it always needs."""
+        """The arguments that the formula always needs."""
         return {name: of for name, of in self._arguments.items() if self._is_required(name)}
 
     @cached_property
     def inputs_without_claims(self) -> Mapping[str, JudgedInput]:
-        """The further arguments that it needs where the answer has no claims."""
+        """The arguments that the formula also needs if the answer makes no claims."""
         return {name: of for name, of in self._arguments.items() if not self._is_required(name)}
 
     @property
@@ -64,7 +64,7 @@ class JudgedDefinition:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The judge's steps that it always needs."""
+        """The judge's steps that the formula always needs."""
         return tuple(dict.fromkeys(step for of in self.inputs.values() for step in of.steps))
 
     @property
@@ -73,11 +73,11 @@ class JudgedDefinition:
 
     @property
     def takes_cutoff(self) -> bool:
-        """True if it judges contexts alone, so that it can judge the first k of them without an answer."""
+        """True if only contexts are judged, so that the first k of them can be judged without an answer."""
         return Need.CONTEXTS in self.needs and Need.ANSWER not in self.needs
 
     def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
-        """The value of one query from at least the arguments that the formula needs; contexts are cut here."""
+        """The value for one query. `arguments` may hold more than the formula needs; contexts are cut here."""
         names = [*self.inputs, *(name for name in self.inputs_without_claims if name in arguments)]
         cut = {name for name in names if self._arguments[name].per_context}
         return self.kernel(
@@ -101,13 +101,13 @@ class JudgedDefinition:
 
 @dataclass(frozen=True)
 class CriterionDefinition(JudgedDefinition):
-    """The definition of a criterion of the user's own; None where only its results are read."""
+    """The definition of a user's criterion."""
 
     criterion: Criterion | None = None
 
     @cached_property
     def inputs(self) -> Mapping[str, JudgedInput]:
-        """Its verdicts, under a name of their own: a query may have several criteria."""
+        """The criterion's verdicts, under its own name, because a query can have several criteria."""
         if self.criterion is None:
             unknown = JudgedInput(lambda _: Undefined.NO_ANSWER, (CriterionStep.name,))
             return {CriterionStep.name: unknown}
@@ -115,12 +115,12 @@ class CriterionDefinition(JudgedDefinition):
 
     @cached_property
     def inputs_without_claims(self) -> Mapping[str, JudgedInput]:
-        """None: a criterion does not ask for claims."""
+        """Empty: a criterion does not extract claims."""
         return {}
 
     @property
     def takes_cutoff(self) -> bool:
-        """As for all metrics; whoever reads results cannot know."""
+        """As for all metrics; if only results are read, it is not known."""
         return self.criterion is None or super().takes_cutoff
 
     def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
@@ -239,7 +239,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "Seconds": _Definition(trajectories.duration, (_U.SECONDS_NOT_GIVEN,), highest=None),
     }
 )
-"""By name, with the word that chooses the definition."""
+"""By name, including the word in brackets that selects the definition."""
 
 OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
     {
@@ -260,7 +260,7 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
         "chrf_score": "chrF",
     }
 )
-"""Names that other tools use, and the equivalent names here."""
+"""Other tools' names, and ours for the same metrics."""
 
 
 @cache
@@ -280,7 +280,7 @@ def base_names() -> tuple[str, ...]:
 
 @cache
 def names_by_lower() -> Mapping[str, str]:
-    """The names by which judged metrics are known here and elsewhere, each with ours, by their lower case."""
+    """Our name of each judged metric, by the lower-case names it has here and in other tools."""
     names = {name.lower(): name for name in base_names()} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
     if taken := [name for name in metric_names() if name.lower() in names]:
         problem = f"{names[taken[0].lower()]} is a judged metric; choose another name"
@@ -290,7 +290,7 @@ def names_by_lower() -> Mapping[str, str]:
 
 @cache
 def definition_named(name: str) -> JudgedDefinition:
-    """The definition of a metric, loaded if it is one of another package."""
+    """The definition of a metric; those of other packages are loaded."""
     if name in JUDGED:
         return JUDGED[name]
     definition = loaded(GROUP, name, GROUP)

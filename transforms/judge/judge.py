@@ -1,4 +1,4 @@
-"""The judge: a question becomes a call, and a reply what its step reads."""
+"""The judge: turns a question into calls, and their replies into what the question's step reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +54,7 @@ def in_conversation(template: Template, instructions: str) -> Template:
 
 @dataclass(frozen=True)
 class JudgeReply:
-    """A reply to one question: a value as the step reads it, or a vector."""
+    """The reply to one question: the value that the step reads from it, or a vector."""
 
     value: Any
     model_version: str | None = None
@@ -80,11 +80,11 @@ class Judge:
         return any(call.service == model.name for model in self.models)
 
     def calls(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> list[Call]:
-        """The calls for a question: one, or one for each part of what is too long for one."""
+        """The calls for a question: one, or one for each part if the text is too long for one call."""
         return [self.call(part, query, sample, history) for window in self._parts(question) for part in window]
 
     def joined(self, question: JudgeQuestion, outcomes: Sequence[JudgeReply | CallError]) -> JudgeReply | CallError:
-        """The outcome of a question, from those of its calls; one that failed fails it."""
+        """The outcome of a question; it failed if any of its calls failed."""
         if len(outcomes) == 1:
             return outcomes[0]
         tokens = sum((outcome.tokens for outcome in outcomes), NO_TOKENS)
@@ -102,7 +102,7 @@ class Judge:
         return step_named(question.step).parts(question, self.most_letters, in_windows=self.in_windows)
 
     def call(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> Call:
-        """The call for a question that one call can hold; it belongs to no configuration more than to another."""
+        """The call for a question that fits into one; all configurations share it equally."""
         step = step_named(question.step)
         values = step.values(question, query)
         if step.embeds:

@@ -1,6 +1,6 @@
-"""Known items, the sentinels: questions to a judge whose answers are known, written by hand, 24 for each step.
+"""Known items, the sentinels: questions to a judge with known answers, 24 for each step, written by hand.
 
-Mixed in among a run's own questions they say how far its judge can be trusted, and whether it has changed. Some hold
+Mixed with a run's own questions, they show how far its judge can be trusted, and whether it has changed. Some contain
 instructions to the judge, some are long. They are package data, `steps/known_items/STEP.jsonl`.
 """
 
@@ -39,7 +39,7 @@ class KnownItem:
 
 @cache
 def known_items_of(step: str) -> tuple[KnownItem, ...]:
-    """The known items of a step; none if the step has none, or its package is not installed any more."""
+    """The known items of a step; empty if there are none, or if the step's package is no longer installed."""
     file = files("rankbeam.transforms.judge.steps").joinpath(_FOLDER, f"{step}.jsonl")
     shipped = map(json.loads, file.read_text(encoding="utf-8").splitlines()) if file.is_file() else ()
     known = step_of(step)
@@ -67,7 +67,7 @@ class Accuracy:
 
 
 def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidence: float = 0.95) -> dict[str, Accuracy]:
-    """A judge's accuracy: on all items (""), for every expected class, and for every tag."""
+    """A judge's accuracy on all items (""), on each expected class, and on each tag."""
     counts = grouped(
         (group, classes.get(item.id) == item.expected) for item in items for group in ("", item.expected, *item.tags)
     )
@@ -78,7 +78,7 @@ def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidenc
 
 
 def is_near_chance(step: str, share: float, low: float) -> bool:
-    """Return whether a judge is hardly better on the known items of a step than one who always says the same.
+    """Return whether a judge is hardly better on a step's known items than one that always gives the same verdict.
 
     >>> [is_near_chance("support", share, low) for share, low in ((25 / 72, 0.25), (0.9, 0.8), (0.9, 0.3))]
     [True, False, True]
@@ -89,7 +89,7 @@ def is_near_chance(step: str, share: float, low: float) -> bool:
 
 
 def drift_p_value(items: Iterable[KnownItem], before: Mapping[str, str], now: Mapping[str, str]) -> float:
-    """The p-value that the judge has not changed, by McNemar's test over items answered both times."""
+    """The p-value of McNemar's test that the judge has not changed, over items answered both times."""
     both = [
         (before[item.id] == item.expected, now[item.id] == item.expected)
         for item in items

@@ -1,4 +1,4 @@
-"""Measure the judge of a run: count what it judged, and hold known items against their answers."""
+"""Measure a run's judge: count what it judged, and check its verdicts on known items."""
 
 import math
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ class QualityRows:
 
 @dataclass
 class PlanKnown(beam.PTransform):
-    """The tasks that ask the judge known items, where a run judges enough."""
+    """The tasks that ask the judge known items, if the run judges enough texts."""
 
     asks: tuple[AskKnown, ...]
 
@@ -98,7 +98,7 @@ class PlanKnown(beam.PTransform):
 
 
 def texts_in(element: Bucketed) -> int:
-    """The most contexts and answers to judge among the items of a bucket."""
+    """The most contexts and answers that the items of a bucket can have to judge."""
     _, items = element
     return sum(pc.sum(pc.list_value_length(items[name])).as_py() or 0 for name in ("passages", "systems"))
 
@@ -127,7 +127,7 @@ class MeasureJudge(beam.PTransform):
 
 
 def table_of(quality: Quality, rows: QualityRows, asks: tuple[AskKnown, ...], ledger: Ledger) -> pa.Table:
-    """Rows of `answer_tables.JUDGE_QUALITY`, where known items are held against those of an earlier week, too."""
+    """Rows of `answer_tables.JUDGE_QUALITY`; known items are also compared with those of an earlier week."""
     has_known = any(step.known for step in quality.steps.values())
     earlier = {
         JudgeOfStep(step, ask.judge.model.name): answers

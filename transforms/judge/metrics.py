@@ -1,8 +1,8 @@
 """Names of judged metrics: `Faithfulness`, `ContextRelevance@5`, `NoiseSensitivity(relevant)`, `Faithfulness(ragas)`.
 
-A bare word in brackets chooses a definition, and so does `args=ignore` or `args=subset` of a trajectory. `labels=True`
-adds human labels. `judge=NAME` and `embeddings=NAME` name the judge or the embedding model, where the metric's name
-must show it.
+A bare word in brackets selects a definition, as do `args=ignore` and `args=subset` for trajectories. `labels=True`
+adds human labels. `judge=NAME` and `embeddings=NAME` name the judge or the embedding model where the metric's name
+has to show it.
 """
 
 import re
@@ -39,7 +39,7 @@ NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @cache
 def families() -> Mapping[str, tuple[str, ...]]:
-    """The same names by what the metrics look at; those of other packages are not loaded."""
+    """Metric names by what the metrics judge; plug-ins are not loaded."""
     named: dict[str, list[str]] = {"answers and contexts, judged": [CRITERION]}
     for name in judged_names():
         definition = JUDGED.get(name)
@@ -83,7 +83,7 @@ class JudgedMetric:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The judge's steps, by the names that tables have for them.
+        """The names in tables of the judge's steps.
 
         >>> parse_judged("ContextRelevance@5").steps, parse_judged("Criterion(Tone)").steps
         (('grade',), ('criterion:Tone',))
@@ -94,16 +94,16 @@ class JudgedMetric:
 
     @property
     def is_judged(self) -> bool:
-        """True if a judge is asked, not an embedding model or nobody."""
+        """True if a judge is asked, and not only an embedding model, or no model at all."""
         return bool(set(self.definition.steps) - {EMBED})
 
     @property
     def votes(self) -> bool:
-        """True if judges give verdicts for it, so that several of them have a majority."""
+        """True if it depends on verdicts, so that several judges can form a majority."""
         return any(judge_step(step).judges for step in self.definition.steps)
 
     def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
-        """The same metric with the names of judge and embedding model, where its definition has such steps.
+        """The same metric with the names of the judge and the embedding model, if it uses them.
 
         >>> str(parse_judged("AnswerSimilarity").shown(judge="lexical", embeddings="e5"))
         'AnswerSimilarity(embeddings=e5)'
@@ -116,7 +116,7 @@ class JudgedMetric:
         )
 
     def means(self, other: "JudgedMetric") -> bool:
-        """Return whether this names another metric, by a judge and an embedding model that it may leave out.
+        """Return whether this name, which can leave out judge and embedding model, stands for another metric.
 
         >>> parse_judged("Faithfulness").means(parse_judged("Faithfulness(judge=lexical)"))
         True
@@ -144,7 +144,7 @@ class JudgedMetric:
 
 
 def parse_judged(text: str) -> JudgedMetric:
-    """Read a judged metric's name, or another tool's name of it.
+    """Parse the name of a judged metric, ours or another tool's.
 
     >>> [str(parse_judged(text)) for text in ("faithfulness", "context_precision@5", "NoiseSensitivity( relevant )")]
     ['Faithfulness', 'ContextAP@5', 'NoiseSensitivity(relevant)']
@@ -222,7 +222,7 @@ ContextRecall(ragas)']
 
 
 def named_in(name: str, metrics: Sequence[Metric | JudgedMetric]) -> Metric | JudgedMetric | None:
-    """The one metric of some that a name means, which may leave out the judge; None if it means none or several.
+    """The only metric that a name, with or without a judge, can stand for; None if there are none or several.
 
     >>> str(named_in("Faithfulness", parse_all(["RR", "Faithfulness(judge=lexical)"])))
     'Faithfulness(judge=lexical)'

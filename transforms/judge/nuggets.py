@@ -1,4 +1,4 @@
-"""The work of one query: collect nuggets from the contexts of all configurations, window by window, and weigh them."""
+"""Nuggets of one query: collect them from the contexts of all configurations, window by window, then weigh them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _MOST_CHARACTERS = 40_000  # the most characters of the contexts of one call, ab
 
 @dataclass(frozen=True)
 class NuggetPool:
-    """A query with the relevant contexts of all configurations, in an order that says nothing about configurations."""
+    """A query with the relevant contexts of all configurations, in an order that does not reveal the configurations."""
 
     query_id: str
     query: str
@@ -28,7 +28,7 @@ class NuggetPool:
 
 @dataclass(frozen=True)
 class PooledNugget:
-    """A fact, its weight, and the positions of the contexts that say it."""
+    """A fact, its weight, and the positions of the contexts that state it."""
 
     text: str
     vital: bool
@@ -37,7 +37,7 @@ class PooledNugget:
 
 @dataclass(frozen=True)
 class PooledNuggets:
-    """The nuggets of a query; `dropped` of them were left out of the list again, `problem` says why there are none."""
+    """The nuggets of a query. `dropped` of them did not stay on the list; `problem` says why there are none."""
 
     query_id: str
     nuggets: tuple[PooledNugget, ...] = ()
@@ -53,7 +53,7 @@ class CollectNuggets(JudgeWork):
     stage: ClassVar[str] = STAGE
 
     def steps(self, item: NuggetPool) -> Steps[PooledNuggets]:
-        """Update the list with each window of contexts, then weigh all nuggets; one failed call leaves none."""
+        """Update the list with each window of contexts, then weigh all nuggets; if a call fails, there are none."""
         drafts: tuple[DraftNugget, ...] = ()  # with positions of contexts in the pool
         dropped, version = 0, None
         for window in windows(item.contexts):
@@ -83,7 +83,7 @@ class CollectNuggets(JudgeWork):
 
 
 def windows(contexts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
-    """Contexts with their positions, at most ten and about 10,000 tokens at once; a longer one comes in parts.
+    """Contexts with their positions, at most ten and about 10,000 tokens at once; longer contexts are split.
 
     >>> [[position for position, _ in window] for window in windows(["a"] * 11 + ["b" * 50_000])]
     [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [10], [11], [11]]
@@ -119,7 +119,7 @@ def updated(
 
 
 def left_out(before: Sequence[DraftNugget], reply: Sequence[DraftNugget]) -> list[DraftNugget]:
-    """The nuggets so far that the model's list neither merges nor repeats."""
+    """The earlier nuggets that the model's list neither merges nor repeats."""
     merged = {number for draft in reply for number in draft.merges}
     repeated = {_words(draft) for draft in reply}
     return [draft for number, draft in enumerate(before) if number not in merged and _words(draft) not in repeated]
@@ -138,7 +138,7 @@ def _failed(item: NuggetPool, error: CallError) -> PooledNuggets:
 
 
 def as_reference(pool: NuggetPool, pooled: PooledNuggets, doc_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The nuggets as `dataset.answers` reads them, with the `doc_ids` of the contexts that say each."""
+    """The nuggets in the format of `dataset.answers`, with the `doc_ids` of the contexts that state each."""
     return {
         "nuggets": [{"text": nugget.text, "vital": nugget.vital} for nugget in pooled.nuggets],
         "query": pool.query,

@@ -1,8 +1,8 @@
-"""Several judges of one run: each has its own verdicts, and the majority is their median, item by item.
+"""Several judges in one run: each gives its own verdicts, and the majority is their median, item by item.
 
-All judges decide about the same items. So the first judge alone writes what the others vote on, such as the claims of
-an answer; the other judges are asked the questions whose replies are verdicts. Decisions of people can take the place
-of a judge's replies: the same formulas make human values of them.
+All judges must decide about the same items. Therefore only the first judge writes what all vote on, such as the claims
+of an answer, and the others are asked only for verdicts. Decisions by people can replace a judge's replies; the same
+formulas then compute human values.
 """
 
 import math
@@ -30,22 +30,22 @@ from rankbeam.transforms.records.scores.judged import (
 )
 
 MAJORITY = "majority"
-"""The name of the majority in tables, which no judge may have."""
+"""The name of the majority in tables; no judge can have it."""
 
 AllReplies = dict[JudgeQuestion, list[Any]]
-"""By question, the reply of each judge that was asked, in the order of the judges: a value, or a CallError."""
+"""The replies to each question, in the order of the judges that were asked: values, or CallErrors."""
 
 
 @dataclass(frozen=True)
 class JudgePanel:
-    """The judges of a run, and by step of a criterion the value of each verdict."""
+    """The judges of a run, and for each criterion's step the value of each verdict."""
 
     judges: tuple[Judge, ...] = ()
     levels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def names(self) -> dict[str, str]:
-        """The name in tables of each judge, by its service, which several judges' names begin with."""
+        """The name of each judge in tables, by service; if there are several judges, it begins with the service."""
         models = [judge.model for judge in self.judges]
         return {model.name: f"{model.name} ({model.label})" if self.votes else model.label for model in models}
 
@@ -57,7 +57,7 @@ class JudgePanel:
         return self.judges if step_named(question.step).judges else self.judges[:1]
 
     def voices(self, replies: AllReplies) -> dict[str | None, "Voice"]:
-        """The replies of each judge by the name of its service, and of the majority by None."""
+        """The replies of each judge, by the name of its service, and under None those of the majority."""
         if not self.votes:
             return {self.judges[0].model.name if self.judges else None: Voice(self, replies, 0)}
         of_judges: dict[str | None, Voice] = {None: Voice(self, replies)}
@@ -71,7 +71,7 @@ class JudgePanel:
         return [replace(unit, metrics=some) for unit, some in zip(units, metrics, strict=True) if some]
 
     def majority(self, question: JudgeQuestion, replies: Sequence[Any]) -> Any:
-        """The reply of the majority; a CallError where too many judges failed for the others to decide."""
+        """The reply of the majority; a CallError if too many judges failed for the others to decide."""
         if len(replies) < len(self.judges):
             return replies[0]
         known = [reply for reply in replies if not isinstance(reply, CallError)]
@@ -135,16 +135,16 @@ class Voice(Mapping[JudgeQuestion, Any]):
 
 
 class PeopleReplies(Mapping[JudgeQuestion, Any]):
-    """One annotator's replies to questions about a query; questions that were not completely labelled have no reply.
+    """One annotator's replies to questions about a query; a question that is not completely labelled has no reply.
 
-    An adjudicated decision replaces the annotator's. A text without any decision keeps the judge's claims.
+    An adjudicated decision replaces the annotator's. A text without decisions has the judge's claims.
     """
 
     def __init__(self, labels: Labels, query_id: str, annotator: str, judge: Mapping[JudgeQuestion, Any]) -> None:
         self._labels, self._query_id, self._annotator, self._judge = labels, query_id, annotator, judge
 
     def __getitem__(self, question: JudgeQuestion) -> Any:
-        """The reply, in the form in which the question's step reads a judge's."""
+        """The reply, in the same form as a judge's."""
         if question.step == ClaimsStep.name:
             place = self._query_id, text_hash(question.texts[0])
             if place not in self._labels.claims:
@@ -157,7 +157,7 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
         return step_named(question.step).decided(decisions)
 
     def __iter__(self) -> Iterator[JudgeQuestion]:
-        """Replies are found, never listed."""
+        """Replies can be looked up, but not listed."""
         return iter(())
 
     def __len__(self) -> int:
@@ -165,7 +165,7 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
 
 
 def places_of(question: JudgeQuestion, query_id: str) -> list[Place]:
-    """Identifies what people label of a question: each of its items, or the text as a whole."""
+    """The keys of what people label in a question: each of its items, or the text as a whole."""
     step = step_named(question.step)
     right = text_hash(step.labelled_text(question))
     lefts = [text_hash(item) for item in question.items] if step.items or question.items else [None]
@@ -173,7 +173,7 @@ def places_of(question: JudgeQuestion, query_id: str) -> list[Place]:
 
 
 def problem_of_labels(metric: JudgedMetric) -> str | None:
-    """The reason why people cannot label a metric, to be printed after its name; None if they can.
+    """The reason why people cannot label a metric, worded to follow its name; None if they can.
 
     >>> from rankbeam.transforms.judge.metrics import parse_judged
     >>> [problem_of_labels(parse_judged(name)) for name in ("Faithfulness", "AnswerSimilarity")]
@@ -195,9 +195,10 @@ def problem_of_labels(metric: JudgedMetric) -> str | None:
 def values_by_people(
     units: Sequence[Unit], labels: Labels, query_id: str, judge: Mapping[JudgeQuestion, Any]
 ) -> Iterator[Value]:
-    """The human values of the metrics that take labels, for one query, if it was drawn at random.
+    """The human values of one query for metrics with labels, if the query was drawn at random.
 
-    Where people have nothing to decide, such as without contexts, the query was not drawn: its value is the judge's.
+    Queries about which people have nothing to decide, for example without contexts, are never drawn: the judge's value
+    counts.
     """
     for position, metric in dict.fromkeys((unit.configuration, item) for unit in units for item in unit.metrics):
         if not metric.labels:
@@ -224,9 +225,9 @@ def values_by_people(
 
 @cache
 def _represents(drawn_for: str | None, metric: JudgedMetric) -> bool:
-    """Return whether a sample for one metric is a sample for another one, whose items are among its items.
+    """Return whether a sample drawn for one metric is also one for another, whose items are a subset of its items.
 
-    Every query with a value of the other metric then has one of the first, so it could be drawn.
+    Then every query with a value of the other metric also has one of the first, so it could have been drawn.
     """
     if drawn_for is None:
         return True
@@ -240,7 +241,7 @@ def _represents(drawn_for: str | None, metric: JudgedMetric) -> bool:
 
 
 def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | Undefined | None:
-    """The mean of an annotator's values; a reason if none has one, None where a unit was not completely labelled."""
+    """The mean of an annotator's values; the reason if there are none, None if a unit is not completely labelled."""
     values: list[float] = []
     undefined: Undefined | None = None
     for unit in units:
@@ -260,7 +261,7 @@ def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) 
 def labelled_verdicts(
     labels: Labels, query_id: str, replies: Mapping[JudgeQuestion, Any], judge: str | None
 ) -> Iterator[LabelledVerdict]:
-    """The verdicts of a judge, or of the majority, on what people labelled, each once."""
+    """The verdicts of a judge, or of the majority, on everything that people labelled, each once."""
     if query_id not in labels.annotators:
         return
     for question in replies:

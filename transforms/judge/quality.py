@@ -1,7 +1,7 @@
-"""The quality of a judge by step: counts that merge in any order to the same numbers, and warnings about them.
+"""The quality of a judge by step: counts, which merge to the same numbers in any order, and warnings.
 
-An item is a question about one query. Some are asked several times, to show how far the judge repeats itself; known
-items are counted apart.
+An item is a question about one query. Some are asked several times, to measure how consistent the judge is; known
+items are counted separately.
 """
 
 from collections import Counter, defaultdict
@@ -54,7 +54,7 @@ class StepQuality:
 
 
 class JudgeOfStep(NamedTuple):
-    """A step, and the service of a judge that it was asked of."""
+    """A step, and the service of the judge that was asked."""
 
     step: str
     judge: str = ""
@@ -128,7 +128,7 @@ Row = Mapping[str, Any]
 
 
 def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterator[str]:
-    """That several versions judged, and that the judge is wrong on known items, or answers otherwise than before."""
+    """Warnings about several versions of a judge, wrong verdicts on known items, and changes since earlier weeks."""
     rows = quality.to_pylist()
     if (mixture := mixed_versions(rows)) and not strict:
         yield mixture
@@ -144,7 +144,7 @@ def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterat
 
 
 def near_chance(row: Row) -> str:
-    """Return what a judge got right, if that is near chance; else "".
+    """Describe a judge's accuracy if it is near chance; else "".
 
     >>> of = lambda right: {"step": "support", "judge": "m", "sentinels": 24, "sentinels_right": right,
     ...     "sentinel_accuracy": right / 24, "sentinel_low": right / 24 - 0.1}
@@ -158,7 +158,7 @@ def near_chance(row: Row) -> str:
 
 
 def notes_of(quality: Quality, judges: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
-    """Yield warnings of doubtful reference answers, judges that failed, and quotes that are not in their texts.
+    """Yield warnings about doubtful reference answers, failed judgements, and quotes that their texts do not contain.
 
     >>> from rankbeam.transforms.judge.quality import JudgeOfStep
     >>> list(notes_of(Quality({JudgeOfStep("claims"): StepQuality(claims=90, unplaced=2)})))
@@ -183,7 +183,7 @@ def notes_of(quality: Quality, judges: Mapping[str, str] = MappingProxyType({}))
 
 
 def mixed_versions(rows: Sequence[Row]) -> str:
-    """That verdicts are of several versions of one judge, for people; "" where they are of one.
+    """A warning that several versions of one judge gave the verdicts; "" if there was only one.
 
     >>> of = lambda *given: {"judge": "m", "model_versions": [dict(model_version=n, judgements=c) for n, c in given]}
     >>> mixed_versions([of(("m-1", 9)), of(("m-1", 1), ("m-2", 3))])
@@ -207,7 +207,7 @@ def _mixture(judge: str, rows: Sequence[Row]) -> str:
 
 
 def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> Iterator[str]:
-    """That models are judged by one of their own family, which tends to prefer their answers."""
+    """A warning that models are judged by one of their own family, which tends to prefer their answers."""
     for judge in judges:
         names = [name for name, model in answering.items() if is_of_one_family(judge, model)]
         others = [other.name for other in judges if not is_of_one_family(judge, other) and not other.parameters.offline]
@@ -220,7 +220,7 @@ def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> 
 
 
 def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequence[str]) -> Iterator[str]:
-    """That a judge that fills holes grades for models of its own family, or for templates that quote its prompt."""
+    """A warning that the judge that fills holes grades models of its own family, or templates that quote its prompt."""
     of_family = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
     if of_family:
         what = (
@@ -236,10 +236,10 @@ def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequenc
 
 
 LONGEST_QUOTE = 13
-"""The number of words in a row from which a template quotes the judge's prompt."""
+"""A template with this many consecutive words of the judge's prompt quotes it."""
 
 
 def is_of_one_family(one: Model, other: Model) -> bool:
-    """Return whether two language models are of one family; offline ones are of none."""
+    """Return whether two language models are of the same family; offline models have none."""
     parameters = one.parameters, other.parameters
     return not any(parameter.offline for parameter in parameters) and parameters[0].family == parameters[1].family

@@ -1,4 +1,4 @@
-"""Rows of the tables of answers and judgements, from what comes of the items."""
+"""Rows of the tables of answers and judgements, made from evaluated items."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -107,7 +107,7 @@ class Rows:
                 yield {**common, "left_hash": left, "position": position, **verdict}
 
     def failures(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `tables.FAILURES`: one for each value that has failed, else one for a failed answer."""
+        """Rows of `tables.FAILURES`: one for each failed value, or one for a failed answer without such values."""
         reported = set()
         for value in evaluated.values:
             if value.error is not None:
@@ -119,7 +119,7 @@ class Rows:
                 yield self._failure(evaluated.query_id, row.configuration, None, row.answer.error)
 
     def failed(self, subject: Subject, failure: Failure) -> Iterator[Row]:
-        """Rows of `tables.FAILURES` for an item of which nothing came: one for each configuration."""
+        """Rows of `tables.FAILURES` for an item that failed as a whole: one for each configuration."""
         error = CallError(failure.kind, failure.message, failure.attempts)
         for position in subject.positions:
             yield self._failure(subject.query_id, position, None, error)
@@ -145,7 +145,7 @@ class Rows:
 
 
 def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
-    """The verdicts on the items of a judgement, or on the whole; of a known item of another step, its class."""
+    """A judgement's verdicts on each item, or on the whole; for a known item of a step without verdicts, its class."""
     step = step_named(judgement.step)
     if judgement.known is not None and not step.judges:
         yield None, {"verdict": step.known_class(judgement.verdict), "grade": None, "reason": None}

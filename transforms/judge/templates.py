@@ -1,4 +1,4 @@
-"""The judge's prompts and their examples: package data, one file a step and version, or folders of the user's own."""
+"""The judge's prompts and their examples: package data, one file for each step and version, or a user's folders."""
 
 import json
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from rankbeam.transforms.records.errors import CallError, InputError, did_you_me
 VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {step.name: step.variables for step in STEPS if not step.embeds}
 )
-"""By step of rankbeam, the values of its prompt."""
+"""The variables of the prompt of each built-in step."""
 
 
 VERSION_1 = "v1"
-"""The version that keeps every key of the first release, also those of long questions, which it asks whole."""
+"""The version whose keys are those of the first release; it sends long questions whole."""
 DEFAULT_VERSION = "v2"
 VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, DEFAULT_VERSION: 2})
 """The versions of the shipped prompts, by name."""
@@ -35,13 +35,13 @@ _STEPS = files("rankbeam.transforms.judge.steps")
 
 @cache
 def shipped(version: int = VERSIONS[DEFAULT_VERSION]) -> Mapping[str, Template]:
-    """By step, the template that ships with rankbeam; from version 2 on with examples, where there are some."""
+    """The built-in template of each step; from version 2 on with its examples, if there are any."""
     known = newest("rankbeam.transforms.judge.steps", _schema, version)
     return known if version == 1 else {**known, **_with_examples(known, str(_STEPS / "examples"))}
 
 
 def templates(prompts: str = DEFAULT_VERSION, examples: str | None = None) -> Mapping[str, Template]:
-    """By step, its template; `prompts` is a version or a user's folder, `examples` a folder of right replies."""
+    """The template of each step; `prompts` is a version or a user's folder, `examples` a folder of correct replies."""
     version = VERSIONS.get(prompts, VERSIONS[DEFAULT_VERSION])
     known = {**shipped(version), **_plugged_in()}
     if prompts not in VERSIONS:
@@ -72,7 +72,7 @@ def _own(folder: str, known: Mapping[str, Template]) -> Mapping[str, Template]:
 
 
 def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, Template]:
-    """The templates of the steps that a folder has examples of, with these behind the instructions."""
+    """The templates of all steps with examples in the folder; the examples follow the instructions."""
     steps_known = known.keys() - _NO_EXAMPLES
     shown = {}
     for path in sorted(Path(folder).glob("*.jsonl")):
@@ -89,7 +89,7 @@ def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, T
 
 
 def _examples(name: str, path: str) -> str:
-    """The examples of one step, as the judge reads them, each checked by the step's own reader."""
+    """One step's examples as they appear in the prompt; the step's own reader checks each."""
     step, shown = step_named(name), []
     for line, text in json_lines.numbered(path):
         row = json_lines.parsed(path, line, text)

@@ -1,4 +1,4 @@
-"""Units of judging: one answer of a configuration with its contexts, and the metrics that are computed of it."""
+"""Units of judging: one answer of a configuration with its contexts, and the metrics that are computed from it."""
 
 import math
 from collections import defaultdict
@@ -21,7 +21,7 @@ Replies = Mapping[JudgeQuestion, Any]
 
 
 class Evidence:
-    """Arguments of formulas, or the CallError of a failed judgement, by name, and questions that lack a reply."""
+    """The arguments of formulas by name, or the CallErrors of failed judgements, and the questions without a reply."""
 
     def __init__(self, case: JudgedCase, replies: Replies, metrics: Iterable[JudgedMetric]) -> None:
         self._case, self._replies = case, replies
@@ -33,7 +33,7 @@ class Evidence:
             self._add({name: of for one in definitions for name, of in one.inputs_without_claims.items()})
 
     def value(self, metric: JudgedMetric) -> float | Undefined:
-        """The value of a metric, or why it has none; an answer that was not requested has no claims."""
+        """The value of a metric, or the reason why it has none."""
         definition, gold = metric.definition, self._case.gold
         needed = {name: self._argument(name) for name in definition.inputs}
         if self._is_refusable() and any(name in needed for name in _CLAIMS):
@@ -47,7 +47,7 @@ class Evidence:
         return Undefined.REFERENCE_REFUSES if is_doubtful else value
 
     def _is_refusable(self) -> bool:
-        """Return whether the answer makes no claims where the dataset has no answer."""
+        """Return whether the answer makes no claims and the dataset says that there is no answer."""
         claims = (self.arguments.get(name) for name in _CLAIMS)
         has_none = any(of is not None and not isinstance(of, CallError) and not len(of) for of in claims)
         return self._case.gold.answerable is False and has_none
@@ -69,7 +69,7 @@ class Evidence:
                     self.missing |= dict.fromkeys(missing)
 
     def _run(self, name: str, of: JudgedInput) -> Iterable[JudgeQuestion]:
-        """Run an input to its end, or to questions that lack a reply."""
+        """Run an input until it ends or asks a question that has no reply yet."""
         inquiry = of.get(self._case)
         if not isinstance(inquiry, Generator):
             self.arguments[name] = inquiry
@@ -95,7 +95,7 @@ _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 
 @dataclass(frozen=True)
 class Unit:
-    """One answer of a configuration with as many contexts as some of its metrics look at."""
+    """One answer of a configuration with the number of contexts that its metrics look at."""
 
     configuration: int
     metrics: tuple[JudgedMetric, ...]
@@ -103,11 +103,11 @@ class Unit:
     problem: CallError | Undefined | None = None
 
     def missing(self, replies: Replies) -> Mapping[JudgeQuestion, None]:
-        """The questions that can be asked now and lack a reply."""
+        """The questions that can be asked now and have no reply yet."""
         return {} if self.problem is not None else Evidence(self.case, replies, self.metrics).missing
 
     def values(self, replies: Replies) -> Mapping[JudgedMetric, float | Undefined | CallError]:
-        """The values of the metrics; the reason, or the error, of those that have none."""
+        """The values of the metrics, or the reasons or errors why there are none."""
         if self.problem is not None:
             return dict.fromkeys(self.metrics, self.problem)
         evidence = Evidence(self.case, replies, self.metrics)
@@ -121,7 +121,7 @@ def units_of(
     answers: Mapping[int, Sequence[Answer]],
     baseline: int = 0,
 ) -> Iterator[Unit]:
-    """Metrics of answers apart from those of contexts alone, by cutoff: a failed answer takes no value from these."""
+    """Units by cutoff; metrics of contexts have units of their own, so that a failed answer does not affect them."""
     position = system.configuration
     answers_of = answers.get(position)
     own = [entry for entry in item.systems if entry.configuration == position]  # several where samples are replayed
@@ -164,7 +164,7 @@ def units_of(
 
 
 def values_of(units: Sequence[Unit], samples: Iterable[Replies]) -> Iterator[Value]:
-    """Values, averaged over units and samples of one metric; failed where any has, missing where none exists."""
+    """The mean of each metric over units and samples; failed if any value failed, missing if there are none."""
     values: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
     for replies in samples:
         for unit in units:
@@ -187,7 +187,7 @@ def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:
 
 
 def _rivals(answers: Mapping[int, Sequence[Answer]], sample: int) -> Mapping[int, str | CallError | None]:
-    """The answers of all configurations, of the same sample where they have as many."""
+    """The answers of all configurations, from the same sample if they have that many."""
     rivals = {position: some[min(sample, len(some) - 1)] for position, some in answers.items()}
     return {position: _no_answer(answer) or answer.text for position, answer in rivals.items()}
 

@@ -1,7 +1,7 @@
-"""The work of one query: models answer it for every configuration, a judge judges, metrics are computed.
+"""The work for one query: models answer it for every configuration, judges judge the answers, metrics are computed.
 
-One task does all of it for one query, so that whatever configurations share, such as an equal prompt or a context that
-several of them retrieved, is one call. A call that fails leaves the values without that need it, and no others.
+One task does all of this for one query, so that anything configurations share, such as an equal prompt or a context
+that several of them retrieved, costs one call. A failed call affects only the values that need it.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -42,7 +42,7 @@ _KEY_DIGITS = 8
 Answers = dict[int, list[Answer]]
 SampleQuestions = Sequence[tuple[JudgeQuestion, int]]
 SampleReplies = dict[int, AllReplies]
-"""By sample, the replies to questions."""
+"""The replies to questions, by sample."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class EvaluateAnswers:
         return next(judge for judge in self.judges if judge.is_asked_by(call)).read(call, reply)
 
     def _answer(self, item: Item) -> Generator[Sequence[Call], Sequence[Any], Answers]:
-        """The answers of every configuration, by its position; equal prompts are one call."""
+        """The answers of each configuration, by its position; equal prompts are one call."""
         answers: Answers = {}
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
@@ -184,7 +184,7 @@ class EvaluateAnswers:
 
 
 def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
-    """Grades of documents: of several samples the lower median, of several texts of a document the highest."""
+    """Document grades: the lower median over samples, and the highest over several texts of a document."""
     firsts = (one for one in judgements if one.step == GradeStep.name and not one.is_repeat and one.verdict is not None)
     by_text = grouped((judgement.texts[0], judgement.verdict.grade) for judgement in firsts)
     best: dict[str, int] = {}
@@ -195,13 +195,13 @@ def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[
 
 
 def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
-    """Calls by their key, each with the positions of all configurations that it answers for."""
+    """Calls by key, each with the positions of all configurations that share it."""
     positions = grouped((call.key, position) for position, _, call in calls)
     return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 
 def _missing(units: Sequence[Unit], replies: SampleReplies, panel: JudgePanel) -> SampleQuestions:
-    """The questions that can be asked now, of each sample, each once."""
+    """The distinct questions that can be asked now, with their samples."""
     missing: dict[tuple[JudgeQuestion, int], None] = {}
     for sample, of_sample in replies.items():
         for name, voice in panel.voices(of_sample).items():
@@ -211,7 +211,7 @@ def _missing(units: Sequence[Unit], replies: SampleReplies, panel: JudgePanel) -
 
 
 def key_of(calls: Sequence[Call]) -> str:
-    """The content key of a question: that of its call, or one made of the keys of several."""
+    """The content key of a question: its call's key, or a hash of the keys of its calls."""
     if len(calls) == 1:
         return calls[0].key or ""
     return content_key({"parts": [call.key for call in calls]})

@@ -33,7 +33,7 @@ def _cited(case: JudgedCase) -> BoolArray:
 
 
 def _answer_text(case: JudgedCase) -> str:
-    """Return the answer without its citations; nothing where no model was asked, since nothing was retrieved."""
+    """Return the answer without its citations; nothing if nothing was retrieved, and so no model was asked."""
     return without_citations(case.answer or "")
 
 
@@ -55,7 +55,7 @@ def _retrievals(case: JudgedCase) -> int:
 
 
 def _tokens(case: JudgedCase, name: str) -> int | None:
-    """The number of tokens of the answer; None if the service did not report it."""
+    """The answer's number of tokens; None if the service did not report it."""
     outcome = _outcome(case)
     count: int = getattr(outcome.tokens, name)
     return count if count or outcome.text is None else None
@@ -98,7 +98,7 @@ STEPS: tuple[JudgeStep, ...] = (
     CriterionStep(),
     EmbedStep(),
 )
-"""The steps of rankbeam."""
+"""The built-in steps."""
 
 register(*STEPS)
 

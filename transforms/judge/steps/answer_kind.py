@@ -43,7 +43,7 @@ class _Kind(Form):
 
 
 def _judged_kind(case: JudgedCase) -> Inquiry:
-    """A query without an answer, since nothing was retrieved, counts as refused."""
+    """A query without an answer, because nothing was retrieved, counts as refused."""
     if case.answer is None:
         return JudgedKind(AnswerKind.REFUSED, 0, "")
     question = JudgeQuestion(AnswerKindStep.name, (case.answer,))
@@ -64,7 +64,7 @@ _KINDS = tuple(kind for kind in AnswerKind if kind is not AnswerKind.CLARIFIED) 
 
 
 class AnswerKindStep(JudgeStep):
-    """Judge what an answer does with its question."""
+    """Judge how an answer responds to its question."""
 
     name = "answer_kind"
     variables = ("query", "answer")
@@ -109,7 +109,7 @@ class AnswerKindStep(JudgeStep):
         voters: int,
         rank: Callable[[JudgeVerdict], float],  # noqa: ARG002  kind and relevance have scales of their own
     ) -> JudgedKind | None:
-        """The lower medians of kind and relevance; an answer is refused if more than half of the judges say so."""
+        """The lower medians of kind and relevance; an answer counts as refused if most judges say so."""
         kind = decisive_vote([self.scale.index(reply.kind) for reply in replies], voters)
         relevance = decisive_vote([reply.relevance for reply in replies], voters)
         if kind is None or relevance is None:

@@ -18,14 +18,14 @@ _CITATION = re.compile(r"^(?:\[\d+\]\s*)+$")
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a text, and where the text makes it: [start, end) in code points; None where the quote is absent."""
+    """A claim, and its position in the text: [start, end) in code points, None if its quote is not in the text."""
 
     text: str
     start: int | None
     end: int | None
 
     def moved(self, offset: int) -> "Claim":
-        """The claim of a text that is a part of a longer one, from `offset` on."""
+        """The claim with its position in a longer text, in which its own text begins at `offset`."""
         if self.start is None or self.end is None:
             return self
         return Claim(self.text, self.start + offset, self.end + offset)
@@ -42,7 +42,7 @@ class _Claims(Form):
 
 
 class ClaimsStep(JudgeStep):
-    """Extract the claims of a text; a quote that is not in the text leaves its claim without a place."""
+    """Extract the claims of a text; a claim whose quote is not in the text has no position."""
 
     name = "claims"
     variables = ("query", "text")
@@ -97,7 +97,7 @@ def how_many(parts: Sequence[Any]) -> str:
 
 
 def statements_of(text: str) -> list[str]:
-    """The sentences of a text, except refusals and citations alone."""
+    """The sentences of a text, except refusals and sentences that are only citations."""
     parts = [text[start:end] for start, end in sentences(text)]
     return [part for part in parts if not has_words_of_refusal(part) and not _CITATION.match(part)]
 

@@ -1,4 +1,4 @@
-"""`criterion`: a verdict on an aspect that the user names, about the texts that the user chooses."""
+"""`criterion`: a verdict on an aspect that the user describes, about texts that the user selects."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from rankbeam.transforms.records.judging.steps import (
 
 _BETWEEN = " | "
 ALL = "all"
-"""The word for comparing the answers of all configurations."""
+"""The value with which the answers of all configurations are compared."""
 _NEEDS = {
     "answer": Need.ANSWER,
     "reference": Need.REFERENCE,
@@ -42,7 +42,7 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class ChosenVerdict:
-    """A verdict, and its place on the scale from 0, the first, to 1, the last."""
+    """A verdict, and its position on the scale, from 0 (first) to 1 (last)."""
 
     verdict: str
     place: Fraction
@@ -66,7 +66,7 @@ def input_of(criterion: Criterion) -> JudgedInput:
 
 
 def _values(criterion: Criterion, case: JudgedCase) -> Inquiry:
-    """Return the argument, or the reason why there is nothing to judge."""
+    """Return the argument, or the reason why nothing can be judged."""
     if "answer" in criterion.about and case.answer is None:
         return Undefined.NO_ANSWER
     if not case.contexts and {"context", "contexts"} & set(criterion.about):
@@ -93,7 +93,7 @@ def _statements(case: JudgedCase, attribute: str) -> tuple[str, ...]:
 
 
 def _preferences(criterion: Criterion, case: JudgedCase) -> Inquiry:
-    """Return float[pairs], from -1, where another answer is better in both orders, to 1, where this one is."""
+    """Return float[pairs], from -1 (the other answer is better in both orders) to 1 (this one is)."""
     rivals = case.rivals if criterion.pairs == ALL else (case.baseline,)
     if failed := next((rival for rival in rivals if isinstance(rival, CallError)), None):
         raise failed
@@ -130,7 +130,7 @@ def _compared(criterion: Criterion, case: JudgedCase, first: str, second: str) -
 
 
 def in_both_orders(judgements: Iterable[Judgement]) -> tuple[int, int]:
-    """Pairs of answers that were compared in both orders, and those whose verdict changed: their numbers."""
+    """The number of pairs of answers that were compared in both orders, and of those whose verdict changed."""
     words = _BETWEEN.join(word for word, _ in PREFERENCES)
     values, verdicts = dict(PREFERENCES), {}
     for judgement in judgements:
@@ -152,17 +152,17 @@ def in_both_orders(judgements: Iterable[Judgement]) -> tuple[int, int]:
 
 
 def instructions_of(criterion: Criterion) -> tuple[str, str, str]:
-    """The values of the prompt that say what to judge: criterion, verdicts and examples."""
+    """The prompt's values that describe what to judge: criterion, verdicts and examples."""
     return criterion.question, _BETWEEN.join(word for word, _ in criterion.levels), criterion.examples
 
 
 def template_of(criterion: Criterion, template: Template) -> Template:
-    """The template with the criterion's own words, whose hash tells criteria apart in tables; it is never filled in."""
+    """The template with the criterion's text; only its hash is used, to tell criteria apart in tables."""
     return replace(template, text="\n".join((template.text, *instructions_of(criterion), *criterion.texts)))
 
 
 class CriterionStep(JudgeStep):
-    """Judge one aspect."""
+    """Judge one criterion."""
 
     name = "criterion"
     variables = ("criterion", "verdicts", "examples", "texts")
@@ -184,23 +184,23 @@ class CriterionStep(JudgeStep):
         return ChosenVerdict(verdict, place, shortened(reply.reason, LONGEST_REASON))
 
     def imagined(self, imagined: Imagined) -> ChosenVerdict:  # noqa: ARG002
-        """A verdict whose value nothing depends on."""
+        """A verdict; nothing depends on its value."""
         return ChosenVerdict("", Fraction(), "")
 
     def verdicts(self, reply: ChosenVerdict) -> Sequence[JudgeVerdict]:
         return [JudgeVerdict(reply.verdict, reason=reply.reason, score=reply.place)]
 
     def labelled_text(self, question: JudgeQuestion) -> str:
-        """Everything that a person reads: the criterion, its verdicts, and all texts."""
+        """All that a person reads: the criterion, its verdicts, and all texts."""
         _, criterion, verdicts, _, texts = question.texts
         return "\n".join((criterion, verdicts, texts))
 
     def decided(self, decisions: Sequence[str]) -> ChosenVerdict:
-        """The verdict; no value depends on its place."""
+        """The verdict; no value depends on its position."""
         return ChosenVerdict(decisions[0], Fraction(), "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """The verdict at the share of the first text's words that the last text has; of two answers, the larger."""
+        """The verdict for the share of the first text's words in the last one; of two answers, the larger share."""
         texts, verdicts = values["texts"], values["verdicts"].split(_BETWEEN)
         shares = [share(texts[0]["text"], text["text"]) for text in texts if text["id"] in ANSWERS]
         if len(shares) > 1:

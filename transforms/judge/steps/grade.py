@@ -1,4 +1,4 @@
-"""`grade`: how well one context serves the person who asked, from 0 to 3."""
+"""`grade`: how useful one context is to the person who asked, from 0 to 3."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
 
 @dataclass(frozen=True)
 class ContextGrade:
-    """Grades of a context for a query, from 0 to 3: does it fit the intent, can it be trusted, and both together."""
+    """Grades of a context for a query, from 0 to 3: whether it fits the intent, can be trusted, and both together."""
 
     intent: int
     trust: int
@@ -85,7 +85,7 @@ class GradeStep(JudgeStep):
         return [JudgeVerdict(grade=reply.grade, reason=reply.reason, score=score)]
 
     def weight(self, part: ContextGrade) -> float:
-        """A context is worth its best part."""
+        """A context gets the grade of its best part."""
         return part.grade
 
     def decided(self, decisions: Sequence[str]) -> ContextGrade:

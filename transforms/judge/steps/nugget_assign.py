@@ -66,7 +66,7 @@ class NuggetAssignStep(VerdictsStep):
         return [JudgeVerdict(one.verdict.value, reason=one.reason, score=_SCORES[one.verdict]) for one in reply]
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Supported if the answer has three quarters of the nugget's words, partially if it has half of them."""
+        """Supported if the answer contains three quarters of the nugget's words, partially with half of them."""
         shares = {item: share(text, values["answer"]) for item, text in values["nuggets"].items()}
         return offline_verdicts(shares, {item: _offline(part) for item, part in shares.items()})
 

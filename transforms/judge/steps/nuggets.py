@@ -1,6 +1,6 @@
 """`nuggets` and `nugget_weight`: the facts that a good answer needs, collected from relevant contexts.
 
-No metric rests on their replies: they make a reference that people review.
+No metric depends on their replies: they draft a reference for people to review.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malform
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeStep, Share
 
 MOST_NUGGETS, MOST_WORDS = 30, 12
-"""The most nuggets of a query, and the most words of a nugget."""
+"""The maximum number of nuggets of a query, and of words of a nugget."""
 _SAME_SHARE = 0.75  # share of a sentence's words in a nugget from which the offline judge takes both for one fact
 
 
@@ -29,7 +29,7 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True)
 class DraftNugget:
-    """A nugget of an updated list: `merges` numbers nuggets so far that it replaces, `contexts` those that say it."""
+    """A nugget of an updated list: `merges` numbers the earlier nuggets it replaces, `contexts` those that state it."""
 
     text: str
     merges: tuple[int, ...]
@@ -47,14 +47,14 @@ class _Nuggets(Form):
 
 
 class NuggetsStep(JudgeStep):
-    """Update the list of nuggets by a window of contexts."""
+    """Update the list of nuggets with a window of contexts."""
 
     name = "nuggets"
     variables = ("query", "nuggets", "contexts")
     items = "contexts"
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The whole list; an entry has its text, and the numbers of nuggets so far and of contexts."""
+        """The whole list; each entry has a text, and the numbers of earlier nuggets and of contexts."""
         numbers = {name: list_of(whole(0, max(0, len(values[name]) - 1))) for name in ("nuggets", "contexts")}
         nugget = object_of(text=TEXT, merges=numbers["nuggets"], contexts=numbers["contexts"])
         return object_of(nuggets=list_of(nugget))
@@ -80,7 +80,7 @@ class NuggetsStep(JudgeStep):
         return claims
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """The nuggets so far, and of each context the sentence that has most of the query's words."""
+        """The earlier nuggets, and from each context the sentence with the most words of the query."""
         rows: list[dict[str, Any]] = [
             {"text": text, "merges": [int(number)], "contexts": []} for number, text in values["nuggets"].items()
         ]

@@ -1,4 +1,4 @@
-"""`questions`: questions that an answer answers, whose likeness to the query is the relevance of the answer."""
+"""`questions`: questions that an answer would answer; their similarity to the query is the answer's relevance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from rankbeam.transforms.records.judging.steps import (
 )
 
 QUESTIONS = 3
-"""Generated from one answer."""
+"""The number of questions generated from one answer."""
 
 
 @dataclass(frozen=True)
 class GeneratedQuestion:
-    """A question that an answer answers; noncommittal where the answer evades it."""
+    """A question that an answer would answer; noncommittal if the answer is evasive."""
 
     text: str
     noncommittal: bool
@@ -83,7 +83,7 @@ class QuestionsStep(JudgeStep):
         return tuple(GeneratedQuestion(one.question, one.noncommittal) for one in parsed(_Questions, text).questions)
 
     def imagined(self, imagined: Imagined) -> tuple[GeneratedQuestion, ...]:
-        """Questions that no other answer has."""
+        """Questions that differ from those of every other answer."""
         return tuple(GeneratedQuestion(f"{number} of {imagined.key}", False) for number in range(QUESTIONS))
 
     def known_class(self, reply: Sequence[GeneratedQuestion]) -> str:

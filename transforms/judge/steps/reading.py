@@ -1,4 +1,4 @@
-"""Replies with a verdict for each item, which several steps share, and rules of the offline judge."""
+"""Replies with a verdict for each item, shared by several steps, and the rules of the offline judge."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rankbeam.transforms.records.judging.steps import LONGEST_REASON, Imagined, 
 V = TypeVar("V", bound=StrEnum)
 
 SUPPORTED_SHARE = 0.5
-"""Share of a claim's words in a text from which the offline judge takes the claim for supported."""
+"""The offline judge regards a claim as supported if the text has this share of its words."""
 LEVEL = whole(0, HIGHEST_GRADE)
 """The schema of a grade."""
 
@@ -33,13 +33,13 @@ class _ItemVerdict(Form, Generic[V]):
 
 
 class ItemVerdicts(Form, Generic[V]):
-    """The form of a reply with a verdict on each item."""
+    """The schema of a reply with a verdict on each item."""
 
     verdicts: list[_ItemVerdict[V]]
 
 
 class VerdictsStep(JudgeStep):
-    """A step whose reply is a verdict on each item, with a reason."""
+    """A step whose reply has a verdict and a reason for each item."""
 
     choices: ClassVar[type[StrEnum]]
     form: ClassVar[type[ItemVerdicts[Any]]]
@@ -78,7 +78,7 @@ def one_of(values: Iterable[StrEnum]) -> dict[str, Any]:
 
 
 def offline_verdicts(shares: Mapping[str, float], verdicts: Mapping[str, StrEnum]) -> Mapping[str, Any]:
-    """The offline judge's verdicts on items, with the share of words that each has in common with a text."""
+    """The offline judge's verdicts on items, by the share of each item's words that the text contains."""
     return {
         "verdicts": [
             {"id": int(item), "reason": offline_reason(share), "verdict": verdicts[item]}
@@ -92,5 +92,5 @@ def offline_reason(share: float) -> str:
 
 
 def offline_grade(share: float) -> int:
-    """The offline judge's grade: one for each quarter of the words."""
+    """The offline judge's grade: one more for each quarter of the words."""
     return min(HIGHEST_GRADE, int(share * (HIGHEST_GRADE + 1)))

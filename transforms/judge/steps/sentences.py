@@ -30,7 +30,7 @@ def sentences_of(text: str) -> tuple[str, ...]:
 
 
 def _extracted(case: JudgedCase) -> Inquiry:
-    """Return bool[sentences of all contexts]: the answer needs the sentence."""
+    """Return bool[sentences of all contexts]: whether the answer needs the sentence."""
     items = tuple(sentence for context in case.contexts for sentence in sentences_of(context))
     if not items:
         return np.zeros(0, bool)
@@ -40,7 +40,7 @@ def _extracted(case: JudgedCase) -> Inquiry:
 
 
 class SentencesStep(JudgeStep):
-    """Choose the sentences that are needed; the reply is a bool for each sentence."""
+    """Select the sentences that are needed; the reply is a bool for each sentence."""
 
     name = "sentences"
     variables = ("query", "sentences")
@@ -61,7 +61,7 @@ class SentencesStep(JudgeStep):
         return (False,) * imagined.items
 
     def imagined_parts(self, items: int, claims: int) -> int:
-        """No number, or all."""
+        """No numbers, or all."""
         return items if claims else 0
 
     def verdicts(self, reply: Sequence[bool]) -> Sequence[JudgeVerdict]:

@@ -40,7 +40,7 @@ class SupportVerdict(StrEnum):
 
 
 def support_question(items: Texts, evidence: str) -> list[JudgeQuestion]:
-    """The question whether a text supports some items; none without items."""
+    """The question whether a text supports items; none if there are no items."""
     return [JudgeQuestion(SupportStep.name, (evidence,), items)] if items else []
 
 
@@ -141,7 +141,7 @@ class SupportStep(VerdictsStep):
         ]
 
     def weight(self, part: ReasonedVerdict[SupportVerdict]) -> float:
-        """A claim is supported if any part of the text supports it, else contradicted if any contradicts it."""
+        """A claim is supported if any part of the text supports it, and else contradicted if any contradicts it."""
         return _WEIGHTS.index(part.verdict)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
