@@ -116,7 +116,7 @@ class JudgedMetric:
         )
 
     def means(self, other: "JudgedMetric") -> bool:
-        """Return whether this name, which can leave out judge and embedding model, stands for another metric.
+        """Return whether this name, which can leave out judge and embedding model, denotes another metric.
 
         >>> parse_judged("Faithfulness").means(parse_judged("Faithfulness(judge=lexical)"))
         True
@@ -222,7 +222,7 @@ ContextRecall(ragas)']
 
 
 def named_in(name: str, metrics: Sequence[Metric | JudgedMetric]) -> Metric | JudgedMetric | None:
-    """The only metric that a name, with or without a judge, can stand for; None if there are none or several.
+    """The only metric that a name, with or without a judge, can denote; None if there are none or several.
 
     >>> str(named_in("Faithfulness", parse_all(["RR", "Faithfulness(judge=lexical)"])))
     'Faithfulness(judge=lexical)'
