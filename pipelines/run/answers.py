@@ -19,7 +19,7 @@ from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.agreement import AgreementRows, audit_table
 from rankbeam.transforms.judge.answering import Answerer, Answering
 from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
-from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
+from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, judged_without_calls, tasks_of, unevaluated
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.measure import MeasureJudge, PlanKnown, QualityRows
 from rankbeam.transforms.judge.panel import MAJORITY
@@ -108,7 +108,7 @@ def _as_given(
     experiment: Experiment, work: EvaluateAnswers, items: beam.PCollection, configurations: tuple[int, ...]
 ) -> AnswerBranch:
     """Answers that exist already, and that nothing judges."""
-    existing = items | "GivenAnswers" >> beam.FlatMap(given_answers, work, configurations)
+    existing = items | "GivenAnswers" >> beam.FlatMap(judged_without_calls, work, configurations)
     values, _, written = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
     rows = {name: [written[name]] for name in ("answers", "texts", "failures")}
     return AnswerBranch(values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))

@@ -61,22 +61,22 @@ class AgreementRows:
     seed: int = 0
 
     def table(self, verdicts: Sequence[LabelledVerdict | Votes]) -> pa.Table:
-        of_judge = {(one.judge, one.place): one.verdict for one in verdicts if isinstance(one, LabelledVerdict)}
+        judge_verdicts = {(one.judge, one.place): one.verdict for one in verdicts if isinstance(one, LabelledVerdict)}
         by_step = grouped((place[0], place) for place in self.labels.decisions)
         ordered = {step: sorted(by_step[step], key=str) for step in sorted(by_step)}
-        rows = [row for step, places in ordered.items() for row in self._of_step(step, places, of_judge)]
+        rows = [row for step, places in ordered.items() for row in self._step_rows(step, places, judge_verdicts)]
         rows += self._of_votes([one for one in verdicts if isinstance(one, Votes)])
         return pa.Table.from_pylist(rows, tables.own_columns(AGREEMENT))
 
     def _of_votes(self, votes: Sequence[Votes]) -> Iterator[dict[str, Any]]:
         by_step = grouped((one.step, one) for one in sorted(votes, key=lambda one: (one.step, one.query_id)))
         names = [name for service, name in self.judges.items() if service is not None]
-        for step, of_step in by_step.items():
-            rows = [row for one in of_step for row in one.rows]
+        for step, step_votes in by_step.items():
+            rows = [row for one in step_votes for row in one.rows]
             in_use = {word for row in rows for word in row if word is not None}
             scale = Scale.of(step, self.levels.get(step), in_use)
             columns = [_column(scale, column) for column in zip(*rows, strict=True)]
-            queries = _numbers([one.query_id for one in of_step for _ in one.rows])
+            queries = _numbers([one.query_id for one in step_votes for _ in one.rows])
             for (one, first), (other, second) in combinations(enumerate(names), 2):
                 pair = np.column_stack([columns[one], columns[other]])
                 unmatched = int((pair < 0).any(axis=1).sum())
@@ -84,21 +84,21 @@ class AgreementRows:
             if len(names) > 2:
                 yield _together(scale, JUDGES, columns)
 
-    def _of_step(
+    def _step_rows(
         self, name: str, places: Sequence[Place], verdicts: Mapping[tuple[str | None, Place], str]
     ) -> Iterator[dict[str, Any]]:
         decisions = [self.labels.decisions[place] for place in places]
-        in_use = {word for of_item in decisions for word in of_item.values()}
+        in_use = {word for labels in decisions for word in labels.values()}
         step = Scale.of(name, self.levels.get(name), in_use)
-        people = sorted({annotator for of_item in decisions for annotator in of_item} - {ADJUDICATED})
-        columns = {annotator: _column(step, [of_item.get(annotator) for of_item in decisions]) for annotator in people}
+        people = sorted({annotator for labels in decisions for annotator in labels} - {ADJUDICATED})
+        columns = {annotator: _column(step, [labels.get(annotator) for labels in decisions]) for annotator in people}
         queries = _numbers([place[1] for place in places])
         for one, other in combinations(people, 2):
             pair = np.column_stack([columns[one], columns[other]])
             yield self._row(step, one, other, pair, queries) | {"unmatched": 0, "undecided": 0}
         if len(people) > 1:
             yield _together(step, PEOPLE, list(columns.values()))
-        consensus = [agreed(of_item) for of_item in decisions]
+        consensus = [agreed(labels) for labels in decisions]
         for service, judge in self.judges.items():
             judged = [verdicts.get((service, place)) for place in places]
             pair = np.column_stack([_column(step, consensus), _column(step, judged)])
@@ -271,8 +271,8 @@ def stratified_sample(stratum: IntArray, order: IntArray, most: int) -> tuple[Bo
     for done, place in enumerate(np.argsort(sizes, kind="stable")):
         count = min(int(sizes[place]), left // (len(values) - done))
         left -= count
-        own = np.flatnonzero(stratum == values[place])
-        chosen = own[np.argsort(order[own], kind="stable")[:count]]
+        members = np.flatnonzero(stratum == values[place])
+        chosen = members[np.argsort(order[members], kind="stable")[:count]]
         drawn[chosen] = True
         weight[chosen] = sizes[place] / max(1, count)
     return drawn, weight

@@ -113,4 +113,4 @@ class AskKnown(JudgeWork):
 def known_steps(metrics: Iterable[JudgedMetric]) -> tuple[str, ...]:
     definitions = [metric.definition for metric in metrics]
     inputs = [of for one in definitions for of in (*one.inputs.values(), *one.inputs_without_claims.values())]
-    return tuple(step for step in sorted({step for of in inputs for step in of.steps}) if known_items_of(step))
+    return tuple(step for step in sorted({step for entry in inputs for step in entry.steps}) if known_items_of(step))

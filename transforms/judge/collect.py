@@ -52,7 +52,9 @@ def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[Tas
         yield WORK, batch
 
 
-def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]) -> Iterator[CallAnswer]:
+def judged_without_calls(
+    element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]
+) -> Iterator[CallAnswer]:
     """The results of a bucket's queries where no model is called."""
     bucket, items = element
     for item in items_in(items):
@@ -124,9 +126,9 @@ class CollectJudgementsFn(beam.DoFn):
 
     def _batches(self) -> Iterator[tuple[int, pa.RecordBatch | Spilled]]:
         """The collected values, one batch for each bucket."""
-        for bucket, some in self._values.items():
-            if some:
-                yield bucket, spilled(_batch(some))
+        for bucket, values in self._values.items():
+            if values:
+                yield bucket, spilled(_batch(values))
         self._values, self._held = defaultdict(list), 0
 
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
@@ -164,14 +166,14 @@ def unevaluated(failed: FailedTask, rows: Rows) -> pa.Table:
     return pa.Table.from_pylist(list(rows.failed(failed.subject, failed.failure)), tables.own_columns(tables.FAILURES))
 
 
-def _batch(some: Sequence[tuple[str, Value]]) -> pa.RecordBatch:
+def _batch(values: Sequence[tuple[str, Value]]) -> pa.RecordBatch:
     columns: tuple[list[Any], ...] = (
-        [query_id for query_id, _ in some],
-        [value.configuration for _, value in some],
-        [value.metric for _, value in some],
-        [value.value for _, value in some],
-        [_status(value) for _, value in some],
-        [value.reason for _, value in some],
+        [query_id for query_id, _ in values],
+        [value.configuration for _, value in values],
+        [value.metric for _, value in values],
+        [value.value for _, value in values],
+        [_status(value) for _, value in values],
+        [value.reason for _, value in values],
     )
     arrays = [_array(column, field.type) for column, field in zip(columns, VALUES, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=VALUES)

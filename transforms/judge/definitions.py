@@ -65,11 +65,11 @@ class JudgedDefinition:
     @property
     def steps(self) -> tuple[str, ...]:
         """The judge's steps that the formula always needs."""
-        return tuple(dict.fromkeys(step for of in self.inputs.values() for step in of.steps))
+        return tuple(dict.fromkeys(step for entry in self.inputs.values() for step in entry.steps))
 
     @property
     def needs(self) -> frozenset[Need]:
-        return frozenset().union(*(of.needs for of in self.inputs.values()))
+        return frozenset().union(*(entry.needs for entry in self.inputs.values()))
 
     @property
     def takes_cutoff(self) -> bool:
@@ -124,9 +124,9 @@ class CriterionDefinition(JudgedDefinition):
         return self.criterion is None or super().takes_cutoff
 
     def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
-        ((name, of),) = self.inputs.items()
+        ((name, entry),) = self.inputs.items()
         levels = arguments[name]
-        return self.kernel(levels[..., :cutoff] if of.per_context and not isinstance(levels, Undefined) else levels)
+        return self.kernel(levels[..., :cutoff] if entry.per_context and not isinstance(levels, Undefined) else levels)
 
 
 @cache

@@ -60,15 +60,15 @@ class JudgePanel:
         """The replies of each judge, by the name of its service, and under None those of the majority."""
         if not self.votes:
             return {self.judges[0].model.name if self.judges else None: Voice(self, replies, 0)}
-        of_judges: dict[str | None, Voice] = {None: Voice(self, replies)}
-        of_judges |= {judge.model.name: Voice(self, replies, place) for place, judge in enumerate(self.judges)}
-        return of_judges
+        voices: dict[str | None, Voice] = {None: Voice(self, replies)}
+        voices |= {judge.model.name: Voice(self, replies, place) for place, judge in enumerate(self.judges)}
+        return voices
 
     def units_of(self, units: Sequence[Unit], voice: str | None) -> list[Unit]:
         if not self.votes:
             return list(units)
         metrics = [tuple(metric for metric in unit.metrics if metric.judge == voice) for unit in units]
-        return [replace(unit, metrics=some) for unit, some in zip(units, metrics, strict=True) if some]
+        return [replace(unit, metrics=chosen) for unit, chosen in zip(units, metrics, strict=True) if chosen]
 
     def majority(self, question: JudgeQuestion, replies: Sequence[Any]) -> Any:
         """The reply of the majority; a CallError if too many judges failed for the others to decide."""
@@ -94,17 +94,17 @@ class JudgePanel:
 
     def counted(self, query_id: str, replies: AllReplies) -> Iterator[Votes]:
         rows: dict[str, list[tuple[str | None, ...]]] = {}
-        for question, of_question in replies.items():
+        for question, question_replies in replies.items():
             step = step_named(question.step)
             if self.votes and step.judges:
                 count = len(question.items) or 1
                 columns = [
                     (None,) * count if isinstance(reply, CallError) else [one.name for one in step.verdicts(reply)]
-                    for reply in of_question
+                    for reply in question_replies
                 ]
                 rows.setdefault(question.step, []).extend(zip(*columns, strict=True))
-        for name, of_step in rows.items():
-            yield Votes(name, query_id, tuple(of_step))
+        for name, step_votes in rows.items():
+            yield Votes(name, query_id, tuple(step_votes))
 
 
 class Voice(Mapping[JudgeQuestion, Any]):
@@ -117,11 +117,11 @@ class Voice(Mapping[JudgeQuestion, Any]):
     def __getitem__(self, question: JudgeQuestion) -> Any:
         """The reply, or the CallError of a question that failed."""
         if question not in self._known:
-            of_question = self._replies[question]
+            question_replies = self._replies[question]
             if self._place is None:
-                self._known[question] = self._panel.majority(question, of_question)
+                self._known[question] = self._panel.majority(question, question_replies)
             else:
-                self._known[question] = of_question[min(self._place, len(of_question) - 1)]
+                self._known[question] = question_replies[min(self._place, len(question_replies) - 1)]
         return self._known[question]
 
     def __contains__(self, question: object) -> bool:
@@ -153,7 +153,7 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
                 raise KeyError(question)
             return tuple(Claim(text, None, None) for text in claims)
         by_annotator = [self._labels.decisions[place] for place in places_of(question, self._query_id)]
-        decisions = [of_item.get(ADJUDICATED) or of_item[self._annotator] for of_item in by_annotator]
+        decisions = [labels.get(ADJUDICATED) or labels[self._annotator] for labels in by_annotator]
         return step_named(question.step).decided(decisions)
 
     def __iter__(self) -> Iterator[JudgeQuestion]:
@@ -186,7 +186,7 @@ def problem_of_labels(metric: JudgedMetric) -> str | None:
     steps = [step for step in metric.definition.steps if step != ClaimsStep.name]
     unlabelled = next((step for step in steps if not step_named(step).decisions), None)
     if unlabelled is None:
-        unlabelled = next((name for name, of in metric.definition.inputs.items() if not of.by_people), None)
+        unlabelled = next((name for name, entry in metric.definition.inputs.items() if not entry.by_people), None)
     if unlabelled is not None:
         return f"cannot be labelled: people cannot answer {unlabelled}"
     return None if steps else "cannot be labelled: nothing of it is judged"
@@ -203,15 +203,17 @@ def values_by_people(
     for position, metric in dict.fromkeys((unit.configuration, item) for unit in units for item in unit.metrics):
         if not metric.labels:
             continue
-        of_metric = [unit for unit in units if unit.configuration == position and metric in unit.metrics]
-        if isinstance(_value(of_metric, metric, PeopleReplies(NO_LABELS, query_id, "", judge)), float):
+        metric_units = [unit for unit in units if unit.configuration == position and metric in unit.metrics]
+        if isinstance(_value(metric_units, metric, PeopleReplies(NO_LABELS, query_id, "", judge)), float):
             yield Value(position, by_people(str(metric)), None, NOTHING_TO_LABEL)
             continue
         # Another sample may have been drawn for a metric of other steps.
         drawn_for = [name for step in metric.steps for name in labels.drawn.get((query_id, step), ())]
         is_drawn = any(_represents(name, metric) for name in drawn_for)
         annotators = labels.annotators[query_id] if is_drawn else ()
-        values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name, judge)) for name in annotators}
+        values = {
+            name: _value(metric_units, metric, PeopleReplies(labels, query_id, name, judge)) for name in annotators
+        }
         known = {name: value for name, value in values.items() if isinstance(value, float)}
         if ADJUDICATED in known:
             known = {ADJUDICATED: known[ADJUDICATED]}
@@ -236,7 +238,7 @@ def _represents(drawn_for: str | None, metric: JudgedMetric) -> bool:
     if metric.is_criterion or not is_judged(drawn_for):
         return is_deep
     drawn, own = parse_judged(drawn_for).definition, metric.definition
-    has_items = is_deep and {name for name, of in own.inputs.items() if of.steps} <= drawn.inputs.keys()
+    has_items = is_deep and {name for name, entry in own.inputs.items() if entry.steps} <= drawn.inputs.keys()
     return has_items and set(drawn.undefined) <= set(own.undefined) and drawn.needs <= own.needs
 
 

@@ -100,8 +100,8 @@ def _of_known(judgement: Judgement) -> StepQuality:
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
     versions = Counter(judgement.model_version for judgement in judgements if judgement.model_version)
-    of_claims = [judgement.verdict or () for judgement in judgements if judgement.step == ClaimsStep.name]
-    claims: list[Claim] = [claim for of_claim in of_claims for claim in of_claim]
+    claim_lists = [judgement.verdict or () for judgement in judgements if judgement.step == ClaimsStep.name]
+    claims: list[Claim] = [claim for claim_list in claim_lists for claim in claim_list]
     counted = StepQuality(
         items=1,
         failed=int(any(judgement.verdict is None for judgement in judgements if not judgement.is_repeat)),
@@ -189,7 +189,7 @@ def mixed_versions(rows: Sequence[Row]) -> str:
     >>> mixed_versions([of(("m-1", 9)), of(("m-1", 1), ("m-2", 3))])
     'verdicts of 2 versions of the judge m, in one comparison: m-1 (10), m-2 (3)'
     """
-    return "; ".join(filter(None, (_mixture(judge, of_judge) for judge, of_judge in by_judge(rows).items())))
+    return "; ".join(filter(None, (_mixture(judge, judge_rows) for judge, judge_rows in by_judge(rows).items())))
 
 
 def by_judge(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -221,12 +221,12 @@ def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> 
 
 def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequence[str]) -> Iterator[str]:
     """A warning that the judge that fills holes grades models of its own family, or templates that quote its prompt."""
-    of_family = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
-    if of_family:
+    related = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
+    if related:
         what = (
             f"holes=llm: the judge's grades may favour texts of models of its family ({judge.model.parameters.family})"
         )
-        yield f"{what} choose: {', '.join(of_family)}"
+        yield f"{what} choose: {', '.join(related)}"
     prompt = words(judge.templates[GradeStep.name].text)
     for place, answerer in answering.items():
         common = longest_common_run(words(answerer.generation.template), prompt)

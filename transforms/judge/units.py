@@ -28,9 +28,9 @@ class Evidence:
         self.arguments: dict[str, Any] = {}
         self.missing: dict[JudgeQuestion, None] = {}
         definitions = [metric.definition for metric in metrics]
-        self._add({name: of for one in definitions for name, of in one.inputs.items()})
+        self._add({name: entry for one in definitions for name, entry in one.inputs.items()})
         if self._is_refusable():
-            self._add({name: of for one in definitions for name, of in one.inputs_without_claims.items()})
+            self._add({name: entry for one in definitions for name, entry in one.inputs_without_claims.items()})
 
     def value(self, metric: JudgedMetric) -> float | Undefined:
         """The value of a metric, or the reason why it has none."""
@@ -49,7 +49,7 @@ class Evidence:
     def _is_refusable(self) -> bool:
         """Return whether the answer makes no claims and the dataset says that there is no answer."""
         claims = (self.arguments.get(name) for name in _CLAIMS)
-        has_none = any(of is not None and not isinstance(of, CallError) and not len(of) for of in claims)
+        has_none = any(axis is not None and not isinstance(axis, CallError) and not len(axis) for axis in claims)
         return self._case.gold.answerable is False and has_none
 
     def _argument(self, name: str) -> Any:
@@ -59,18 +59,18 @@ class Evidence:
         return argument
 
     def _add(self, inputs: Mapping[str, JudgedInput]) -> None:
-        for name, of in inputs.items():
+        for name, judged_input in inputs.items():
             if name not in self.arguments:
                 try:
-                    missing = self._run(name, of)
+                    missing = self._run(name, judged_input)
                 except CallError as error:
                     self.arguments[name] = error
                 else:
                     self.missing |= dict.fromkeys(missing)
 
-    def _run(self, name: str, of: JudgedInput) -> Iterable[JudgeQuestion]:
+    def _run(self, name: str, judged_input: JudgedInput) -> Iterable[JudgeQuestion]:
         """Run an input until it ends or asks a question that has no reply yet."""
-        inquiry = of.get(self._case)
+        inquiry = judged_input.get(self._case)
         if not isinstance(inquiry, Generator):
             self.arguments[name] = inquiry
             return ()
@@ -134,18 +134,18 @@ def units_of(
         ((Need.ANSWER in needs[metric], Need.CONTEXTS in needs[metric], metric.cutoff), metric) for metric in metrics
     )
     retrieved = item.contexts(system) if answers_of is None else list(answers_of[0].contexts)
-    for (of_answer, of_contexts, cutoff), some in by_kind.items():
+    for (needs_answer, needs_contexts, cutoff), unit_metrics in by_kind.items():
         contexts = retrieved[:cutoff]
         texts = tuple(passage.text or "" for passage in contexts)
-        without_text = [passage.doc_id for passage in contexts if passage.text is None] if of_contexts else []
+        without_text = [passage.doc_id for passage in contexts if passage.text is None] if needs_contexts else []
         problem = _no_contexts(system, without_text)
-        if not of_answer:
-            yield Unit(position, tuple(some), _case(item, texts), problem)
+        if not needs_answer:
+            yield Unit(position, tuple(unit_metrics), _case(item, texts), problem)
             continue
         for sample, answer in enumerate(answers_of or ()):
             contexts = list(answer.contexts)[:cutoff]
             texts = tuple(passage.text or "" for passage in contexts)
-            without_text = [passage.doc_id for passage in contexts if passage.text is None] if of_contexts else []
+            without_text = [passage.doc_id for passage in contexts if passage.text is None] if needs_contexts else []
             wrong = _no_contexts(own[min(sample, len(own) - 1)], without_text) or _no_answer(answer)
             rivals = _rivals(answers, sample)
             cited = tuple(place for place in answer.cited if place < len(texts))
@@ -160,7 +160,7 @@ def units_of(
                 rivals=tuple(rival for other, rival in rivals.items() if other != position),
                 outcome=answer,
             )
-            yield Unit(position, tuple(some), case, wrong)
+            yield Unit(position, tuple(unit_metrics), case, wrong)
 
 
 def values_of(units: Sequence[Unit], samples: Iterable[Replies]) -> Iterator[Value]:
@@ -168,11 +168,11 @@ def values_of(units: Sequence[Unit], samples: Iterable[Replies]) -> Iterator[Val
     values: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
     for replies in samples:
         for unit in units:
-            of_unit = unit.values(replies)
+            unit_values = unit.values(replies)
             for metric in unit.metrics:
-                values[unit.configuration, metric].append(of_unit[metric])
-    for (position, metric), of_metric in values.items():
-        yield _mean(position, str(metric), of_metric)
+                values[unit.configuration, metric].append(unit_values[metric])
+    for (position, metric), metric_values in values.items():
+        yield _mean(position, str(metric), metric_values)
 
 
 def _value(evidence: Evidence, metric: JudgedMetric) -> float | Undefined | CallError:
@@ -188,17 +188,17 @@ def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:
 
 def _rivals(answers: Mapping[int, Sequence[Answer]], sample: int) -> Mapping[int, str | CallError | None]:
     """The answers of all configurations, from the same sample if they have that many."""
-    rivals = {position: some[min(sample, len(some) - 1)] for position, some in answers.items()}
+    rivals = {position: samples[min(sample, len(samples) - 1)] for position, samples in answers.items()}
     return {position: _no_answer(answer) or answer.text for position, answer in rivals.items()}
 
 
-def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallError]) -> Value:
-    failed = next((value for value in some if isinstance(value, CallError)), None)
+def _mean(position: int, metric: str, values: Sequence[float | Undefined | CallError]) -> Value:
+    failed = next((value for value in values if isinstance(value, CallError)), None)
     if failed is not None:
         return Value(position, metric, None, failed.message, failed)
-    numbers = [value for value in some if isinstance(value, float | int)]
+    numbers = [value for value in values if isinstance(value, float | int)]
     if not numbers:
-        return Value(position, metric, None, str(some[0]))
+        return Value(position, metric, None, str(values[0]))
     return Value(position, metric, math.fsum(numbers) / len(numbers))
 
 

@@ -87,22 +87,22 @@ class EvaluateAnswers:
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}
         while missing := _missing(units, replies, panel):
             yield from self._ask(item, missing, replies, judgements)
-        voices = [panel.voices(of_sample) for of_sample in replies.values()]
+        voices = [panel.voices(sample_replies) for sample_replies in replies.values()]
         rows = tuple(
             AnswerRow(position, sample, answer)
-            for position, of_samples in answers.items()
-            for sample, answer in enumerate(of_samples)
+            for position, sample_answers in answers.items()
+            for sample, answer in enumerate(sample_answers)
         )
         judged_values = [
             value
             for name in voices[0]
-            for value in values_of(panel.units_of(units, name), [of_sample[name] for of_sample in voices])
+            for value in values_of(panel.units_of(units, name), [sample_replies[name] for sample_replies in voices])
         ]
         first_voice = next(iter(voices[0].values()))
         values = (*judged_values, *values_by_people(units, self.labels, item.query_id, first_voice))
         compared = [labelled_verdicts(self.labels, item.query_id, voices[0][name], name) for name in voices[0]]
         votes = tuple(panel.counted(item.query_id, replies[0]))
-        verdicts = tuple(verdict for of_voice in compared for verdict in of_voice)
+        verdicts = tuple(verdict for voice_verdicts in compared for verdict in voice_verdicts)
         grades = document_grades(item, judgements) if self.fills_holes else ()
         return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes, grades)
 
@@ -137,7 +137,7 @@ class EvaluateAnswers:
         outcomes = dict(zip(distinct, (yield list(distinct.values())), strict=True))
         for position, sample, call in calls:
             answers[position][sample] = ended(answers[position][sample], outcomes[call.key])
-        return {position: [self._priced(position, answer) for answer in some] for position, some in answers.items()}
+        return {position: [self._priced(position, answer) for answer in own] for position, own in answers.items()}
 
     def _priced(self, position: int, answer: Answer) -> Answer:
         answerer = self.answerers.get(position)
@@ -203,10 +203,10 @@ def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
 def _missing(units: Sequence[Unit], replies: SampleReplies, panel: JudgePanel) -> SampleQuestions:
     """The distinct questions that can be asked now, with their samples."""
     missing: dict[tuple[JudgeQuestion, int], None] = {}
-    for sample, of_sample in replies.items():
-        for name, voice in panel.voices(of_sample).items():
-            of_voice = panel.units_of(units, name)
-            missing |= dict.fromkeys((question, sample) for unit in of_voice for question in unit.missing(voice))
+    for sample, sample_replies in replies.items():
+        for name, voice in panel.voices(sample_replies).items():
+            voice_units = panel.units_of(units, name)
+            missing |= dict.fromkeys((question, sample) for unit in voice_units for question in unit.missing(voice))
     return list(missing)
 
 

@@ -80,7 +80,7 @@ def _values(criterion: Criterion, case: JudgedCase) -> Inquiry:
     questions = [
         [_question(criterion, case, context, statement) for context in shown_alone] for statement in statements
     ]
-    replies = yield [question for of_statement in questions for question in of_statement]
+    replies = yield [question for statement_questions in questions for question in statement_questions]
     values = {"": 0.0, **dict(criterion.levels)}  # `plan` imagines no verdict
     return np.array([[values[replies[question].verdict] for question in row] for row in questions], float)
 
@@ -113,19 +113,19 @@ def _preferences(criterion: Criterion, case: JudgedCase) -> Inquiry:
 
 
 def _question(criterion: Criterion, case: JudgedCase, context: str | None, statement: str | None) -> JudgeQuestion:
-    of_case = {"query": case.query, "answer": case.answer, "reference": case.gold.reference, "context": context}
+    case_texts = {"query": case.query, "answer": case.answer, "reference": case.gold.reference, "context": context}
     texts = [] if statement is None else [{"id": STATEMENT, "text": statement}]
-    texts += [{"id": part, "text": of_case[part] or ""} for part in criterion.about if part != "contexts"]
+    texts += [{"id": part, "text": case_texts[part] or ""} for part in criterion.about if part != "contexts"]
     if "contexts" in criterion.about:
         texts += [{"id": f"context {rank}", "text": text} for rank, text in enumerate(case.contexts, start=1)]
-    judged = next((of_case[part] for part in ("context", "answer", "reference") if part in criterion.about), None)
+    judged = next((case_texts[part] for part in ("context", "answer", "reference") if part in criterion.about), None)
     values = (judged or case.query, *instructions_of(criterion), json.dumps(texts))
     return JudgeQuestion(criterion.step, values, () if statement is None else (statement,))
 
 
 def _compared(criterion: Criterion, case: JudgedCase, first: str, second: str) -> JudgeQuestion:
-    of_case = {"query": case.query, "reference": case.gold.reference, ANSWERS[0]: first, ANSWERS[1]: second}
-    texts = [{"id": part, "text": of_case[part] or ""} for part in criterion.texts]
+    case_texts = {"query": case.query, "reference": case.gold.reference, ANSWERS[0]: first, ANSWERS[1]: second}
+    texts = [{"id": part, "text": case_texts[part] or ""} for part in criterion.texts]
     return JudgeQuestion(criterion.step, (second, *instructions_of(criterion), json.dumps(texts)), (first,))
 
 

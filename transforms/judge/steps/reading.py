@@ -69,7 +69,7 @@ def check_ids(ids: Sequence[int], count: int, name: str) -> None:
         return
     missing = sorted(set(range(count)) - set(ids))
     further = sorted({one for one in ids if not 0 <= one < count or ids.count(one) > 1})
-    parts = [f"{what} {sorted(some)[:10]}" for what, some in (("missing", missing), ("further", further)) if some]
+    parts = [f"{what} {sorted(ids)[:10]}" for what, ids in (("missing", missing), ("further", further)) if ids]
     raise malformed(f"{name}: the ids must be 0 to {count - 1}, each once; {', '.join(parts)}")
 
 
