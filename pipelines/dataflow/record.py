@@ -46,8 +46,8 @@ _RECORDED = (
 class DataflowJob:
     """A submitted job.
 
-    `run_id` and `experiment` are empty where only the job is known, and `job_id` is where a template's launcher has
-    described the job before Dataflow started it. `submitted_at` and `finished_at` are in UTC.
+    `run_id` and `experiment` are empty if only the job is known. `job_id` is empty if a template's launcher recorded
+    the job before Dataflow started it. `submitted_at` and `finished_at` are in UTC.
     """
 
     job_id: str
@@ -65,7 +65,7 @@ class DataflowJob:
 
     @property
     def console(self) -> str:
-        """The job's page in Google Cloud's console, or, where its id is not known, the list of jobs."""
+        """The job's page in Google Cloud's console, or the list of jobs if its id is not known."""
         place = f"/{self.region}/{self.job_id}" if self.job_id else ""
         return f"https://console.cloud.google.com/dataflow/jobs{place}?project={self.project}"
 

@@ -31,7 +31,7 @@ _TIMEOUT_S, _PATIENCE_S = 30.0, 60.0
 
 
 class DataflowError(RankbeamError):
-    """Dataflow does not answer, or refuses a request: exit status 1."""
+    """Dataflow does not respond, or refuses a request: exit status 1."""
 
 
 class DataflowService:

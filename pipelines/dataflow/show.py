@@ -1,4 +1,4 @@
-"""Show a job as text and as JSON, with ways out of its failures.
+"""Show a job as text and as JSON, with remedies for its failures.
 
 Texts: https://cloud.google.com/dataflow/docs/guides/common-errors and …/troubleshoot-oom
 """

@@ -1,4 +1,4 @@
-"""Refuse files of this machine, which workers elsewhere cannot read, and show the commands that upload them."""
+"""Refuse local files, which workers on other machines cannot read, and show the commands that upload them."""
 
 import glob
 import os
@@ -43,7 +43,7 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
 
 
 def _inputs(experiment: Experiment) -> dict[str, str]:
-    """Every input file, by its place in the experiment."""
+    """Every input file, by its key in the experiment."""
     dataset = {f"dataset.{role}": getattr(experiment, role) for role in ("qrels", "queries", "corpus")}
     if experiment.references is not None:
         dataset["dataset.answers.path"] = experiment.references.path
@@ -57,7 +57,7 @@ def _inputs(experiment: Experiment) -> dict[str, str]:
 
 
 def _places(paths: list[str], folder: str) -> dict[str, str]:
-    """Map each path to its target: its path relative to the common parent of all, below a folder.
+    """Map each path to its target: a folder plus the path relative to the common parent of all.
 
     >>> _places(["/a/qrels/test.tsv", "/a/runs/*.run"], "gs://b/e")
     {'/a/qrels/test.tsv': 'gs://b/e/qrels/test.tsv', '/a/runs/*.run': 'gs://b/e/runs/*.run'}

@@ -1,4 +1,4 @@
-"""Flink's REST API: it knows a job after the job server has gone, and its counters before the job has ended."""
+"""Flink's REST API, which knows a job after the job server has gone, and its counters before the job has ended."""
 
 import functools
 import json
@@ -22,7 +22,7 @@ _URL = re.compile("https?://")
 
 
 def address_of(options: PipelineOptions) -> str | None:
-    """The address of Flink's REST API and dashboard, where the options name a cluster."""
+    """The address of Flink's REST API and dashboard, if the options name a cluster."""
     master: str = options.view_as(FlinkRunnerOptions).flink_master
     return master.rstrip("/") if _URL.match(master) else None
 
@@ -45,7 +45,7 @@ class FlinkJob:
 
     @classmethod
     def find(cls, address: str, name: str) -> "FlinkJob | None":
-        """The latest job of that name; None where Flink has none, or no longer has it."""
+        """The latest job of that name; None if Flink has none, or no longer has it."""
         jobs = [job for job in _request(address, "/jobs/overview")["jobs"] if job["name"] == name]
         return cls(address, max(jobs, key=lambda job: int(job["start-time"]))["jid"]) if jobs else None
 

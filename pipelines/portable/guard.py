@@ -1,4 +1,4 @@
-"""Run a command, and end it once standard input has ended: then the process that started this one has gone.
+"""Run a command, and end it when standard input ends, because then the process that started this one has gone.
 
     python guard.py COMMAND [ARGUMENT …]
 

@@ -36,7 +36,7 @@ _REMEDIES = {
 
 
 def reason(message: str) -> str:
-    """The cause of a job's failure: the step that failed, where the message names one.
+    """The cause of a job's failure: the failed step, if the message names one.
 
     >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: no space left\\n\\tat a.B")
     'the job failed: java.io.IOException: no space left'
@@ -95,7 +95,7 @@ class EngineJob:
         return self.workers != LOOPBACK and (self.flink is not None or self.endpoint is not None)
 
     def at_flink(self) -> FlinkJob | None:
-        """The job as Flink knows it; None on other engines, and while Flink does not know it."""
+        """The job in Flink's API; None on other engines, and while Flink does not know the job."""
         return None if self.flink is None else FlinkJob.find(self.flink, self.job_name)
 
     def page(self) -> str | None:
@@ -105,7 +105,7 @@ class EngineJob:
     def state(self) -> str:
         """The engine's name for the state; "done" or "gone" if the engine no longer knows the job.
 
-        A job whose cancellation was requested is "cancelled", even where the engine reports a failure.
+        A job whose cancellation was requested is "cancelled", even if the engine reports a failure.
         """
         try:
             state = self._state_at_engine()
@@ -128,7 +128,7 @@ class EngineJob:
         return replace(snapshot, problems=self._problems()) if state == "failed" else snapshot
 
     def _problems(self) -> tuple[str, ...]:
-        """The error that Flink ended the job with; job servers keep none."""
+        """The error with which the job ended on Flink; job servers store none."""
         with suppress(JobServerError):
             if (job := self.at_flink()) is not None and (problem := job.problem()):
                 refused = find_input_error(RuntimeError(problem))
@@ -156,7 +156,7 @@ class EngineJob:
         return "running" if self._is_submitter_alive() else "gone"
 
     def is_at_work(self) -> bool:
-        """Return whether the job still runs, as far as its engine can tell."""
+        """Return whether the job is still running, as far as its engine knows."""
         try:
             return not JobSnapshot(self.state(), Counts()).has_ended
         except JobServerError:
@@ -165,7 +165,7 @@ class EngineJob:
     def stop_calls(self) -> None:
         """Record the cancellation, so that the job's lanes begin no further call.
 
-        An engine that cancels a job may leave its lanes to their end.
+        An engine may let lanes run to their end after it has cancelled a job.
         """
         replace(self, is_cancelled=True).save()
         if (ledger := self.calls) is not None:
@@ -234,7 +234,7 @@ def is_record_of_engine(record: dict[str, Any]) -> bool:
 
 
 def refuse_second(output: str, run_id: str) -> None:
-    """Refuse a run that another job is still writing: that job would lose its rows."""
+    """Refuse a run that another job is still writing, because that job would lose its rows."""
     try:
         record = jobs.find(output, run_id)
     except InputError:  # no job was submitted

@@ -1,8 +1,8 @@
 """Beam's job server: the one that --job_endpoint names, or one that this process starts.
 
-Beam's runners start their job server with a handler of SIGINT of its own, in the process group of this process, where
-Ctrl-C stops the server before it can cancel the job. Here the server has its own session, and ends with the run, also
-where this process is killed.
+Beam's runners start their job server with its own handler of SIGINT, in the process group of this process, so Ctrl-C
+stops the server before it can cancel the job. Here the server has its own session, and ends with the run, even if this
+process is killed.
 """
 
 import os
@@ -83,7 +83,7 @@ def job_server(options: PipelineOptions) -> Iterator[JobService]:
 
 
 def _refuse_closed(endpoint: str) -> None:
-    """Refuse an endpoint that no process listens on: gRPC would retry until its deadline."""
+    """Refuse an endpoint on which nobody listens, because gRPC would retry until its deadline."""
     host, _, port = endpoint.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECTING_S).close()
@@ -178,10 +178,10 @@ def _quiet() -> Iterator[None]:
 
 
 class LoopbackPool(worker_pool_main.BeamFnExternalWorkerPoolServicer):
-    """Beam's pool of workers in this process, in which a worker belongs to the connection that has started it.
+    """Beam's pool of workers in this process, but each worker belongs to the connection that started it.
 
-    Beam's own knows them by their number alone. Of two TaskManagers that have a worker 1-1 each, the first to stop its
-    own would end the other's: "SDK harness closed connection".
+    Beam's pool identifies workers by number only. If two TaskManagers each have a worker 1-1, the first one to stop its
+    worker would end the other's: "SDK harness closed connection".
     """
 
     def __init__(self, *arguments: Any, **named_arguments: Any) -> None:

@@ -38,7 +38,7 @@ _CANCELLING_S = 90.0
 
 
 def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
-    """Refuse an experiment whose secrets are in variables that its workers lack, as far as workers can report that."""
+    """Refuse an experiment whose secrets are in variables that its workers lack, if they can report that."""
     places = {name: place for reference, place in experiment.secrets.items() if (name := env_name(reference))}
     portable = options.view_as(PortableOptions)
     if portable.environment_type == "LOOPBACK":
@@ -63,7 +63,7 @@ def _refuse(unset: Collection[str], places: Mapping[str, str], where: str) -> No
 
 
 def _unset_at(address: str, names: list[str]) -> list[str] | None:
-    """The variables that a pool lacks; None where it is Beam's, which cannot be asked."""
+    """The variables that a pool lacks; None for Beam's own pool, which cannot report them."""
     with grpc.insecure_channel(address) as channel:
         try:
             answer: bytes = channel.unary_unary(VARIABLES)(json.dumps(names).encode(), timeout=_ANSWER_S)
@@ -84,7 +84,7 @@ class Submitted:
     service: JobService
 
     def state(self) -> str:
-        """The job's state, with the number of finished tasks where the engine reports it."""
+        """The job's state, with the number of finished tasks if the engine reports it."""
         if self.job.flink is None:
             return self.service.state(self.job.job_id).lower()
         return "starting" if (job := self.job.at_flink()) is None else job.state_and_tasks()
@@ -187,7 +187,7 @@ def _job(
 
 
 def _job_name(execution: Run) -> str:
-    """A name of one execution: Flink finds a job by its name, and a run may be repeated under the same id."""
+    """A name unique to one execution, because Flink finds jobs by name, and a run can be repeated under the same id."""
     return f"{jobs.job_name(execution)}-{hashlib.sha256(execution.started_at.isoformat().encode()).hexdigest()[:4]}"
 
 
@@ -211,7 +211,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
 
 
 def recovery_hint(job: EngineJob) -> str:
-    """Say which parts of an unfinished run are stored, and how to continue it."""
+    """Describe which parts of an unfinished run are stored, and how to continue it."""
     if job.ledger is None:
         return "nothing of this run was kept; other runs are unchanged"
     return f"all answers so far are in {job.ledger}, and the same command continues from there"

@@ -2,12 +2,12 @@
 
     python -m rankbeam.pipelines.portable.worker_pool --port 50000
 
-Beam has such a pool, and this one adds two things to it. Every TaskManager numbers its workers 1-1, 2-1, …; Beam's
-pool knows them by that number alone, so where one TaskManager stops its worker, it kills the one that another has
-started under the same number, and that job fails with "CANCELLED: client cancelled". Here a worker belongs to the
-connection that has started it. This pool says which environment variables it lacks, so that a job that needs them is
-refused before it is submitted: workers have the variables of the pool. And workers are forked from a process that has
-imported Beam and rankbeam, because Flink starts new ones for many steps, and the imports take most of a worker's start.
+This pool improves on Beam's in three ways. First, every TaskManager numbers its workers 1-1, 2-1, …, and Beam's pool
+identifies them by number only: a TaskManager that stops its worker kills another's with the same number, and that job
+fails with "CANCELLED: client cancelled". Here a worker belongs to the connection that started it. Second, this pool
+reports which environment variables it lacks (workers have the pool's variables), so that a job that needs them is
+refused before it is submitted. Third, workers are forked from a process that has imported Beam and rankbeam, because
+Flink starts new ones for many steps, and imports take most of a worker's start.
 """
 
 import argparse
@@ -121,7 +121,7 @@ def _forking() -> "multiprocessing.context.ForkServerContext":
 
 
 def _work(control: str, worker_id: str) -> None:
-    """Be a worker until its TaskManager no longer needs it."""
+    """Run a worker until its TaskManager no longer needs it."""
     from apache_beam.runners.worker.sdk_worker import SdkHarness
 
     SdkHarness(control, worker_id=worker_id, state_cache_size=0, data_buffer_time_limit_ms=-1).run()
@@ -132,7 +132,7 @@ def _refuse(_: str, __: str) -> BaseProcess:
 
 
 def _stop(process: BaseProcess) -> None:
-    """End a process, which has some seconds for it."""
+    """End a process, and give it some seconds for that."""
     process.terminate()
     process.join(_ENDING_S)
     if process.is_alive():

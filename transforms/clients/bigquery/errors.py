@@ -24,7 +24,7 @@ _PASSING_REASONS = {
 
 
 class Trouble(Enum):
-    """Kinds of errors, by what can be done about them."""
+    """Kinds of errors, by the way to handle them."""
 
     PERMISSION = "permission denied"
     MISSING = "not found"

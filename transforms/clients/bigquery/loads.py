@@ -1,4 +1,4 @@
-"""Load the Parquet files of a run into staging tables: one job per table, whose id identifies what it loads.
+"""Load the Parquet files of a run into staging tables: one job per table; its id identifies the files it loads.
 
 BigQuery loads files into a dataset only from buckets in the dataset's location.
 """
@@ -82,7 +82,7 @@ def load(session: Session, run: RunFiles, key: str, columns: Mapping[str, list[C
 
 
 class _Load:
-    """The jobs that load one table, one after the other until one succeeds; none where there are no files."""
+    """The jobs that load one table, one after the other until one succeeds; none if there are no files."""
 
     def __init__(
         self, session: Session, key: str, name: str, parts: tuple[tuple[str, int], ...], columns: list[Column]
@@ -136,7 +136,7 @@ class _Load:
 
 
 def uris_of(paths: list[str]) -> list[str]:
-    """The files as a load job takes them: by name, or by a pattern where they are too many."""
+    """The files for a load job: listed by name, or matched by a pattern if there are too many."""
     if len(paths) <= _MOST_URIS:
         return paths
     folder, _, last = paths[-1].rpartition("/")
@@ -144,7 +144,7 @@ def uris_of(paths: list[str]) -> list[str]:
 
 
 def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
-    """The parts of a table, all of them; none where the run is older than the table."""
+    """All parts of a table; none if the run is older than the table."""
     try:
         sizes = [(path.replace("\\", "/"), size) for path, size, _ in matching.version(folder)]
     except InputError:
@@ -160,7 +160,7 @@ def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
 
 
 def _is_in(staging: Any, job: Any) -> bool:
-    """Return whether the rows that a job loaded are still in the table: it was not recreated since."""
+    """Return whether the rows that a job loaded are still in the table, because it has not been recreated since."""
     return staging.created is not None and job.created is not None and job.created >= staging.created
 
 
@@ -202,7 +202,7 @@ def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIE
 
 
 def can_load(dataset: str, bucket: str, regions: tuple[str, ...] = ()) -> bool:
-    """Return whether BigQuery may load files of a bucket; False only where it surely does not.
+    """Return whether BigQuery may load files from a bucket; False only if it certainly cannot.
 
     >>> can_load("europe-west1", "EUROPE-WEST1"), can_load("EU", "EUROPE-WEST4"), can_load("US", "ASIA")
     (True, True, True)
@@ -227,7 +227,7 @@ def _continent(place: str) -> str:
 
 
 def _bucket(output: str, name: str) -> Any | None:
-    """The bucket; None if it is missing or its metadata may not be read."""
+    """The bucket; None if it does not exist or its metadata is not readable."""
     from apache_beam.io.gcp.gcsio import GcsIO
 
     gcs.prepare(output)

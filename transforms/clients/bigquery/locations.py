@@ -1,6 +1,6 @@
 """The field of an experiment that takes a path, a table of BigQuery or, as a mapping, a query.
 
-Apart from `read_source`, which whatever reads files imports: pydantic takes a tenth of a second to import.
+This is not in `read_source`, which all readers of files import, because importing pydantic takes a tenth of a second.
 """
 
 from typing import Annotated, Any

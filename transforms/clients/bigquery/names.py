@@ -1,11 +1,11 @@
 """Names and sources in BigQuery. Identifiers cannot be parameters of a query: they are checked before they enter one.
 
-A source is a table or view, or the result of a query. Either is written as one text, like a path:
+A source is a table, a view, or the result of a query, written as one string, like a path:
 
     bigquery://project.dataset.table
     bigquery://{"project": "my-project", "query": "SELECT …", "parameters": {"split": "test"}}
 
-An experiment gives a query as a mapping (`locations`). Its text is accepted where a path is.
+In an experiment, a query is a mapping (`locations`); the string is accepted wherever a path is.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
 """Publish a run: one transaction replaces the run's rows in all tables by those of the staging tables.
 
-Readers see all of a run or nothing of it. The id of a job that publishes a run_id says which execution it replaces, and
-the number of its attempt: so one job at a time replaces an execution, another one begins only when that has ended, and
-rows are replaced, never duplicated. One query finds the execution, however many were published before. (BigQuery aborts
-one of two transactions that have a DELETE for one table, but may commit two that only add rows: so a new run_id deletes
-nothing, and does not wait for others.) Any attempt can be repeated.
+Readers see all of a run or nothing of it. The id of a job that publishes a run_id contains the execution that it
+replaces and the number of the attempt. Therefore only one job at a time replaces an execution, the next one begins when
+it has ended, and rows are replaced, never duplicated. One query finds the execution, however many were published
+before. (BigQuery aborts one of two transactions that have a DELETE for the same table, but may commit two that only add
+rows; a new run_id therefore deletes nothing, and does not wait for others.) Any attempt can be repeated.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
 
 
 def _run_rows(session: Session, run: RunFiles) -> tuple[frozenset[str], str]:
-    """The tables of the dataset that have rows of the run_id, and the execution that these are of."""
+    """The tables of the dataset that have rows of the run_id, and the execution that wrote them."""
     tables_of_all = " UNION ALL ".join(
         f"SELECT run_id, started_at, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
         for name in _NAMES

@@ -1,4 +1,4 @@
-"""Finished runs in BigQuery: their list, their rows in the Arrow types of the files, and their deletion.
+"""Finished runs in BigQuery: list them, read their rows in the files' Arrow types, and delete them.
 
 A run is deleted in one transaction, so readers see all of it or nothing. Each statement names the run and its start.
 Both are parameters, which are constants to BigQuery: it rewrites only the partition of that day, and other days keep
@@ -48,7 +48,7 @@ def finished_runs(dataset: DatasetName) -> list[StoredRun]:
 
 
 def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a run; none of a table that its dataset, of an earlier release, does not have."""
+    """The rows of a run; none if the dataset was made by an earlier release without this table."""
     if name in tables.ADDED and not _exists(run.dataset, name):
         return
     started_us = pa.scalar(run.started_at, tables.TABLES[name].field("started_at").type).value

@@ -73,7 +73,7 @@ def _difference(there: Column, here: Column, path: str) -> Iterator[str]:
 
 
 def _relaxed(there: Column, here: Column) -> Column:
-    """An existing column, extended to take the values of ours, which has the same type."""
+    """An existing column, extended to accept the values of our column of the same type."""
     column = dict(there)
     if (_mode(there), _mode(here)) == ("REQUIRED", "NULLABLE"):
         column["mode"] = "NULLABLE"

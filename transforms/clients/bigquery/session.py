@@ -1,7 +1,7 @@
 """One dataset of BigQuery: its tables and jobs. Requests are retried after transient errors; errors are rankbeam's.
 
-A job has an id of our choice, so a request that is repeated because its reply was lost finds the job rather than begin
-a second one.
+We choose the ids of jobs, so that a request that is repeated because its reply was lost finds the job instead of
+starting a second one.
 """
 
 import os
@@ -76,7 +76,7 @@ IMPATIENT = Patience(attempts=3)  # for checks before the work begins, while the
 
 
 def again_after(*troubles: Trouble) -> retry_base:
-    """Repeat work that returns the error of one of these troubles."""
+    """Repeat work that returns an error of one of these kinds."""
     return retry_if_result(lambda error: error is not None and error.trouble in troubles)
 
 
@@ -119,7 +119,7 @@ class Session:
         return self._unless_missing(lambda: self._ask("get_table", str(self.dataset.table(name))))
 
     def create(self, table: Any) -> Any:
-        """Make a table, or find the one that another process has made meanwhile."""
+        """Create a table, or find the one that another process has created meanwhile."""
         try:
             return self._ask("create_table", table)
         except BigQueryError as error:
@@ -137,12 +137,12 @@ class Session:
         return self._unless_missing(lambda: self._refreshed(job_id))
 
     def query(self, job_id: str, statements: str, config: Any) -> Any:
-        """Begin a job of statements, or find the one of that id."""
+        """Start a job with statements, or find the one with that id."""
         where = {"location": self.location, "job_retry": None}
         return self._begun(job_id, lambda: self._ask("query", statements, config, job_id, **where))
 
     def outcome(self, job_id: str, statements: str, config: Any = None) -> BigQueryError | None:
-        """The error that a job of statements ended with, once it has."""
+        """Wait for a job with statements, and return the error that it ended with, if any."""
         return errors.of_job(self.wait(self.query(job_id, statements, config)))
 
     def committed(self, attempt: Callable[[], BigQueryError | None]) -> BigQueryError | None:

@@ -1,4 +1,4 @@
-"""The tables of a dataset: made if absent, otherwise only extended by nullable columns and relaxed to NULLABLE."""
+"""The tables of a dataset: created if absent, otherwise only extended by nullable columns and relaxed to NULLABLE."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
 
 
 def ensure(session: Session, name: str) -> list[Column]:
-    """Make a table, or extend an existing one to take our rows (`schemas.merged`); returns its columns."""
+    """Create a table, or extend an existing one for our rows (`schemas.merged`); return its columns."""
     required = schemas.columns_of(tables.TABLES[name])
     for _ in range(session.patience.conflicts):
         table = session.table(name)
@@ -60,12 +60,12 @@ def ensure(session: Session, name: str) -> list[Column]:
 
 
 def partition_ms(days: int) -> int | None:
-    """The age in ms at which BigQuery deletes a partition; None for 0 days: it keeps all."""
+    """The age in ms at which BigQuery deletes a partition; None for 0 days, which keeps all."""
     return days * _DAY_MS or None
 
 
 def expire(dataset: DatasetName, days: int, patience: Patience = IMPATIENT) -> None:
-    """Let BigQuery delete partitions after some days, or never for 0, in all tables: a run disappears as a whole."""
+    """Set the days after which BigQuery deletes partitions (0: never) in all tables, so that runs expire as a whole."""
     session = Session(dataset, patience)
     try:
         session.expire(partition_ms(days))  # new tables inherit it
@@ -80,7 +80,7 @@ def expire(dataset: DatasetName, days: int, patience: Patience = IMPATIENT) -> N
 
 
 def stage(session: Session, name: str, columns: list[Column]) -> Any:
-    """Make a table that expires, for rows that are not published yet."""
+    """Create a table that expires, for rows that are not published yet."""
     from google.cloud import bigquery
 
     table = bigquery.Table(str(session.dataset.table(name)), columns)

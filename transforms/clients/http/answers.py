@@ -26,7 +26,7 @@ _LARGEST = sys.float_info.max
 
 
 class UnexpectedAnswer(Exception):
-    """Answers are not what most answers are like."""
+    """An answer does not look like most answers."""
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class Reader:
 
 @cache
 def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """A function that returns the value at a path of names in each of some values, without a step of Python for each.
+    """A function that returns the value at a path of names in each of many values, without a Python step for each.
 
-    It raises a LookupError or a TypeError where a value has nothing there.
+    It raises a LookupError or a TypeError if a value has nothing there.
 
     >>> list(_each_at("_source.id")([{"_source": {"id": "a"}}, {"_source": {"id": "b"}}]))
     ['a', 'b']

@@ -4,9 +4,9 @@ A retriever is two small things in one file: its parameters, a `RetrieverParamet
 fills in, and what `open` returns, a `Retriever` that answers queries. One line registers it: the entry point
 group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any other installed package.
 
-The parameters of a remote retriever say what a call requests, which quota pool pays, and how an answer is read. It is a
-subclass of `RemoteRetriever` with `connect` and `read`; rankbeam adds pacing, retries and the ledger. `Retrieve` is the
-remote work: one call a query.
+The parameters of a remote retriever define what a call requests, which quota pool pays for it, and how an answer is
+read. They are a subclass of `RemoteRetriever` with `connect` and `read`; rankbeam adds pacing, retries and the ledger.
+`Retrieve` is the remote work: one call per query.
 """
 
 import json
@@ -37,13 +37,13 @@ class Route(Enum):
     """Origin of a retriever's rankings."""
 
     READ = "read"
-    """They exist already, in a file or a table."""
+    """The rankings exist already, in a file or a table."""
     OPENED = "opened"
-    """In process, by what `open` returns."""
+    """In process, by the object that `open` returns."""
     CALLED = "called"
     """By calls to a service, each of which a quota pool pays for."""
     REPLAYED = "replayed"
-    """They come with answers that a system gave earlier."""
+    """The rankings come with a system's earlier answers."""
     FUSED = "fused"
     """From the rankings of other configurations."""
     RERANKED = "reranked"
@@ -129,7 +129,7 @@ class RetrieverParameters(Parameters):
         return self.open(documents.path)
 
     def prepare(self, documents: Documents) -> None:
-        """Keep what `search` needs and is slow to make; called once before it, where several processes search."""
+        """Build and store what `search` needs, if that is slow; called once, before several processes search."""
 
     def searching(self, corpus: SearchedCorpus) -> Self:  # noqa: ARG002  for types that search what a service built
         """The same parameters, for a corpus of a service that an experiment describes under `corpora:`."""
@@ -137,7 +137,7 @@ class RetrieverParameters(Parameters):
 
     @property
     def lacks_corpus(self) -> bool:
-        """True if it can search nothing, because no corpus is named."""
+        """True if there is nothing to search, because no corpus is named."""
         return False
 
     def embedded(self, documents: Documents) -> Iterable[str]:  # noqa: ARG002  for types that embed texts
@@ -145,11 +145,11 @@ class RetrieverParameters(Parameters):
         return ()
 
     def is_prefix(self) -> bool:
-        """Return whether fewer results are the first of more, so that asking for the largest top_k serves all."""
+        """Return whether a shorter ranking is the beginning of a longer one, so that the largest top_k serves all."""
         return True
 
     def refuses_repeats(self, unit: str) -> bool:
-        """Return whether a document that stands twice in a ranking is an error, where the dataset's unit is this."""
+        """Return whether a document that occurs twice in a ranking is an error, for this unit of the dataset."""
         return unit == "chunk"
 
 
@@ -283,7 +283,7 @@ class Retrieve(ServiceWork):
 
 
 def with_common_depth(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
-    """Works that go as far into a ranking as any of those that ask the same: one call answers them all."""
+    """Give works that send the same request the largest depth of them all, so that one call answers all."""
     keys = {source: _request_key(work) for source, work in works.items()}
     depths = grouped((keys[source], work.depth) for source, work in works.items())
     return {

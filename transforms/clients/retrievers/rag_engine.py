@@ -98,7 +98,7 @@ class RagEngine(RemoteRetriever):
         return self.corpus is None and self._searched is None
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """As `RemoteRetriever`; a corpus that rankbeam builds is what it is made of, not the name of a resource."""
+        """As in `RemoteRetriever`; a corpus that rankbeam builds is identified by its content, not by its name."""
         built = {} if self._searched is None else {"corpus": {"identity": self._searched.identity}}
         return {**super().identity(kind), **built}
 

@@ -39,7 +39,7 @@ class RunFile(RetrieverParameters):
 
 
 def locate(path: str, query_id: str, doc_id: str) -> Iterator[tuple[str, int]]:
-    """The files and lines in which a run names a document for a query. Reads the run again; for messages only."""
+    """The files and lines in which a run lists a document for a query. It reads the run again; for messages only."""
     for name in sources.expand(path):
         for batch in rows.read_run(name):
             for row in batch.select(["query_id", "doc_id", "line"]).to_pylist():

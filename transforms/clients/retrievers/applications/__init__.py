@@ -1,1 +1,1 @@
-"""Deployed applications: one call answers a query and says the contexts that the answer rests on."""
+"""Deployed applications: one call returns the answer to a query and the contexts that the answer is based on."""

@@ -1,4 +1,4 @@
-"""Asking an application, as remote work: one call a query, which answers it."""
+"""Query an application: remote work with one call per query."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -41,7 +41,7 @@ _METHODS = ("ainvoke", "invoke", "aquery", "query")
 
 
 def adapted(system: Any) -> AdaptedSystem:
-    """Return the system that a function or an object is."""
+    """Return a system that calls this function or object."""
     if hasattr(system, "get_input_jsonschema"):
         return AdaptedSystem(langchain(system))
     if hasattr(system, "run") and hasattr(system, "graph"):
@@ -57,7 +57,7 @@ def adapted(system: Any) -> AdaptedSystem:
 
 
 def _takes_attributes(function: Function) -> bool:
-    """A second parameter takes attributes, unless its default, such as 5, shows that it is a setting."""
+    """Return whether the second parameter takes attributes; a default such as 5 shows that it is a setting."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # some built-in functions have none
@@ -174,7 +174,7 @@ class CallableApplication(HttpApplication):
 
     @property
     def access(self) -> Access:
-        """Failures of a function are those of single queries."""
+        """Access that no failure is counted against: a function's failure concerns one query only."""
         return Access(f"the function {self.system!r}", (), frozenset())
 
     def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
@@ -238,7 +238,7 @@ class CallableConnection:
             raise UnexpectedError(error, "the function raised", "its traceback is in") from None
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no connection."""
 
 
 def plain(result: Any) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def plain(result: Any) -> dict[str, Any]:
 
 
 def _contexts(value: Any) -> list[dict[str, str | None]] | None:
-    """Contexts, where a text is one of them, not as many as it has characters."""
+    """The contexts in a list; a single text is one context, not one for each character."""
     if value is None:
         return None
     if not isinstance(value, Iterable):

@@ -44,7 +44,7 @@ class ApplicationConnection(HttpConnection):
 
     @property
     def warnings(self) -> list[str]:
-        """The token counts that no reply has: they would be 0 in silence."""
+        """Warnings of token counts that no reply has, and that would silently be 0."""
         paths = self.parameters.usage
         advice = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
         return [

@@ -151,7 +151,7 @@ class HttpApplication(Http):
         return list(zip(keys, payloads, strict=True))
 
     def recall(self, answers: Sequence[bytes]) -> pa.Array:
-        """Nothing: answers of the ledger are read one by one."""
+        """Nulls: the ledger's answers are read one by one."""
         return pa.nulls(len(answers))
 
     def read(self, answer: str) -> ApplicationAnswer:  # type: ignore[override]
@@ -172,7 +172,7 @@ class HttpApplication(Http):
         return ApplicationAnswer(text, contexts, consumption, self._steps(reply), self._citations(reply, contexts))
 
     def tokens_of(self, answer: str) -> Tokens:
-        """The tokens that an application reports; none where it reports none that can be."""
+        """The tokens that an application reports; none if it reports none, or impossible numbers."""
         try:
             return self._tokens(value_of(answer)["reply"])
         except (ValueError, CallError):
@@ -191,7 +191,7 @@ class HttpApplication(Http):
         return ids[0] != ids[1]
 
     def _text(self, reply: Any) -> Any:
-        """The value at the answer's path; the texts of a stream together."""
+        """The value at the answer's path; for a stream, all texts joined."""
         if not self.stream:
             return _value_at(self.answer, reply)
         parts = [_value_at(self.answer, event) for event in reply["events"]]
@@ -199,7 +199,7 @@ class HttpApplication(Http):
         return "".join(texts) if texts else None
 
     def _value(self, path: str, reply: Any) -> Any:
-        """The value at a path; of a stream, the last one."""
+        """The value at a path; for a stream, the last one."""
         events = reply["events"] if self.stream else [reply]
         values = (_value_at(path, event) for event in reversed(events))
         return next((value for value in values if value is not None), None)

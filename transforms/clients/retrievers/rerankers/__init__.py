@@ -1,4 +1,4 @@
-"""Rerankers: services that score the texts of a ranking for its query. Here are their base, and their work."""
+"""Rerankers: services that score the texts of a ranking for its query. This module has their base and their work."""
 
 import json
 import math
