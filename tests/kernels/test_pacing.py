@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.kernels.pacing import Pacer, lane_of, lane_pacer, lane_shares
+from rankbeam.transforms.kernels.pacing import Pacer, TokenPacer, lane_of, lane_pacer, lane_shares
 
 RATES = st.one_of(st.floats(0.5, 60.0), st.floats(60.0, 6000.0), st.sampled_from([30.0, 60.0, 100.0, 1500.0, 3000.0]))
 
@@ -160,3 +160,11 @@ def test_a_large_quota_holds_the_calls_of_its_windows_only() -> None:
     counts = [len(begun) for begun in pacer._begun.values()]
     assert counts == pytest.approx([100, 6_000], rel=0.05)
     assert pacer.wait_s(200.0) == 0.0
+
+
+def test_a_call_that_ends_after_its_minute_gives_no_tokens_back_to_a_later_window() -> None:
+    pacer = TokenPacer(600)
+    slow = pacer.reserve(0.0, 500)
+    pacer.reserve(70.0, 100)
+    pacer.settle(slow, 100)
+    assert pacer.wait_s(70.0, 501) > 59

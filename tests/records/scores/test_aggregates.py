@@ -16,7 +16,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.aggregates import RunAggregate, RunFacts
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
@@ -185,3 +185,8 @@ def assert_means(means: list[float | None], values: np.ndarray) -> None:
     """The means of the columns; None over no query."""
     columns_of = [[Fraction(value) for value in column] for column in values.T.tolist()]
     assert means == [float(sum(column) / len(column)) if column else None for column in columns_of]
+
+
+def test_counts_of_sources_that_only_some_queries_have_are_added() -> None:
+    first, second = RunFacts(unplaced={0: (1, 5), 2: (0, 3)}), RunFacts(unplaced={0: (2, 4), 1: (3, 7)})
+    assert first.facts_with(second)["unplaced"] == {0: (3, 9), 1: (3, 7), 2: (0, 3)}

@@ -90,7 +90,13 @@ class Ranked:
         return Ranked(self.row[selected], self.query[selected], rank[selected], self.repeated[selected], tie)
 
     def tied_ranks(self) -> tuple[IntArray, IntArray]:
-        """int64[m], int64[m]: the first and the last rank of each row's tie group."""
+        """int64[m], int64[m]: the first and the last rank of each row's tie group.
+
+        >>> query, scores = np.array([0, 0, 0, 1]), np.array([9.0, 5.0, 5.0, 5.0])
+        >>> ranked = Ranked.of(np.arange(4), query, pa.array(["a", "b", "c", "a"]), 2, score=scores)
+        >>> [ranks.tolist() for ranks in ranked.tied_ranks()]
+        [[1, 2, 2, 1], [1, 3, 3, 1]]
+        """
         assert self.tie is not None  # noqa: S101  only called where ties were requested
         begins = np.flatnonzero(np.diff(self.tie, prepend=-1))
         length = np.diff(np.append(begins, len(self.tie)))
