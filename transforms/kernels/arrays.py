@@ -1,4 +1,4 @@
-"""The array types that kernels take and return, named once, and what several kernels do with arrays."""
+"""Array types that kernels take and return, and array operations that several kernels share."""
 
 import functools
 from contextlib import AbstractContextManager
@@ -21,9 +21,9 @@ StringArray: TypeAlias = pa.StringArray | pa.LargeStringArray
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Products of matrices in one thread, so that their last bits are the same on every machine.
+    """Multiply matrices in one thread, so that the last bits of products are the same on every machine.
 
-    Runs have threads of their own. Beside them, threads of BLAS wait for each other, and take up to five times the CPU.
+    Runs have threads of their own. Next to these, BLAS threads wait for each other, and take up to five times the CPU.
     """
     limited: AbstractContextManager[object] = _libraries().limit(limits=1)
     return limited

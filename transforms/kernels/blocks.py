@@ -21,12 +21,12 @@ _PREPENDED = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u
 
 
 def kept_whole(text: str, units: Sequence[Span], fits: Callable[[int, int], bool]) -> list[Span]:
-    """Units, with those of one grapheme, table or block of code joined where they fit into a chunk.
+    """Join the units of each grapheme, table or block of code that fits into a chunk.
 
     Args:
         text: any text.
         units: spans, in order and without overlaps.
-        fits: returns whether a chunk may hold a span; of a block that does not fit, lines are joined.
+        fits: returns whether a chunk may hold a span; if a block does not fit, the units of each line are joined.
 
     >>> text = "See a b: e\\u0301\\n```\\nx = 1\\ny = 2\\n```"
     >>> kept_whole(text, [(0, 3), (4, 5), (9, 10), (10, 11), (12, 15), (16, 21), (22, 27), (28, 31)], lambda *_: True)
@@ -90,7 +90,7 @@ def _pieces(text: str, fits: Callable[[int, int], bool]) -> Iterator[Span]:
 
 
 def whole_graphemes(text: str, units: Sequence[Span]) -> list[Span]:
-    """Units, with neighbours joined where the boundary between them is inside a grapheme.
+    """Join neighbouring units if the boundary between them is inside a grapheme.
 
     >>> whole_graphemes("e\u0301a", [(0, 1), (1, 2), (2, 3)])
     [(0, 2), (2, 3)]
@@ -111,7 +111,7 @@ def _may_join(character: str) -> bool:
 
 
 def is_inside(text: str, at: int) -> bool:
-    """Return whether a position is inside a grapheme, by the rules of UAX #29, or of what people take for one.
+    """Return whether a position is inside a grapheme by the rules of UAX #29, or inside what people take for one.
 
     >>> [is_inside(text, 1) for text in ("e\\u0301", "ab", "\\U0001f1e9\\U0001f1ea", "\\u1100\\u1161")]
     [True, False, True, True]
@@ -138,7 +138,7 @@ def _is_flag_letter(character: str) -> bool:
 
 
 def _joins_hangul(before: str, after: str) -> bool:
-    """Return whether two letters of Korean belong to one syllable."""
+    """Return whether two Korean letters belong to one syllable."""
     is_lead = "\u1100" <= before <= "\u115f" or "\ua960" <= before <= "\ua97c"
     is_letter = "\u1100" <= after <= "\u11ff" or "\ua960" <= after <= "\ua97c"
     follows = "\u1160" <= after <= "\u11ff" or "\ud7b0" <= after <= "\ud7fb"

@@ -1,9 +1,9 @@
 """Chunks of a text: runs of whole words, sentences, paragraphs or sections, as spans of code points.
 
-    text ──► units (words, sentences, …) ──► each unit's place on a scale ──► windows of units ──► spans
+    text ──► units (words, sentences, …) ──► each unit's position on a scale ──► windows of units ──► spans
 
 The scale is what a size counts: words, or code points. A window takes units as long as their extent on the scale is
-within the size; the next window begins at the earliest unit that keeps the overlap within what is asked.
+within the size; the next window begins at the earliest unit that keeps the overlap within its limit.
 """
 
 import re
@@ -27,7 +27,7 @@ _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
 
 CODE_POINTS_PER_TOKEN = 4
-"""A token is taken to have four code points, the average of English text, so that budgets of all models compare."""
+"""A token is taken to have four code points, the average of English text, so that budgets of models are comparable."""
 
 
 def chunk_spans(
@@ -44,13 +44,13 @@ def chunk_spans(
             counts tokens, and ends each chunk at the highest boundary that fits: of a paragraph, a line, a sentence, a
             word, a character.
         size: the most words, tokens or characters of a chunk; words for sentences, paragraphs and headings.
-        overlap: the most that a chunk repeats of the one before it, in the same unit; less than `size`.
+        overlap: the most that a chunk repeats of the previous one, in the same unit; less than `size`.
         splits: True to cut sentences, paragraphs and headings that are longer than a chunk, at the boundaries of the
             next smaller units that fit: paragraphs, sentences, words.
         intact: True to cut no table and no block of code of Markdown that fits into a chunk.
 
     Returns:
-        Each chunk's [start, end) in code points, in order, without white space around it; none for a blank text. No
+        Each chunk's [start, end) in code points, in order, without white space around it; no spans for a blank text. No
         chunk begins or ends inside a grapheme; one that is longer than a chunk is a chunk of its own.
 
     >>> text = "One two three four. Five six!"
@@ -92,7 +92,7 @@ def chunk_spans(
 
 
 def _length_in_words(text: str, counted: Sequence[Span] | None) -> Callable[[int, int], int]:
-    """The number of words in a part of a text, of which all words are known, or none."""
+    """Return a function that counts the words between two positions of a text, from its words if they are known."""
     if counted is None:
         return lambda start, end: len(words(text[start:end]))
     starts = [start for start, _ in counted]
@@ -120,7 +120,7 @@ def paragraphs(text: str) -> list[Span]:
 def sections(text: str) -> list[Span]:
     """The spans of a Markdown text's sections with their headings, and of the text before the first heading.
 
-    Headings begin with one to six `#`, or are underlined by `=` or `---`; lines of fenced code are none.
+    Headings begin with one to six `#`, or are underlined by `=` or `---`; lines of fenced code are not headings.
 
     >>> sections("intro\\n# A\\ntext\\nB\\n===\\n")
     [(0, 5), (6, 14), (15, 20)]
@@ -178,7 +178,7 @@ def _short_words(text: str, longest: int) -> list[Span]:
 def _recursive(text: str, size: int, overlap: int, *, intact: bool) -> list[Span]:
     """Chunks of at most `size` code points that end at the highest boundary that fits, as late as possible.
 
-    A chunk repeats whole sentences of the one before it; within a sentence that is longer than a chunk, words.
+    A chunk repeats whole sentences of the previous one; within a sentence that is longer than a chunk, words.
     """
     units = whole_graphemes(text, _short_words(text, size))
     units = kept_whole(text, units, lambda start, end: end - start <= size) if intact else units
@@ -205,7 +205,7 @@ _SENTENCE, _WORD_BOUNDARY, _CHARACTER = 2, 3, 4
 
 
 def _highest(levels: Sequence[int], least: int, most: int) -> int:
-    """The latest boundary of the highest level, which is the lowest number, from `least` to `most`."""
+    """The latest boundary of the highest level (the lowest number) from `least` to `most`."""
     backwards = levels[least : most + 1][::-1]
     return most - backwards.index(min(backwards))
 
@@ -237,8 +237,8 @@ def windows(
         begins: the beginning of each unit on the scale, ascending.
         ends: the end of each unit on the scale, ascending.
         size: the longest extent of a window, from the beginning of its first unit to the end of its last.
-        overlap: the longest extent of what two neighbours share. They share less where else the next unit, which the
-            later one must hold, did not fit.
+        overlap: the longest extent that two neighbours share. They share less if the next unit, which the later window
+            must hold, would not fit otherwise.
         fits: returns whether units, [first, last), are one chunk; the scale may only estimate it.
     """
     first, done, count = 0, 0, len(begins)

@@ -1,4 +1,4 @@
-"""Values by a key that several of them share."""
+"""Group values by key."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ Value = TypeVar("Value")
 
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """The values of every key; keys and values in the order in which they come.
+    """The values of each key; keys and values keep the order in which they come.
 
     >>> grouped([("a", 1), ("b", 2), ("a", 3)])
     {'a': [1, 3], 'b': [2]}

@@ -1,6 +1,6 @@
-"""Judged metrics of one answer, as functions of what a judge said: a value, or the reason why there is none.
+"""Judged metrics of one answer, as functions of a judge's verdicts: a value, or the reason why there is none.
 
-A judge's verdicts on claims are matrices of truth values. Of an answer with n claims, a reference answer with m claims
+A judge's verdicts on claims are matrices of truth values. For an answer with n claims, a reference answer with m claims
 and k contexts in rank order:
 
     ac  bool[n, k]  context l supports claim i of the answer
@@ -9,8 +9,8 @@ and k contexts in rank order:
     ga  bool[m]     the answer supports claim j of the reference answer
 
 "Contradicted" and "not stated" are both false. Metrics of claims are those of RAGChecker (Ru et al., NeurIPS 2024),
-which scores 0 where nothing can be counted; here that is undefined. Module `judged_ragas` has the metrics of ragas,
-`judged_refusals` those of refusals.
+which scores 0 if there is nothing to count; here the value is then undefined. Module `judged_ragas` has the metrics of
+ragas, `judged_refusals` those of refusals.
 """
 
 import math
@@ -25,7 +25,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 HIGHEST_GRADE = 3
 """The highest grade of a context, and of an answer's relevance; the lowest is 0."""
 USEFUL_GRADE = 2
-"""From which a context counts as relevant where a yes or no is needed."""
+"""The grade from which a context counts as relevant if yes or no is needed."""
 
 
 class Undefined(StrEnum):
@@ -90,7 +90,7 @@ def share(true: BoolArray) -> float:
 
 
 def any_of(matrix: BoolArray, axis: int) -> BoolArray:
-    """Return whether anything is true along an axis; false where there is nothing.
+    """Return whether anything is true along an axis; false along an empty axis.
 
     >>> any_of(np.array([[True, False], [False, False]]), axis=1).tolist()
     [True, False]
@@ -129,14 +129,14 @@ def self_knowledge(ac: BoolArray, ag: BoolArray) -> Value:
 def noise_sensitivity(ac: BoolArray, gc: BoolArray, ag: BoolArray, relevant: bool) -> Value:
     """The share of the answer's claims that are wrong and come from a context.
 
-    A claim is wrong where the reference does not support it. It comes from the relevant contexts where one of them
-    supports it, and from the irrelevant ones where only such do.
+    A claim is wrong if the reference does not support it. It comes from the relevant contexts if one of them supports
+    it, and from the irrelevant ones if only irrelevant ones do.
 
     Args:
         ac: contexts support claims of the answer.
-        gc: contexts support claims of the reference; a context is relevant where it supports any.
+        gc: contexts support claims of the reference; a context is relevant if it supports any.
         ag: the reference supports claims of the answer.
-        relevant: from the relevant contexts, or else from the irrelevant ones.
+        relevant: count claims from the relevant contexts; False counts those from the irrelevant ones.
 
     >>> ac, gc, ag = np.array([[True, True], [False, True]]), np.array([[True, False]]), np.array([False, False])
     >>> noise_sensitivity(ac, gc, ag, relevant=True), noise_sensitivity(ac, gc, ag, relevant=False)
@@ -162,14 +162,14 @@ def claim_recall(ga: BoolArray) -> Value:
 
 
 def claim_f1(ag: BoolArray, ga: BoolArray, kind: AnswerKind | None = None, answerable: bool | None = None) -> Value:
-    """The harmonic mean of the precision and the recall of claims; 0 where either is 0.
+    """The harmonic mean of the precision and the recall of claims; 0 if either is 0.
 
     Args:
         ag: the reference supports claims of the answer.
         ga: the answer supports claims of the reference.
         kind: the kind of the answer; used only if it has no claims.
-        answerable: whether the corpus holds an answer; a refusal is right where it does not. None where nothing says
-            so: then a reference with claims is an answer.
+        answerable: whether the corpus holds an answer; if it does not, a refusal is right. None if this is unknown: a
+            reference with claims then counts as an answer.
 
     >>> claim_f1(np.array([True, False]), np.array([True, True])), claim_f1(np.zeros(0, bool), np.array([True]))
     (0.6666666666666666, 0.0)
@@ -233,7 +233,7 @@ def average_precision(useful: BoolArray) -> float:
 
 
 def context_ap(gc: BoolArray) -> Value:
-    """Average precision of contexts, useful where they support a claim of the reference; 0 without contexts."""
+    """Average precision of contexts, useful if they support a claim of the reference; 0 without contexts."""
     return average_precision(any_of(gc, axis=0)) if len(gc) or not gc.shape[1] else Undefined.NO_REFERENCE_CLAIMS
 
 
@@ -255,7 +255,7 @@ def context_ap_of_grades(grades: IntArray) -> Value:
 
 
 def context_ap_of_answer(ac: BoolArray) -> Value:
-    """Average precision of contexts, useful where they support a claim of the answer; 0 without contexts."""
+    """Average precision of contexts, useful if they support a claim of the answer; 0 without contexts."""
     return average_precision(any_of(ac, axis=0)) if len(ac) or not ac.shape[1] else Undefined.NO_CLAIMS
 
 
@@ -272,7 +272,7 @@ def criterion_value(levels: FloatArray | Undefined) -> Value:
     """The mean value of the verdicts on a criterion.
 
     Args:
-        levels: float[statements, contexts], with an axis of 1 where there are none; or float[pairs], each from -1 to 1;
+        levels: float[statements, contexts], an axis has length 1 if there are none; or float[pairs], each from -1 to 1;
             or the reason why there is no verdict.
 
     >>> criterion_value(np.array([[1.0, 0.5]])), criterion_value(Undefined.NO_ANSWER)
@@ -309,7 +309,7 @@ def citation_precision(ac: BoolArray, cited: BoolArray, invented: int) -> Value:
 
 
 def citation_recall(ac: BoolArray, cited: BoolArray) -> Value:
-    """The share of the answer's claims that a context supports which the answer cites.
+    """The share of the answer's claims that a cited context supports.
 
     >>> citation_recall(np.array([[True, False], [False, True]]), np.array([True, False]))
     0.5
@@ -318,13 +318,13 @@ def citation_recall(ac: BoolArray, cited: BoolArray) -> Value:
 
 
 def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: bool, strict: bool) -> Value:
-    """The mean over nuggets of how far the answer contains them: nuggetizer's scores (Pradeep et al., 2024).
+    """The mean degree to which the answer contains the nuggets: nuggetizer's scores (Pradeep et al., 2024).
 
     Args:
-        assigned: to each nugget.
+        assigned: degree to which the answer contains each nugget.
         vital: bool, whether a nugget must be in a good answer.
         only_vital: the mean is over vital nuggets.
-        strict: half a nugget is none.
+        strict: a partly contained nugget counts 0, not a half.
 
     >>> assigned, vital = [Assigned.SUPPORT, Assigned.PARTIAL, Assigned.NONE], np.array([True, True, False])
     >>> nugget_score(assigned, vital, only_vital=True, strict=False), nugget_score(assigned, vital, True, strict=True)
@@ -332,7 +332,7 @@ def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: boo
     """
     if not assigned:
         return Undefined.NO_NUGGETS
-    counted = [one for one, is_vital in zip(assigned, vital, strict=True) if is_vital or not only_vital]
+    counted = [degree for degree, is_vital in zip(assigned, vital, strict=True) if is_vital or not only_vital]
     if not counted:
         return Undefined.NO_VITAL_NUGGETS
     halves = counted.count(Assigned.PARTIAL) * (not strict)

@@ -1,6 +1,6 @@
-"""Judged metrics as ragas 0.4 defines them, for figures that are compared with those of earlier work.
+"""Judged metrics as ragas 0.4 defines them, for comparison with the figures of earlier work.
 
-Where ragas has no number (NaN), there is a reason here; where it makes one up of an incomplete answer, there is none.
+If ragas has no number (NaN), there is a reason here; if it makes one up from an incomplete answer, there is none here.
 """
 
 import math
@@ -51,7 +51,7 @@ def context_recall(attributed: BoolArray) -> Value:
 
 
 def answer_relevance(cosines: Sequence[Value], noncommittal: BoolArray) -> Value:
-    """The mean cosine between the question and those generated from the answer; 0 where all are noncommittal.
+    """The mean cosine between the question and those generated from the answer; 0 if all are noncommittal.
 
     Args:
         cosines: cosine of the question and each generated one, at least one.
@@ -79,7 +79,7 @@ def answer_correctness(
         ga: the answer supports claims of the reference.
         similarity: cosine of the two texts' embeddings.
         kind: the kind of the answer; used only if it has no claims.
-        answerable: whether the corpus holds an answer; None where nothing says so.
+        answerable: whether the corpus holds an answer; None if this is unknown.
 
     >>> answer_correctness(np.array([True, False]), np.array([True, False]), 0.5)
     0.5
@@ -101,7 +101,7 @@ def answer_similarity(similarity: Value) -> Value:
 
 
 def cosine(a: FloatArray, b: FloatArray) -> Value:
-    """The cosine of two vectors, from -1 to 1; undefined where one of them is zero.
+    """The cosine of two vectors, from -1 to 1; undefined if one of them is zero.
 
     Args:
         a: float64[n].

@@ -1,4 +1,4 @@
-"""Metrics of answers that refuse, as functions of what a judge said: a value, or the reason why there is none."""
+"""Metrics of answers that refuse, as functions of a judge's verdicts: a value, or the reason why there is none."""
 
 import re
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ def reads_as_refusal(text: str) -> bool:
 
 
 def kind_consistency(samples: Sequence[str]) -> Value:
-    """Share of the other sampled answers that are of the kind of one: refusals, by their words, or answers.
+    """Share of the other sampled answers that are of the first one's kind: refusals, by their words, or answers.
 
-    The mean over all samples is the share of pairs of one kind.
+    The mean over all samples is the share of pairs of the same kind.
 
     Args:
         samples: texts of all answers to one query, the one that is scored first.

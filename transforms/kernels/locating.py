@@ -1,4 +1,4 @@
-"""Locate the text of a chunk in its document, for services that return texts without places."""
+"""Locate the text of a chunk in its document, for services that return texts without positions."""
 
 import re
 from functools import lru_cache
@@ -67,7 +67,7 @@ def located(chunk: str, document: str) -> tuple[int, int] | None:
 
 
 def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | None:
-    r"""The span of a document's text that a chunk is taken from, which may begin with what precedes the text.
+    r"""The span of a document's text that a chunk is taken from; the chunk may begin with what precedes the text.
 
     Args:
         prefix: length of what precedes the text: a title and a line break.
@@ -92,19 +92,19 @@ def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | N
 def _shared(piece: str, text: str) -> tuple[int, int]:
     """The longest span of a text that is part of a piece, if it has the least share of the piece; else an empty one.
 
-    Such a span holds the middle of the piece, wherever it begins: only places of the middle are looked at.
+    Such a span holds the middle of the piece, wherever it begins: only occurrences of the middle are examined.
     """
     least = -(-_LEAST_FIFTHS * len(piece) // 5)
     middle_start, middle_end = len(piece) - least, least
     middle = piece[middle_start:middle_end]
-    best, at = (0, 0), text.find(middle)
-    while at >= 0:
-        start, before = at, middle_start
+    best, position = (0, 0), text.find(middle)
+    while position >= 0:
+        start, before = position, middle_start
         while start and before and text[start - 1] == piece[before - 1]:
             start, before = start - 1, before - 1
-        end, after = at + len(middle), middle_end
+        end, after = position + len(middle), middle_end
         while end < len(text) and after < len(piece) and text[end] == piece[after]:
             end, after = end + 1, after + 1
         best = max(best, (start, end), key=lambda span: span[1] - span[0])
-        at = text.find(middle, at + 1)
+        position = text.find(middle, position + 1)
     return best if best[1] - best[0] >= least else (0, 0)

@@ -16,14 +16,14 @@ from rankbeam.transforms.kernels.hashing import hash_strings, mix
 CHARACTERS = 5
 PERMUTATIONS, BANDS = 128, 16
 LEAST_JACCARD = 0.7
-"""From which two texts are near-duplicates."""
+"""The index from which two texts are near-duplicates."""
 
 _SEEDS: HashArray = mix(np.arange(1, PERMUTATIONS + 1, dtype=np.uint64))
 _ROWS = PERMUTATIONS // BANDS
 
 
 def shingles(text: str) -> HashArray:
-    """Hashes of the distinct 5-grams of a text, whatever its case and white space; a shorter text is one of its own.
+    """Hashes of the distinct 5-grams of a text, whatever its case and white space; a shorter text is its only 5-gram.
 
     >>> len(shingles("Pay  invoices")), len(shingles("pay invoices")), len(shingles("pay"))
     (8, 8, 1)
@@ -47,7 +47,7 @@ def signature(hashes: HashArray) -> HashArray:
 
 
 def bands(of_text: HashArray) -> list[tuple[int, bytes]]:
-    """The bands of a signature: texts with an equal one are candidates."""
+    """The bands of a signature: two texts with an equal band are candidates."""
     return [(band, rows.tobytes()) for band, rows in enumerate(of_text.reshape(BANDS, _ROWS))]
 
 
@@ -62,7 +62,7 @@ def jaccard(first: HashArray, second: HashArray) -> float:
 
 
 def first_alike(texts: Sequence[str], least: float = LEAST_JACCARD) -> list[int]:
-    """For each text the position of the first kept text that it is a near-duplicate of; its own where it is kept.
+    """For each text, the position of the first kept text that it nearly duplicates; its own if it is kept.
 
     Args:
         texts: the texts in order of preference.
@@ -73,14 +73,14 @@ def first_alike(texts: Sequence[str], least: float = LEAST_JACCARD) -> list[int]
     """
     by_band: dict[tuple[int, bytes], list[int]] = {}
     hashes: list[HashArray] = []
-    same: list[int] = []
+    originals: list[int] = []
     for place, text in enumerate(texts):
         hashes.append(shingles(text))
-        own = bands(signature(hashes[-1]))
-        candidates = sorted({other for band in own for other in by_band.get(band, ())})
+        text_bands = bands(signature(hashes[-1]))
+        candidates = sorted({other for band in text_bands for other in by_band.get(band, ())})
         first = next((other for other in candidates if jaccard(hashes[other], hashes[-1]) >= least), place)
-        same.append(first)
+        originals.append(first)
         if first == place:
-            for band in own:
+            for band in text_bands:
                 by_band.setdefault(band, []).append(place)
-    return same
+    return originals

@@ -89,7 +89,7 @@ def rouge_l(answer: str, reference: str) -> float:
 
 
 def longest_common(ours: Sequence[str], theirs: Sequence[str]) -> int:
-    """Length of the longest common subsequence, by whole numbers as bit vectors (Hyyrö 2004).
+    """Length of the longest common subsequence, with integers as bit vectors (Hyyrö 2004).
 
     >>> longest_common("abcbdab", "bdcaba")
     4
@@ -116,15 +116,15 @@ def bleu(answer: str, reference: str) -> float:
     ours, theirs = _words_13a(answer), _words_13a(reference)
     logarithms, halving = [], 1.0
     for order in range(1, _WORD_ORDER + 1):
-        own = _ngrams(ours, order)
-        if not own:
+        grams = _ngrams(ours, order)
+        if not grams:
             break
-        common = (own & _ngrams(theirs, order)).total()
+        common = (grams & _ngrams(theirs, order)).total()
         if order == 1 and not common:  # then no longer n-gram is common, either
             return 0.0
         if not common:
             halving *= 2
-        logarithms.append(math.log((common or 1 / halving) / own.total()))
+        logarithms.append(math.log((common or 1 / halving) / grams.total()))
     if not logarithms:
         return 0.0
     penalty = min(0.0, 1 - len(theirs) / len(ours))

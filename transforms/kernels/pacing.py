@@ -3,8 +3,8 @@
 Time is always an argument, in seconds of any monotonic clock; nothing here sleeps or reads one.
 
 A service counts the tokens of a minute, and a client knows how many a call takes only when it is answered. So each call
-reserves the most that it may take, and settles with the true number: that is as fast as a pace that knew the numbers
-before, and never over the quota. To reserve a mean instead exceeds it by as much as the mean is wrong.
+reserves the most that it may take, and settles with the true number: that is as fast as a pace that knows the numbers
+beforehand, and never over the quota. Reserving a mean instead would exceed the quota by as much as the mean is wrong.
 """
 
 import math
@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_CREDIT_S = 1.0  # what was reserved in vain and may be made good at once
+_CREDIT_S = 1.0  # of unused reservations, this much may be made good at once
 SECOND_S, MINUTE_S = 1.0, 60.0
 _SLACK_S = {SECOND_S: 0.015, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
-_CATCH_UP_S = 0.1  # what a loop that was late may make good at once
-_IDLE_S = 1.0  # after which there is nothing to make good
+_CATCH_UP_S = 0.1  # a late loop may make good this much at once
+_IDLE_S = 1.0  # after an idle time of this length there is nothing to make good
 _LEAST_PACE = 0.05
 _RECOVERY_PER_S = 0.03
 _MOST_OVERTAKEN = 8
@@ -46,7 +46,7 @@ class TokenPacer:
     those before it have used up their time, whatever it takes itself.
 
     Args:
-        per_minute: tokens in any minute, at most.
+        per_minute: most tokens in any minute.
 
     >>> pacer = TokenPacer(6000)
     >>> first = pacer.reserve(0.0, 500)
@@ -103,11 +103,11 @@ class TokenPacer:
             self._total -= excess
 
     def mean(self) -> float:
-        """Tokens of a call of the last minute; 0 where there was none."""
+        """Mean tokens of the calls in the last minute; 0 if there were none."""
         return self._total / len(self._reserved) if self._reserved else 0.0
 
     def _room_at(self, now: float, tokens: float) -> float:
-        """When the window has room."""
+        """Time at which the window has room."""
         self._leave(now)
         if not self.fits(tokens):
             return math.inf
@@ -120,24 +120,24 @@ class TokenPacer:
         return room_at
 
     def _leave(self, now: float) -> None:
-        """Remove what the window that ends now no longer counts."""
+        """Remove the reservations that the window that ends now no longer counts."""
         while self._reserved and self._reserved[0].begun + MINUTE_S + _SLACK_S[MINUTE_S] <= now:
-            left = self._reserved.popleft()
-            left.is_held = False
-            self._total -= left.tokens
+            reservation = self._reserved.popleft()
+            reservation.is_held = False
+            self._total -= reservation.tokens
 
 
 class Pacer:
     """The pace of one lane: no more calls than its quota in any window, evenly spread, slower after push-back.
 
-    A window that held as many calls as it may is full until the first of them has left it: the bound holds for every
-    window, wherever it begins, and a call that was late costs only the one that is due a whole window after it.
+    A window with as many calls as it may hold is full until the first of them has left it: the bound holds for every
+    window, wherever it begins, and a late call delays only the call that is due a whole window after it.
     Within the windows calls are spread evenly by the generic cell rate algorithm (ITU-T I.371, Annex A).
 
     Attributes:
-        limits: windows in seconds, and how many calls each may hold.
-        interval_s: between two calls at full pace.
-        tokens: the pace in tokens; None where the quota has none.
+        limits: the most calls in a window, by its length in seconds.
+        interval_s: seconds between two calls at full pace.
+        tokens: the pace in tokens; None if the quota has no limit of tokens.
 
     >>> pacer = Pacer({1.0: 2, 60.0: 100}, 0.5)
     >>> [pacer.spend(now) for now in (0.0, 0.5)] and pacer.wait_s(0.6)
@@ -163,8 +163,8 @@ class Pacer:
             if len(begun) == begun.maxlen
         ]
         wait = max(self._due - self._tolerance_s(), *free, now) - now
-        for_tokens = 0.0 if self.tokens is None or not tokens else self.tokens.wait_s(now, tokens)
-        return max(round(wait, 9), for_tokens)
+        token_wait = 0.0 if self.tokens is None or not tokens else self.tokens.wait_s(now, tokens)
+        return max(round(wait, 9), token_wait)
 
     def spend(self, now: float, tokens: float = 0.0) -> TokenReservation | None:
         """Count a call that begins now; every attempt counts.
@@ -192,7 +192,7 @@ class Pacer:
     def push_back(self, now: float) -> None:
         """Slow down: the service refused a call for its rate.
 
-        The more of the calls are refused, the slower: the pace falls each second by the share that was refused.
+        The pace falls each second by the share of calls that was refused.
         """
         calls_per_s = self.pace(now) * self._full_rate_per_s()
         self._pace = max(_LEAST_PACE, self.pace(now) * (1 - min(0.5, 1 / max(calls_per_s, 1.0))))
@@ -209,7 +209,7 @@ class Pacer:
         return min(1.0, self._pace + _RECOVERY_PER_S * (now - self._paced_at))
 
     def mean_tokens(self) -> float:
-        """Tokens of a call of the last minute; 0 where they are not counted."""
+        """Mean tokens of the calls in the last minute; 0 if tokens are not counted."""
         return 0.0 if self.tokens is None else self.tokens.mean()
 
     def _full_rate_per_s(self) -> float:
@@ -223,7 +223,7 @@ class Pacer:
 
 
 def lane_pacer(requests_per_minute: float, lane: int, lanes: int, tokens_per_minute: float | None = None) -> Pacer:
-    """The pace of one of several lanes; what all lanes together may begin in a window is never more than the quota.
+    """The pace of one of several lanes, which together never begin more calls in a window than the quota allows.
 
     Args:
         requests_per_minute: quota of all lanes together.
@@ -247,7 +247,7 @@ def first_to_begin(waits_s: Sequence[float], overtaken: Sequence[int]) -> int:
     """Index of the waiting call to admit next: the earliest eligible one, ties by arrival.
 
     A call that takes few tokens may begin before one that has to wait until there is room for many, or the large one
-    would hold up all others; but not more than eight may, or it would wait for ever.
+    would hold up all others; but at most eight may, or the large one would wait for ever.
 
     Args:
         waits_s: seconds until each call may begin, by arrival; at least one.
@@ -275,7 +275,7 @@ def lane_of(position: int, shares: Sequence[int]) -> int:
 
     Args:
         position: from 0.
-        shares: as of `lane_shares`: no two differ by more than one, the larger first.
+        shares: from `lane_shares`: no two differ by more than one, the larger first.
 
     >>> [lane_of(position, [2, 1]) for position in range(6)]
     [0, 1, 0, 0, 1, 0]

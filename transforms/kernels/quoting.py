@@ -1,4 +1,4 @@
-"""Place a quote in its text, whatever typography a model changed: quotation marks, dashes, markup, case, blanks."""
+"""Locate a quote in its text, whatever typography a model changed: quotation marks, dashes, markup, case, blanks."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ Span = tuple[int, int]
 
 
 def place_of(quote: str, text: str) -> Span | None:
-    """Return the place of a quote in a text: word by word if possible, else with both folded; None where it is not.
+    """Return the span of a quote in a text: word by word if possible, else with both folded; None without a match.
 
     >>> place_of("pay an  invoice", "Owners pay an\\ninvoice."), place_of("don't PAY", "We **don’t** pay [1].")
     ((7, 21), (5, 16))
@@ -33,14 +33,14 @@ def place_of(quote: str, text: str) -> Span | None:
     folded, places = _folded(text)
     needle, _ = _folded(quote)
     for part in dict.fromkeys((needle, needle.strip(_EDGES))):
-        at = _first_match(part, folded) if part else None
-        if at is not None:
-            return places[at][0], places[at + len(part) - 1][1]
+        position = _first_match(part, folded) if part else None
+        if position is not None:
+            return places[position][0], places[position + len(part) - 1][1]
     return None
 
 
 def _exact(words: Sequence[str], text: str) -> Span | None:
-    if text.split() == text.split(" "):  # then no pattern is needed: to compile one takes a millisecond
+    if text.split() == text.split(" "):  # no pattern is needed, and compiling one takes a millisecond
         quote = " ".join(words)
         start = text.find(quote)
         return None if start < 0 else (start, start + len(quote))
@@ -49,7 +49,7 @@ def _exact(words: Sequence[str], text: str) -> Span | None:
 
 
 def _first_match(part: str, folded: str) -> int | None:
-    """The first place that begins and ends with whole words, or else the first."""
+    """The first match that begins and ends with whole words, or else the first match."""
     places = [match.start() for match in re.finditer(f"(?={re.escape(part)})", folded)]
     whole = (at for at in places if not _splits(folded, at) and not _splits(folded, at + len(part)))
     return next(whole, places[0] if places else None)
@@ -59,7 +59,7 @@ def _splits(folded: str, at: int) -> bool:
     return 0 < at < len(folded) and folded[at - 1].isalnum() and folded[at].isalnum()
 
 
-@lru_cache(maxsize=16)  # the claims of one text are placed one after the other
+@lru_cache(maxsize=16)  # the claims of one text are located one after the other
 def _folded(text: str) -> tuple[str, list[Span]]:
     """A text without its typography, and the span of the text that each character comes from."""
     characters: list[str] = []
@@ -72,7 +72,7 @@ def _folded(text: str) -> tuple[str, list[Span]]:
                 continue
             if character == "-" and characters[-1:] == ["-"]:
                 continue
-            # Blanks count between words alone: what was left out may have had some around it.
+            # Blanks count between words alone: characters that were left out may have had some around them.
             if is_spaced and characters and characters[-1].isalnum() and character.isalnum():
                 characters.append(" ")
                 places.append((start, start))
@@ -83,20 +83,20 @@ def _folded(text: str) -> tuple[str, list[Span]]:
 
 
 def _clusters(text: str) -> Iterator[Span]:
-    """Each character with the combining ones after it, without what is left out."""
+    """The span of each character with the combining ones after it, except the characters that are left out."""
     left_out = [match.span() for match in _LEFT_OUT.finditer(text)]
     last = 0
     for start, end in [*left_out, (len(text), len(text))]:
-        at = last
-        while at < start:
-            after = at + 1
+        position = last
+        while position < start:
+            after = position + 1
             while after < start and unicodedata.combining(text[after]):
                 after += 1
-            yield at, after
-            at = after
+            yield position, after
+            position = after
         last = end
 
 
 def _plain(cluster: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", cluster).casefold())
-    return "".join("-" if one in _DASHES else one for one in decomposed if unicodedata.category(one) != "Cf")
+    return "".join("-" if point in _DASHES else point for point in decomposed if unicodedata.category(point) != "Cf")

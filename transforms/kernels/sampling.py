@@ -1,6 +1,6 @@
 """Samples by hash, and quotas of strata: the same on any machine, and in any order of what is sampled.
 
-What is chosen depends on a seed and on names. Quotas are computed in integers.
+The choice depends on a seed and on names. Quotas are computed in integers.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ def shuffled(names: Iterable[Named], seed: int, *purpose: object) -> list[Named]
 
 
 def in_turn(position: int, names: Sequence[Named], seed: int, *purpose: object) -> Named:
-    """One of some names: every run of so many positions has each of them once, in an order that the seed decides.
+    """The name at a position: each cycle through the names has all of them once, in an order that the seed decides.
 
     Args:
         position: from 0.
         names: distinct.
         seed: seed of the order.
-        purpose: so that several lists have orders of their own.
+        purpose: gives several lists different orders.
 
     >>> sorted(in_turn(position, ["a", "b", "c"], 7, "x") for position in range(3, 6))
     ['a', 'b', 'c']
@@ -48,7 +48,7 @@ def in_turn(position: int, names: Sequence[Named], seed: int, *purpose: object) 
 
 
 def allotted(weights: Sequence[int], total: int) -> list[int]:
-    """Whole numbers in proportion to weights, by largest remainders (Hamilton); of equal ones the first.
+    """Whole numbers in proportion to weights, by largest remainders (Hamilton); ties go to the first.
 
     Args:
         weights: not negative, some positive.
@@ -79,7 +79,7 @@ def crossed(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
     """A table of whole numbers with these sums, each cell its proportional value rounded down or up.
 
     Such a table exists for all margins (Cox, "A constructive procedure for unbiased controlled rounding", JASA 1987).
-    After rounding down, a flow from rows to columns distributes what is missing, one at most a cell.
+    After rounding down, a flow from rows to columns distributes what is missing, at most one per cell.
 
     Args:
         rows: sums of the rows.

@@ -27,7 +27,7 @@ _TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_ID = 8192
 """The longest id, in bytes: the longest URL that servers accept. Hashing takes one step for every eight bytes."""
-_MOST_FIELDS = 100  # of a line that Arrow's reader parses; longer lines have words after the tag, rarely equally many
+_MOST_FIELDS = 100  # of lines that Arrow's reader parses; longer lines have words after the tag, rarely equally many
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ class LineLayout:
     Attributes:
         positions: the positions, from 0, of the query id, the document id and the number.
         at_least: the least number of fields of a line.
-        at_most: the largest number of fields of a line; None where further words are ignored.
-        tabs: True where single tabs separate the fields, False where runs of blanks and tabs do.
+        at_most: the largest number of fields of a line; None if further words are ignored.
+        tabs: True if single tabs separate the fields, False if runs of blanks and tabs do.
         rank: the position of a further column that holds a number in every valid row; None if no column does. It is
             parsed only as a check: an additional word earlier on the line puts something else there.
-        subtopic: the position of a further column that is kept as text; None if no column is. `parse_rows` knows none.
+        subtopic: the position of a further column that is kept as text, which `parse_rows` cannot do; None for none.
     """
 
     positions: tuple[int, int, int]
@@ -141,9 +141,9 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
         layout: the layout of the lines.
 
     Returns:
-        Query ids, document ids and finite numbers of all lines, the same as from `layout.split`. None where the block
-        is empty, where the lines have different numbers of fields, where a line is empty, a comment or not valid, or
-        where an id is longer than `LONGEST_ID`, or begins or ends with a blank.
+        Query ids, document ids and finite numbers of all lines, the same as from `layout.split`. None if the block
+        is empty, if the lines have different numbers of fields, if a line is empty, a comment or not valid, or
+        if an id is longer than `LONGEST_ID`, or begins or ends with a blank.
         Row and line have the same number; blanks after the last newline are not a line.
 
     >>> run = LineLayout(positions=(0, 2, 4), at_least=5, at_most=None)
@@ -174,7 +174,7 @@ def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
     _, offsets, data = strings.buffers()
     start = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings)]
     letters = np.frombuffer(data, np.uint8)
-    if letters[start[0] : start[-1] + sizes[-1]].min() > _BLANK:  # as nearly all ids: no byte can be a blank
+    if letters[start[0] : start[-1] + sizes[-1]].min() > _BLANK:  # true of nearly all ids: no byte can be a blank
         return np.zeros(len(strings), bool)
     first, last = start.clip(max=len(letters) - 1), (start + sizes - 1).clip(min=0)
     is_blank: npt.NDArray[np.bool_] = _IS_BLANK[letters[first]] | _IS_BLANK[letters[last]]
@@ -234,7 +234,7 @@ def _read_csv(block: bytes, layout: LineLayout, width: int, separator: str) -> l
         types[names[layout.rank]] = pa.float64()  # integers would parse faster, but then 0x1F is accepted
     table = csv.read_csv(
         pa.py_buffer(block),
-        # One chunk, in this thread: the caller, who reads many blocks, decides how to use the other cores.
+        # One chunk, in this thread: the caller, which reads many blocks, decides how to use the other cores.
         csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False),
         # An empty line becomes a row of empty fields, which the check of the ids refuses.
         csv.ParseOptions(delimiter=separator, quote_char=False, escape_char=False, ignore_empty_lines=False),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rankbeam.transforms.kernels.grouping import grouped
 
-_WORDS = 32  # of a document's profile
+_WORDS = 32  # most words of a document's profile
 _ROUNDS = 6
 _SCALE = 64
 MOST_TOPICS = 24
@@ -119,7 +119,7 @@ def _assigned(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[
 
 
 def _joined(documents: Sequence[Profile], assigned: Sequence[int]) -> list[int]:
-    """Topics of a single document go to the topic that shares most with it, so that documents have company."""
+    """Join topics of a single document to the topics that share most with them, so that no document is alone."""
     sizes = Counter(assigned)
     large = [topic for topic, size in sorted(sizes.items()) if size > 1]
     if not large:
@@ -130,7 +130,7 @@ def _joined(documents: Sequence[Profile], assigned: Sequence[int]) -> list[int]:
         scores = {topic: _score(profile, centre) for topic, centre in centres.items()}
         return max(large, key=lambda topic: (scores[topic], -topic))
 
-    return [topic if sizes[topic] > 1 else nearest(own) for own, topic in zip(documents, assigned, strict=True)]
+    return [topic if sizes[topic] > 1 else nearest(profile) for profile, topic in zip(documents, assigned, strict=True)]
 
 
 def _score(profile: Profile, centre: Profile) -> int:
@@ -161,10 +161,10 @@ class Neighbours:
         return cls(profiles, grouped((word, name) for name, words in profiles.items() for word in words))
 
     def nearest(self, own: Profile, besides: str, least: int = 1) -> str | None:
-        """The document that shares the greatest weight; of equal ones the last by name; None where none shares enough.
+        """The document that shares the greatest weight, ties to the last by name; None if no document shares enough.
 
-        The heaviest words are the rarest ones. A document without any of those looked at so far shares at most what is
-        left: once another one shares more, no further document is looked at (as MaxScore; Turtle & Flood, 1995).
+        The heaviest words are the rarest ones. A document without any of the words so far shares at most the remaining
+        weight: once another one shares more, no further document is compared (as MaxScore; Turtle & Flood, 1995).
 
         Args:
             own: the words of a document.
@@ -175,13 +175,13 @@ class Neighbours:
         >>> found.nearest({"cat": 3, "paw": 1}, "a")
         'b'
         """
-        left = sum(own.values())
+        remaining = sum(own.values())
         shared: dict[str, int] = {}
         best = 0
         for word, weight in own.items():
-            if left < max(best, least):
+            if remaining < max(best, least):
                 break
-            left -= weight
+            remaining -= weight
             for name in self.holders.get(word, ()):
                 if name != besides and name not in shared:
                     shared[name] = overlap(own, self.profiles[name])

@@ -1,4 +1,4 @@
-"""Metrics of an agent: its calls of tools, compared with those that were expected, and what an answer takes.
+"""Metrics of an agent: its calls of tools, compared with the expected ones, and an answer's tokens, cost and duration.
 
 With P calls of the agent and E expected ones, P ∩ E is the largest number of pairs in which every call occurs once:
 for equal calls that is the intersection of multisets. The metrics are those of Vertex AI's evaluation service and of
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from rankbeam.transforms.kernels.judged import Undefined, Value
 
 ToolCall = tuple[str, Mapping[str, str]]
-"""Name of the tool, and its arguments by name; their values are texts that are equal where the values are."""
+"""Name of the tool, and its arguments by name; their values are texts, which are equal if the values are."""
 ToolCalls = Sequence[ToolCall]
 
 MATCHES = ("equal", "ignore", "subset")

@@ -42,7 +42,7 @@ def difficulty(rank: int | None) -> str:
     """The difficulty of finding a document, by its rank in bm25's results.
 
     Args:
-        rank: from 1; None where it is not among the results.
+        rank: from 1; None if it is not among the results.
 
     >>> [difficulty(rank) for rank in (1, 10, 11, None)]
     ['easy', 'medium', 'hard', 'unreachable']

@@ -5,19 +5,19 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, position_in_group
 
 LEVELS = tuple(level / 10 for level in range(11))
-"""The eleven levels of recall at which trec_eval takes it."""
+"""The eleven levels of recall of trec_eval."""
 
 
 def interpolated_precision(query: IntArray, is_relevant: BoolArray, relevant: IntArray) -> FloatArray:
-    """The highest precision at any rank from that on at which a level of recall is reached.
+    """The highest precision at any rank at which each level of recall is reached.
 
     This is `metrics.interpolated_precision` at eleven levels, trec_eval's iprec_at_recall: the level is reached with
-    level · relevant documents, rounded to the nearest whole number as in trec_eval 10; 0 where the ranking has fewer.
+    level · relevant documents, rounded to the nearest whole number as in trec_eval 10; 0 if the ranking has fewer.
 
     Args:
         query: int[m], for every document of n rankings the position of its ranking; best first within each.
         is_relevant: bool[m], of these documents.
-        relevant: int[n], how many relevant documents each query has, retrieved or not.
+        relevant: int[n], number of relevant documents of each query, retrieved or not.
 
     Returns:
         float64[n, 11], by level of recall.

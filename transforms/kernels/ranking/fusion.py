@@ -19,7 +19,7 @@ class Fused:
     Attributes:
         query: int64[u], position of each document's query, ascending.
         score: float64[u], the sum of the votes; descending inside each query, ties by document id descending.
-        rows: int64[p, u], the given row that each of the p parts has for the document; -1 for none.
+        rows: int64[p, u], the row that each of the p parts has for the document; -1 for none.
     """
 
     query: IntArray
@@ -65,7 +65,7 @@ def fuse(
     votes = np.concatenate([vote, [0.0]])[rows]  # index -1 takes the appended 0, which `absent` replaces
     votes = np.sort(np.where(rows >= 0, votes, absent[:, query]), axis=0)
     score = np.zeros(count)
-    for part_votes in votes:  # sum(axis=0) adds in another order where there is only one document
+    for part_votes in votes:  # sum(axis=0) adds in another order if there is only one document
         score += part_votes
     if multiplied:
         score *= (rows >= 0).sum(axis=0)
@@ -99,7 +99,7 @@ def reciprocal_ranks(rank: IntArray, c: float, weight: float = 1.0) -> FloatArra
 
 
 def min_max(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
-    """Scores from 0 for the lowest of a query to 1 for its highest; 1 for all where all are equal.
+    """Scores from 0 for the lowest of a query to 1 for its highest; 1 for all if all are equal.
 
     The "standard" normalisation of Montague and Aslam (CIKM 2001).
 
@@ -123,7 +123,7 @@ def min_max(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
 
 
 def sum_to_one(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
-    """Scores from 0 for the lowest of a query, with a sum of 1; the same for all where all are equal.
+    """Scores from 0 for the lowest of a query, with a sum of 1; the same for all if all are equal.
 
     The "sum" normalisation of Montague and Aslam (CIKM 2001). Arguments and result are those of `min_max`.
 
@@ -135,7 +135,7 @@ def sum_to_one(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
 
 
 def z_scores(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
-    """Scores as standard deviations (of the population) above the mean of a query; 0 for all where all are equal.
+    """Scores as standard deviations (of the population) above the mean of a query; 0 for all if all are equal.
 
     The "ZMUV" normalisation of Montague and Aslam (CIKM 2001). Arguments and result are those of `min_max`.
 
@@ -152,7 +152,7 @@ def z_scores(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
 def votes_for_absent(query: IntArray, vote: FloatArray, queries: int) -> FloatArray:
     """The vote of one part, by query, for a document that it lacks; never more than for a document that it has.
 
-    The vote is 0, as with CombSUM (Fox and Shaw, TREC-2, 1994), or the lowest vote of the query where that is below 0.
+    The vote is 0, as with CombSUM (Fox and Shaw, TREC-2, 1994), or the lowest vote of the query if that is below 0.
     Z-scores and negated distances can be: with a vote of 0 a document would gain by not being retrieved.
 
     Args:

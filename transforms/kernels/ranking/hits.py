@@ -29,7 +29,7 @@ def discount(rank: IntArray) -> FloatArray:
 
 
 def upto(rank: IntArray, cutoff: int | None) -> BoolArray:
-    """Return whether each rank is within a cutoff; all are where the cutoff is None.
+    """Return whether each rank is within a cutoff; all are if the cutoff is None.
 
     >>> upto(np.array([1, 2, 3]), 2).tolist()
     [True, True, False]
@@ -83,7 +83,7 @@ def non_relevant_so_far(a: Assessment, rel: float) -> IntArray:
 
 
 def so_far(a: Assessment, chosen: BoolArray) -> IntArray:
-    """int64[h]: how many of the chosen hits of the same query stand at or above each hit.
+    """int64[h]: the number of chosen hits of the same query at or above each hit.
 
     >>> so_far(EXAMPLE, np.array([True, True, False])).tolist()
     [1, 2, 2]
@@ -115,7 +115,7 @@ def total(a: Assessment, query: IntArray, values: FloatArray, chosen: BoolArray)
 
 
 def ratio(numerator: FloatArray, denominator: FloatArray | IntArray) -> FloatArray:
-    """The quotient, and 0 where the denominator is 0.
+    """The quotient; 0 where the denominator is 0.
 
     >>> ratio(np.array([1.0, 1.0]), np.array([2.0, 0.0])).tolist()
     [0.5, 0.0]

@@ -251,7 +251,7 @@ def expected_reciprocal_rank(a: Assessment, *, cutoff: int | None = None, max_re
 def set_precision(a: Assessment, *, rel: float = 1.0, relative: bool = False) -> FloatArray:
     """Relevant documents retrieved over documents retrieved (trec_eval's set_P).
 
-    With `relative`, over the most hits that are possible, min(retrieved, R) (trec_eval's set_relative_P).
+    With `relative`, over the highest possible number of hits, min(retrieved, R) (trec_eval's set_relative_P).
 
     >>> set_precision(hits.EXAMPLE).round(4).tolist(), set_precision(hits.EXAMPLE, relative=True).round(4).tolist()
     ([0.4], [0.6667])

@@ -86,6 +86,6 @@ def order_by_id(
         tie_break = rows if row is None else row[rows]
         ties = pa.table({"run": run[tied], "doc_id": doc_id.take(pa.array(rows)), "row": tie_break})
         direction = "descending" if descending else "ascending"
-        by = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction), ("row", "ascending")])
-        order[tied] = rows[by.to_numpy()]
+        tie_order = pc.sort_indices(ties, sort_keys=[("run", "ascending"), ("doc_id", direction), ("row", "ascending")])
+        order[tied] = rows[tie_order.to_numpy()]
     return order

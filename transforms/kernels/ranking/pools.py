@@ -18,7 +18,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Subtopics:
-    """The subtopics of the judged documents of n queries: one pair for each that a document is relevant to.
+    """The subtopics of the judged documents of n queries: one pair for each subtopic that a document is relevant to.
 
     Attributes:
         queries: n.
@@ -48,15 +48,15 @@ class Subtopics:
             gains = np.zeros((self.queries, depth))
             ends = offsets_of(self.query, self.queries)
             for place in np.unique(self.query).tolist():
-                own = slice(ends[place], ends[place + 1])
-                greedy = _greedy(self.judgement[own], self.subtopic[own], alpha, depth)
+                rows = slice(ends[place], ends[place + 1])
+                greedy = _greedy(self.judgement[rows], self.subtopic[rows], alpha, depth)
                 gains[place, : len(greedy)] = greedy
             self._ideal[alpha, depth] = gains
         return self._ideal[alpha, depth]
 
 
 def _greedy(document: IntArray, subtopic: IntArray, alpha: float, depth: int) -> list[float]:
-    """The gains of one query's documents, each time of the document that gains most, the last one among equals."""
+    """The gains of one query's documents, at each rank by the document that gains most, the last one among equals."""
     rows = np.unique(document, return_inverse=True)[1]
     is_about = np.zeros((int(rows.max()) + 1, int(subtopic.max()) + 1))
     is_about[rows, subtopic] = 1.0
@@ -78,9 +78,9 @@ class Pool:
     Attributes:
         queries: n.
         query: int64[p], position of the query of each judgement, ascending.
-        doc_id: Arrow strings [p]; no document stands twice in one query.
+        doc_id: Arrow strings [p]; no document occurs twice in one query.
         grade: float64[p]; below 0 means "in the pool, not judged" (as in infAP's sampled pools).
-        subtopics: those that the documents are relevant to; None where no metric needs them.
+        subtopics: those that the documents are relevant to; None if no metric needs them.
     """
 
     queries: int
@@ -166,7 +166,7 @@ def find_judgements(query: IntArray, doc_id: StringArray, pool: Pool, key: HashA
         query: int64[m], position of each row's query.
         doc_id: Arrow strings [m].
         pool: the judgements.
-        key: uint64[m], `keys` of these rows, where they are known.
+        key: uint64[m], `keys` of these rows, if they are known.
 
     Returns:
         int64[m].

@@ -27,7 +27,7 @@ class Ranked:
     """Retrieved rows in rank order.
 
     Attributes:
-        row: int64[m], position among the given rows.
+        row: int64[m], position among the input rows.
         query: int64[m], position of the row's query, ascending.
         rank: int64[m], 1, 2, 3, … inside each query.
         repeated: bool[m], the same document also has a better rank.
@@ -57,8 +57,8 @@ class Ranked:
             query: int64[m], position of the query of each row (by row).
             doc_id: Arrow strings [m].
             queries: n.
-            key: uint64[m], `keys` of these rows, where they are known.
-            score: float64[m], to find ties; None where they are not needed.
+            key: uint64[m], `keys` of these rows, if they are known.
+            score: float64[m], to find ties; None if they are not needed.
 
         >>> Ranked.of(np.array([1, 0]), np.array([0, 0]), pa.array(["a", "b"]), 1).rank.tolist()
         [1, 2]
@@ -114,12 +114,12 @@ class Assessment:
     Attributes:
         retrieved: int64[n], documents retrieved per query.
         hit_query, hit_rank, hit_grade: int64[h], int64[h] (from 1), float64[h].
-        hit_repeated: bool[h], the same document also has a better rank (only where every chunk counts).
+        hit_repeated: bool[h], the same document also has a better rank (only if every chunk counts).
         pool_query, pool_grade: int64[p], float64[p].
         hit_first, hit_last: int64[h], the first and the last rank that the hit could have if documents of equal score
-            were ordered otherwise; both are its rank where nothing is tied. None unless ties were requested.
+            were ordered otherwise; both are its rank if nothing is tied. None unless ties were requested.
         hit_judgement: int64[h], the row of the pool of each hit; None without subtopics.
-        subtopics: the subtopics of the pool; None where no metric needs them.
+        subtopics: the subtopics of the pool; None if no metric needs them.
     """
 
     retrieved: IntArray
@@ -173,7 +173,7 @@ def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) 
     Args:
         query: int64[m], position of each row's query.
         doc_id: Arrow strings [m].
-        key: uint64[m], `keys` of these rows, where they are known.
+        key: uint64[m], `keys` of these rows, if they are known.
 
     Returns:
         bool[m].
@@ -211,7 +211,7 @@ def has_repeats(key: HashArray, query: IntArray | None = None) -> bool:
     """
     if query is None or len(query) == 0:
         return _has_duplicates(key)
-    # Some whole queries at a time, so few rows that sorting stays in the processor's cache: twice as fast.
+    # A few whole queries at a time, so that sorting stays in the processor's cache: twice as fast.
     starts = np.unique(np.searchsorted(query, query[::_ROWS_AT_ONCE]))
     return any(map(_has_duplicates, np.split(key, starts[1:])))
 
@@ -255,10 +255,10 @@ def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
 
 
 def with_assumed_grades(a: Assessment, grade: float, cutoff: int | None = None) -> Assessment:
-    """The rankings with a grade for every unjudged document among the first ones, which also enters the pool.
+    """Give a grade to every unjudged document among the first ones, which also enters the pool.
 
     These are bounds on what missing judgements hide. Documents without a judgement count as not relevant. If all of
-    them had the highest grade instead, the value would be another one. For precision, recall, reciprocal rank, success
+    them had the highest grade instead, the value would be different. For precision, recall, reciprocal rank, success
     and RBP no assumption leads beyond these two values; Moffat and Zobel call their difference the residual
     ("Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008). For nDCG and AP, whose ideal
     changes with the assumption, mixtures of both can lie slightly outside.

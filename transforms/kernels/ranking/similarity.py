@@ -22,7 +22,7 @@ def rank_biased_overlap(
         p: weight of the next rank, above 0 and below 1. With .9, the first ten ranks have 86% of the weight.
 
     Returns:
-        float64[n]: 0 where one ranking is empty, and 1 where both are.
+        float64[n]: 0 if one ranking is empty, and 1 if both are.
 
     >>> both = np.zeros(2, int)
     >>> rank_biased_overlap(both, np.array([1, 2]), np.array([2, 1]), np.array([2]), np.array([2])).round(4).tolist()
@@ -39,6 +39,6 @@ def rank_biased_overlap(
     ratio = np.divide(in_shorter, shorter, out=np.zeros(queries), where=shorter > 0)
     powers = np.cumsum(np.append(0.0, weights[1:]))
     extended = ratio * (powers[longer] - powers[shorter] - shorter * (overlaps[longer] - overlaps[shorter]))
-    rest = np.divide(in_longer - in_shorter, longer, out=np.zeros(queries), where=longer > 0) + ratio
-    values = (1.0 - p) / p * (share + extended) + rest * weights[longer]
+    tail_share = np.divide(in_longer - in_shorter, longer, out=np.zeros(queries), where=longer > 0) + ratio
+    values = (1.0 - p) / p * (share + extended) + tail_share * weights[longer]
     return np.where(longer > 0, np.clip(values, 0.0, 1.0), 1.0)

@@ -1,6 +1,6 @@
 """Chunks against evidence: rankings of character spans, judged by the spans that an answer rests on.
 
-A span [start, end) counts code points of a document's text. A chunk is relevant to an evidence where they share at
+A span [start, end) counts code points of a document's text. A chunk is relevant to an evidence if they share at
 least half of the shorter one; each evidence is credited once, to the first such chunk of a ranking. So one set of
 evidence judges every way to cut documents into chunks, and chunks that overlap each other do not count twice.
 """
@@ -30,8 +30,8 @@ class Spans:
 
     Attributes:
         query: int64[m], position of the query of each span, ascending.
-        document: int64[m], a number for the document, the same in chunks and evidence of one query; -1 where the place
-            of a chunk in its document is not known: then only its length is right.
+        document: int64[m], a number for the document, the same in chunks and evidence of one query; -1 if the position
+            of a chunk in its document is unknown: then only its length is right.
         start, end: int64[m].
     """
 
@@ -49,7 +49,7 @@ class Spans:
         return Spans(self.query[selected], self.document[selected], self.start[selected], self.end[selected])
 
     def joined(self, other: "Spans") -> "Spans":
-        """The spans of both, not in the order of their queries."""
+        """The spans of both, not sorted by query."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in ("query", "document", "start", "end"))
         return Spans(*map(np.concatenate, pairs))
 
@@ -86,7 +86,7 @@ class SpanAssessment:
 
     @cached_property
     def chunk_grade(self) -> FloatArray:
-        """float64[m]: the highest grade credited to each chunk; 0 where only chunks above it are; NaN for none."""
+        """float64[m]: the highest grade credited to each chunk; 0 if only chunks above it are; NaN without evidence."""
         grade = np.full(len(self.rank), np.nan)
         grade[matches(self.chunks, self.evidence)[0]] = 0.0
         row = np.flatnonzero(self.credited >= 0)
@@ -100,11 +100,11 @@ class SpanAssessment:
 
     @cached_property
     def by_place(self) -> Assessment:
-        """Every credited evidence as a hit at a place of its own, for metrics with an ideal ranking.
+        """Every credited evidence as a hit at a rank of its own, for metrics with an ideal ranking.
 
-        The place is the rank of its chunk, but never before its number among the credited evidences: a chunk that holds
-        three of them takes the places of three, as if each had a chunk of its own. So no value exceeds 1, and a ranking
-        that begins with all evidence has the value 1 with chunks of any size.
+        That is the rank of its chunk, but never before its number among the credited evidences: a chunk that holds
+        three of them takes three ranks, as if each had a chunk of its own. So no value exceeds 1, and a ranking that
+        begins with all evidence has the value 1 with chunks of any size.
         """
         query, rank, grade = self._credits
         return self._assessed(query, np.maximum(rank, position_in_group(query, self.queries) + 1), grade)
@@ -172,15 +172,15 @@ def matches(chunks: Spans, evidence: Spans) -> tuple[IntArray, IntArray]:
     >>> [rows.tolist() for rows in matches(EXAMPLE.chunks, EXAMPLE.evidence)]
     [[0, 1, 3, 3], [0, 0, 1, 2]]
     """
-    both = chunks.joined(evidence)
-    key = both.query * (int(both.document.max(initial=-1)) + 2) + both.document + 1
+    spans = chunks.joined(evidence)
+    key = spans.query * (int(spans.document.max(initial=-1)) + 2) + spans.document + 1
     number = np.unique(key, return_inverse=True)[1]
-    of_chunk, of_evidence = number[: len(chunks.query)], number[len(chunks.query) :]
-    order = np.argsort(of_evidence, kind="stable")
-    offsets = offsets_of(of_evidence[order], int(number.max(initial=-1)) + 1)
-    counts = np.diff(offsets)[of_chunk]
-    chunk = np.repeat(np.arange(len(of_chunk)), counts)
-    pair = order[concatenated(offsets[:-1][of_chunk], counts)]
+    chunk_document, evidence_document = number[: len(chunks.query)], number[len(chunks.query) :]
+    order = np.argsort(evidence_document, kind="stable")
+    offsets = offsets_of(evidence_document[order], int(number.max(initial=-1)) + 1)
+    counts = np.diff(offsets)[chunk_document]
+    chunk = np.repeat(np.arange(len(chunk_document)), counts)
+    pair = order[concatenated(offsets[:-1][chunk_document], counts)]
     shared = np.minimum(chunks.end[chunk], evidence.end[pair]) - np.maximum(chunks.start[chunk], evidence.start[pair])
     shorter = np.minimum(chunks.length[chunk], evidence.length[pair])
     is_relevant = (shared > 0) & (2 * shared >= shorter) & (chunks.document[chunk] >= 0)
@@ -190,7 +190,7 @@ def matches(chunks: Spans, evidence: Spans) -> tuple[IntArray, IntArray]:
 def covered(spans: Spans, queries: int) -> FloatArray:
     """The code points that some spans cover together, per query; each counts once.
 
-    The lengths of chunks whose place is not known are added.
+    The lengths of chunks whose position is unknown are added.
 
     >>> covered(EXAMPLE.chunks, 1).tolist()
     [250.0]
@@ -273,8 +273,8 @@ def _characters(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Per query the characters that evidence and chunks share, those of the evidence, and those of the chunks."""
     chunks, evidence = a.seen(cutoff, budget), a.evidence.only(a.grade >= rel)
-    of_chunks, of_evidence = covered(chunks, a.queries), covered(evidence, a.queries)
-    return of_chunks + of_evidence - covered(chunks.joined(evidence), a.queries), of_evidence, of_chunks
+    retrieved, relevant = covered(chunks, a.queries), covered(evidence, a.queries)
+    return retrieved + relevant - covered(chunks.joined(evidence), a.queries), relevant, retrieved
 
 
 EXAMPLE = SpanAssessment(

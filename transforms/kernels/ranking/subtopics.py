@@ -1,6 +1,6 @@
 """Metrics of queries that have several subtopics (intents): a ranking gains by covering all of them.
 
-A document is relevant to a subtopic where its grade is above 0. Values are those of TREC's ndeval, with gains
+A document is relevant to a subtopic if its grade is above 0. Values are those of TREC's ndeval, with gains
 (1 - alpha)^c of a subtopic that c better-ranked documents have covered (Clarke et al., SIGIR 2008). A query without a
 relevant document scores 0.
 """
@@ -42,7 +42,7 @@ def alpha_dcg(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
 def alpha_ndcg(a: Assessment, *, cutoff: int, alpha: float = 0.5) -> FloatArray:
     """Discounted gain of new subtopics, over that of the ideal ranking of the pool (Clarke et al., SIGIR 2008).
 
-    Where the greedy ideal ranking is not the best one, a value can slightly exceed 1.
+    If the greedy ideal ranking is not the best one, a value can slightly exceed 1.
 
     >>> alpha_ndcg(EXAMPLE, cutoff=3).round(4).tolist()
     [0.4098]

@@ -106,7 +106,7 @@ def best_sample_order(a: Assessment, rel: float = 1.0) -> Assessment:
 
     A relevant document below r relevant, n non-relevant and u unjudged documents of the pool, and below b others, adds
     (1 + (r+n+u)·s) / (1+r+n+u+b) with s = (r+ε)/(r+n+2ε). This falls with b, and with n (down to rank 1/ε = 100,000).
-    With u it falls where s·(1+b) < 1, and rises elsewhere. As s grows with r, the sign changes at most once inside a
+    With u it falls if s·(1+b) < 1, and rises otherwise. As s grows with r, the sign changes at most once inside a
     group, so one order gives every relevant document the n, u and b that are best for it.
 
     >>> best_sample_order(replace(EXAMPLE, hit_grade=np.array([2.0, -1.0, 1.0]))).hit_grade.tolist()
@@ -136,8 +136,8 @@ def worst_sample_order(a: Assessment) -> Assessment:
     ([2.0, 1.0, -1.0], [1, 5, 4])
     """
     a = worst_order(a)
-    by = np.lexsort((a.hit_grade < 0, runs_of(a.hit_query, _tie_groups(a)[0])))
-    return _permuted(a, by, a.hit_rank[by])
+    order = np.lexsort((a.hit_grade < 0, runs_of(a.hit_query, _tie_groups(a)[0])))
+    return _permuted(a, order, a.hit_rank[order])
 
 
 def best_share_order(a: Assessment, rel: float = 1.0) -> Assessment:
@@ -167,11 +167,11 @@ def _non_relevant_at_end(a: Assessment, rel: float, *, last: bool) -> Assessment
     moved = (a.hit_grade >= 0) & (a.hit_grade < rel)
     first, final = _tie_groups(a)
     group = runs_of(a.hit_query, first)
-    by = _sorted_inside(group, (moved if last else ~moved).astype(np.float64))
-    at_end = moved[by] if last else ~moved[by]
+    order = _sorted_inside(group, (moved if last else ~moved).astype(np.float64))
+    at_end = moved[order] if last else ~moved[order]
     position = position_in_group(group, len(group))
     size = np.bincount(group, minlength=len(group))
-    return _permuted(a, by, np.where(at_end, final + 1 - size[group] + position, first + position))
+    return _permuted(a, order, np.where(at_end, final + 1 - size[group] + position, first + position))
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ class Ties:
     Attributes:
         lowest, highest: the rearrangements for which the metric's kernel gives the bounds.
         exactness: distance of the bounds from the extremes.
-        exact_unless: for BOUNDED ones, when the lower bound may be below the value of every order.
-        is_share: the metric divides by the number of retrieved documents. Where those without a judgement are removed
-            from a cut ranking, the order decides how many are left.
+        exact_unless: if BOUNDED, the case in which the lower bound may be below the value of every order.
+        is_share: the metric divides by the number of retrieved documents. If those without a judgement are removed from
+            a cut ranking, the order decides how many are left.
     """
 
     lowest: Rearrange
@@ -237,7 +237,7 @@ def bounds(
         a: n rankings with `hit_first` and `hit_last`.
         kernel: the metric.
         options: its keyword arguments.
-        ties: the effect of ties on it; None if that is unknown, and the bounds are 0 and `most` where a hit is tied.
+        ties: the effect of ties on it; None if it is unknown: the bounds are 0 and `most` if a hit is tied.
         judged_only: remove documents without a judgement from the rearranged rankings.
         top_k: cut the rearranged rankings after this rank.
         most: the highest value that the metric can have.
@@ -296,6 +296,6 @@ def _sorted_inside(group: IntArray, key: FloatArray) -> IntArray:
     return order
 
 
-def _permuted(a: Assessment, by: IntArray, rank: IntArray) -> Assessment:
+def _permuted(a: Assessment, order: IntArray, rank: IntArray) -> Assessment:
     """The hits in another order inside their tie groups, whose members share query, first and last rank."""
-    return replace(a, hit_rank=rank, hit_grade=a.hit_grade[by], hit_repeated=a.hit_repeated[by])
+    return replace(a, hit_rank=rank, hit_grade=a.hit_grade[order], hit_repeated=a.hit_repeated[order])

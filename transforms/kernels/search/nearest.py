@@ -1,7 +1,7 @@
-"""The nearest of many vectors, and texts with similar ones, exactly: every vector is compared with every query.
+"""Exact search for the nearest of many vectors, and for similar texts: every vector is compared with every query.
 
-Of each block of products only those are looked at that are among the best so far. So memory does not depend on the
-number of vectors, which may be mapped from a file.
+In each block of products, only those among the best so far are examined. So memory does not depend on the number of
+vectors, which may be mapped from a file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,17 +13,17 @@ import numpy.typing as npt
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray, one_thread
 
 _QUERIES_AT_ONCE, _ROWS_AT_ONCE = 256, 8192
-_ROUNDING = 1e-4  # more than products in single precision of vectors of length 1 are wrong by
+_ROUNDING = 1e-4  # above the error of products, in single precision, of vectors of length 1
 Vectors = Mapping[str, SingleArray]
-"""By text, its embedding."""
-_DIGITS = 9  # machines add in another order
+"""The embedding of each text."""
+_DIGITS = 9  # machines add in different orders
 
 
 def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[tuple[IntArray, FloatArray]]:
     """The vectors with the largest products with each query.
 
     Candidates are chosen in single precision, and compared in double: so a score does not depend on how many queries
-    were asked together.
+    are searched for together.
 
     Args:
         vectors: float32[n, d], of length 1; those of length 0 are left out.
@@ -31,7 +31,7 @@ def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[
         count: most results for each query.
 
     Yields:
-        For each query positions of vectors, best first and the earlier one first among equals, and their products.
+        For each query, the positions of vectors, best first and the earlier one first among equals, and their products.
 
     >>> [(places, scores)] = nearest(np.float32([[0, 1], [1, 0], [0, 0]]), np.float32([[0, 1]]), 2)
     >>> places.tolist(), scores.tolist()
@@ -39,13 +39,13 @@ def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[
     """
     vectors = np.asarray(vectors)
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
-        some = queries[first : first + _QUERIES_AT_ONCE]
-        best = [_Best(count) for _ in some]
+        block_queries = queries[first : first + _QUERIES_AT_ONCE]
+        best = [_Best(count) for _ in block_queries]
         with one_thread():
             for start in range(0, len(vectors), _ROWS_AT_ONCE):
-                _compare(some, vectors[start : start + _ROWS_AT_ONCE], start, best)
-        for query, one in zip(some, best, strict=True):
-            yield one.exactly(vectors, query)
+                _compare(block_queries, vectors[start : start + _ROWS_AT_ONCE], start, best)
+        for query, query_best in zip(block_queries, best, strict=True):
+            yield query_best.exactly(vectors, query)
 
 
 def _compare(queries: SingleArray, block: SingleArray, start: int, best: "list[_Best]") -> None:
@@ -63,8 +63,8 @@ def _compare(queries: SingleArray, block: SingleArray, start: int, best: "list[_
     number, row, product = number[is_there], row[is_there], product[is_there]
     bounds = np.searchsorted(number, np.arange(len(queries) + 1))
     for place in np.flatnonzero(np.diff(bounds)):
-        own = slice(bounds[place], bounds[place + 1])
-        best[place].add(start + row[own], product[own])
+        rows = slice(bounds[place], bounds[place + 1])
+        best[place].add(start + row[rows], product[rows])
 
 
 @dataclass
@@ -94,7 +94,7 @@ class _Best:
 
 
 def unit_length(vectors: npt.NDArray[np.floating], shortest: float = 0.0) -> SingleArray:
-    """The vectors with length 1; those of this length or less as zeros.
+    """Scale vectors to length 1; those that are not longer than `shortest` become zeros.
 
     >>> unit_length(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
@@ -112,7 +112,7 @@ def first_near(texts: Sequence[str], vectors: Vectors, least_cosine: float, same
         texts: the texts in their order.
         vectors: their embeddings; a text without one resembles no other.
         least_cosine: the lowest cosine at which two are similar.
-        same: the same positions by another measure, whose pairs are similar in any case.
+        same: such positions by another measure, whose pairs are similar in any case.
 
     >>> vectors = {"a": np.float32([1, 0]), "b": np.float32([0, 1]), "c": np.float32([1, 0.1])}
     >>> first_near(["a", "b", "c"], vectors, 0.9, [0, 1, 2])
@@ -124,12 +124,12 @@ def first_near(texts: Sequence[str], vectors: Vectors, least_cosine: float, same
     for place, text in enumerate(texts):
         if places[place] != place or text not in vectors:
             continue
-        own = unit_length(vectors[text][None, :])[0].astype(np.float64)
-        cosines = np.round(matrix[: len(originals)] @ own, _DIGITS)
+        vector = unit_length(vectors[text][None, :])[0].astype(np.float64)
+        cosines = np.round(matrix[: len(originals)] @ vector, _DIGITS)
         near = np.flatnonzero(cosines >= least_cosine)
         if len(near):
             places[place] = originals[near[0]]
         else:
-            matrix[len(originals)] = own
+            matrix[len(originals)] = vector
             originals.append(place)
     return places

@@ -39,11 +39,11 @@ class Postings:
 
     @property
     def frequency(self) -> IntArray:
-        """int64[t], in how many units each term is."""
+        """int64[t], the number of units with each term."""
         return np.diff(self.offsets)
 
     def blocks(self, size: int) -> Iterator[tuple[slice, IntArray]]:
-        """Some postings at a time, with the term of each.
+        """The postings in blocks, with the term of each.
 
         Args:
             size: most rows in a block.
@@ -61,8 +61,8 @@ def build(
     Args:
         terms: number of distinct terms.
         length: int64[u], tokens of each unit.
-        tokens: given a range of units, the terms of their tokens, unit by unit.
-        at_once: tokens that are in memory at once; more where one unit has more.
+        tokens: returns the terms of the tokens in a range of units, unit by unit.
+        at_once: tokens that are in memory at once; more if one unit has more.
 
     >>> postings = build(3, np.array([2, 1]), lambda first, last: np.array([[2, 2], [0]][first]), at_once=1)
     >>> postings.offsets.tolist(), postings.unit.tolist(), postings.count.tolist()
@@ -76,17 +76,17 @@ def build(
         blocks.append(block)
     offsets = np.concatenate([[0], np.cumsum(frequency)])
     unit, count = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
-    next_of = offsets[:-1].copy()
+    next_row = offsets[:-1].copy()
     for block in blocks:
-        place = concatenated(next_of[block.term], block.frequency)
+        place = concatenated(next_row[block.term], block.frequency)
         unit[place], count[place] = block.unit, block.count
-        next_of[block.term] += block.frequency
+        next_row[block.term] += block.frequency
     return Postings(offsets, unit, count, length.astype(np.int32))
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Postings of some units, by term: the terms that occur, ascending, and in how many of the units each is."""
+    """Postings of some units, by term: the terms that occur, ascending, and the number of units with each."""
 
     term: IntArray
     frequency: IntArray
@@ -108,7 +108,7 @@ def _block(tokens: IntArray, first: int, length: IntArray, terms: int) -> _Block
 
 
 def _ranges(length: IntArray, at_once: int) -> Iterator[tuple[int, int]]:
-    """Ranges of units with at most so many tokens together, or one unit."""
+    """Ranges of units with at most this many tokens together, or one unit."""
     ends = np.cumsum(length)
     first, done = 0, 0
     while first < len(length):
@@ -130,7 +130,7 @@ def within(
         of: int64[u], its document.
 
     Returns:
-        Where each span's tokens begin in the stream, and how many they are.
+        The position of each span's first token in the stream, and the number of its tokens.
 
     >>> begin, count = within(np.array([0, 4, 9, 0]), np.array([0, 3, 4]), np.array([4]), np.array([10]), np.array([0]))
     >>> begin.tolist(), count.tolist()
@@ -143,7 +143,7 @@ def within(
 
 
 def common(first: UnitArray, second: UnitArray) -> tuple[IntArray, IntArray]:
-    """The places of what two ascending arrays have in common, in each of them.
+    """The positions, in each of two ascending arrays, of the values that they have in common.
 
     >>> [places.tolist() for places in common(np.array([2, 5, 7], np.int32), np.array([1, 2, 3, 7], np.int32))]
     [[0, 2], [1, 3]]

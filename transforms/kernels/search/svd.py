@@ -2,8 +2,8 @@
 
 Halko, Martinsson and Tropp, "Finding structure with randomness" (SIAM Review 53, 2011), algorithms 4.4 and 5.1.
 
-Matrices of a hundred columns and a row for each term or chunk are never decomposed themselves, which NumPy does in
-double precision and in several copies, but through their products with themselves, which are small.
+Matrices with a hundred columns and a row for each term or chunk are decomposed through their products with themselves,
+which are small: NumPy would make several copies of the matrices, in double precision.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray
 
 OVERSAMPLES, POWER_ITERATIONS, SEED = 10, 2, 0
 ROUNDING = 2
-"""Raised when the same matrix has other last bits, so that a kept decomposition is made again."""
+"""Raise this number if the last bits of decompositions change, so that stored ones are computed again."""
 
-_ENTRIES_AT_ONCE = 8192  # with a hundred columns each: what a processor's cache holds
+_ENTRIES_AT_ONCE = 8192  # with a hundred columns each, they fit into a processor's cache
 _ROWS_AT_ONCE = 4096
 _NOISE = 1e-7  # a singular value below this part of the largest one is rounding errors of single precision
 
@@ -90,7 +90,7 @@ def decompose(by_column: Compressed, rows: int, count: int) -> Decomposition:
     Args:
         by_column: the matrix, transposed: the rows of `by_column` are its columns.
         rows: number of rows of the matrix.
-        count: singular values wanted; fewer where the matrix has fewer rows or columns.
+        count: most singular values; fewer if the matrix has fewer rows or columns.
     """
     columns = len(by_column.offsets) - 1
     count = min(count, rows, columns)
@@ -102,11 +102,11 @@ def decompose(by_column: Compressed, rows: int, count: int) -> Decomposition:
         for _ in range(POWER_ITERATIONS):
             basis = _orthogonal(by_row.times(_orthogonal(by_column.times(basis))))
         projected = by_column.times(basis)
-        of_columns = _orthogonal(projected)
-        rotation, values, _ = np.linalg.svd(_products(of_columns, projected))
-        right = of_columns @ rotation[:, :count].astype(np.float32)
-        at_largest = right[np.abs(right).argmax(axis=0), np.arange(count)]
-        right *= np.where(at_largest < 0, np.float32(-1), np.float32(1))
+        column_basis = _orthogonal(projected)
+        rotation, values, _ = np.linalg.svd(_products(column_basis, projected))
+        right = column_basis @ rotation[:, :count].astype(np.float32)
+        largest = right[np.abs(right).argmax(axis=0), np.arange(count)]
+        right *= np.where(largest < 0, np.float32(-1), np.float32(1))
     return Decomposition(by_row.times(right), right, values[:count].astype(np.float32))
 
 
@@ -129,18 +129,18 @@ def _orthogonal(matrix: SingleArray) -> SingleArray:
     return matrix
 
 
-def _products(one: SingleArray, other: SingleArray) -> FloatArray:
+def _products(left: SingleArray, right: SingleArray) -> FloatArray:
     """The products of the columns of two matrices, in double precision.
 
     Args:
-        one: float32[n, k].
-        other: float32[n, l].
+        left: float32[n, k].
+        right: float32[n, l].
 
     Returns:
         float64[k, l].
     """
-    products = np.zeros((one.shape[1], other.shape[1]))
-    for first in range(0, len(one), _ROWS_AT_ONCE):
+    products = np.zeros((left.shape[1], right.shape[1]))
+    for first in range(0, len(left), _ROWS_AT_ONCE):
         rows = slice(first, first + _ROWS_AT_ONCE)
-        products += one[rows].astype(np.float64).T @ other[rows].astype(np.float64)
+        products += left[rows].astype(np.float64).T @ right[rows].astype(np.float64)
     return products

@@ -1,7 +1,7 @@
 """The best of many scores, and the best units by BM25 without all weights (MaxScore: Turtle and Flood, 1995).
 
-Rare terms come first. As soon as the terms that are left cannot lift a unit into the ranking that has none of the terms
-so far, only the few units that they can lift are scored, by all terms in the order of the query: so scores are those of
+Rare terms come first. As soon as the remaining terms cannot lift a unit with none of the terms so far into the ranking,
+only the few units that they can lift are scored, by all terms in the order of the query: so scores are those of
 `Bm25Scorer.scores`, to the last bit.
 """
 
@@ -21,7 +21,7 @@ def top(scores: npt.NDArray[np.floating], count: int, baseline: float = 0.0) -> 
 
     Args:
         scores: float[n].
-        count: number of positions, at most.
+        count: most positions.
         baseline: positions with this score are left out.
 
     Returns:
@@ -62,7 +62,7 @@ def best(scorer: Bm25Scorer, terms: list[int], count: int) -> tuple[IntArray, Si
     Args:
         scorer: scorer of the units.
         terms: the query's terms.
-        count: number of units, at most.
+        count: most units.
     """
     units = _candidates(scorer, terms, count)
     if units is None:
@@ -75,7 +75,7 @@ def best(scorer: Bm25Scorer, terms: list[int], count: int) -> tuple[IntArray, Si
 
 
 def _candidates(scorer: Bm25Scorer, terms: list[int], count: int) -> IntArray | None:
-    """Units among which the best are, ascending; None where all have to be looked at."""
+    """Units that include the best, ascending; None if all have to be scored."""
     units = len(scorer.postings.length)
     order = sorted(terms, key=scorer.frequency)
     most = np.array([scorer.most(term) for term in order])
@@ -94,18 +94,18 @@ def _candidates(scorer: Bm25Scorer, terms: list[int], count: int) -> IntArray | 
 
 
 def _narrowed(
-    scorer: Bm25Scorer, units: IntArray, scores: SingleArray, left: list[tuple[int, float]], count: int
+    scorer: Bm25Scorer, units: IntArray, scores: SingleArray, remaining: list[tuple[int, float]], count: int
 ) -> IntArray:
-    """Those of some units that can be the best.
+    """The units that can still be among the best.
 
     Args:
         scorer: scorer of the units.
         units: int64[n], ascending; at least `count`.
-        scores: float32[n], without the terms that are left.
-        left: terms, and for each what all after it add, at most.
+        scores: float32[n], without the remaining terms.
+        remaining: terms, and for each the most that all terms after it add.
         count: number of units.
     """
-    for term, after in left:
+    for term, after in remaining:
         scorer.add(term, units, scores)
         can_be_best = scores >= np.partition(scores, len(scores) - count)[len(scores) - count] - after
         units, scores = units[can_be_best], scores[can_be_best]

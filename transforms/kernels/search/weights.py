@@ -32,7 +32,7 @@ class Bm25Formula:
     delta: float
 
     def inverse_frequency(self, frequency: int, units: int) -> np.float32:
-        """The weight of a term that `frequency` of the units contain."""
+        """The weight of a term that `frequency` units contain."""
         return np.float32(_INVERSE_FREQUENCY[self.method](frequency, units))
 
     def saturation(self, count: npt.ArrayLike, relative_length: npt.ArrayLike) -> FloatArray:
@@ -61,7 +61,7 @@ class Bm25Formula:
 
     @property
     def absent(self) -> float:
-        """The saturation of a unit of average length that has not the term."""
+        """The saturation of a unit of average length that lacks the term."""
         if self.method == "bm25+":
             return self.delta
         return (self.k1 + 1) * self.delta / (self.k1 + self.delta) if self.method == "bm25l" and self.delta else 0.0
@@ -102,7 +102,7 @@ class Bm25Scorer:
         return cls(formula, postings, formula.b * postings.length.astype(np.float64) / average)
 
     def scores(self, terms: list[int]) -> tuple[SingleArray, np.float32]:
-        """The score of every unit for the terms of a query, and that of a unit that has none of them."""
+        """The score of every unit for the terms of a query, and the score of a unit with none of them."""
         scores = np.zeros(len(self.postings.length), np.float32)
         for term in terms:
             unit, weight = self.weights(term)
@@ -120,8 +120,8 @@ class Bm25Scorer:
     def add(self, term: int, units: IntArray, scores: SingleArray) -> None:
         """Add the weights of a term to the scores of some units, ascending."""
         unit, count = self.postings.of(term)
-        in_units, in_term = common(units.astype(unit.dtype), unit)
-        scores[in_units] += self._weighted(term, unit[in_term], count[in_term])
+        unit_rows, term_rows = common(units.astype(unit.dtype), unit)
+        scores[unit_rows] += self._weighted(term, unit[term_rows], count[term_rows])
 
     def weights(self, term: int) -> tuple[UnitArray, SingleArray]:
         """The units that have a term, and what it adds to the score of each."""
@@ -163,7 +163,7 @@ def inverse_frequencies(postings: Postings) -> FloatArray:
 
 
 def damped(count: npt.NDArray[np.int32]) -> FloatArray:
-    """1 + ln(count): a word that stands ten times in a text is not ten times as important."""
+    """1 + ln(count): a word that occurs ten times in a text is not ten times as important."""
     result: FloatArray = 1 + np.log(count.astype(np.float64))
     return result
 

@@ -33,7 +33,7 @@ _ASCII, _BASIC, _CODE_POINTS = 0x80, 0x10000, 0x110000
 
 
 def composed(text: str) -> str:
-    r"""A text in composed form; the same object where it is that already.
+    r"""A text in composed form; the same object if it is composed already.
 
     >>> composed("cafe\u0301") == "caf\u00e9"
     True
@@ -44,7 +44,7 @@ def composed(text: str) -> str:
 
 
 def before_composing(text: str, positions: IntArray) -> IntArray:
-    r"""Positions in a text for positions in its composed form: where the characters begin that became one.
+    r"""Map positions in a text's composed form to the text: to the first of the characters that became one.
 
     >>> before_composing("e\u0301te\u0301s", np.array([0, 1, 2, 3])).tolist()
     [0, 2, 3, 5]
@@ -64,7 +64,7 @@ def _joins(letter: str) -> bool:
 
 
 def pairs_and_words(text: str) -> Iterator[tuple[str, int]]:
-    """The terms of a text in lower case, and where each begins.
+    """The terms of a text in lower case, and the position at which each begins.
 
     >>> list(pairs_and_words("東京都 ok c"))
     [('東京', 0), ('京都', 1), ('ok', 4)]
@@ -92,8 +92,8 @@ def _undivided() -> re.Pattern[str]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    own = _letters_of()
-    return re.compile(rf"(?P<run>[{own}]+)|(?P<word>(?:(?![{own}])\w){{2,}})")
+    letters = _letters_of()
+    return re.compile(rf"(?P<run>[{letters}]+)|(?P<word>(?:(?![{letters}])\w){{2,}})")
 
 
 @cache
@@ -142,13 +142,13 @@ def words_of(texts: Sequence[str]) -> Words:
     is_long = end - start > 1
     start, end = start[is_long], end[is_long]
     ends = np.fromiter(accumulate(len(text) + 1 for text in lowered), np.int64, len(lowered))
-    text_of = np.searchsorted(ends, start, side="right")
-    inside = start - np.concatenate([[0], ends])[text_of]
+    text_number = np.searchsorted(ends, start, side="right")
+    inside = start - np.concatenate([[0], ends])[text_number]
     for number in (number for number, text in enumerate(texts) if _is_moved(text, lowered[number])):
-        first, last = np.searchsorted(text_of, [number, number + 1])
+        first, last = np.searchsorted(text_number, [number, number + 1])
         inside[first:last] = _in_original(texts[number], inside[first:last])
     encoded = substrings(data, byte_of[start], byte_of[end]).dictionary_encode()
-    return Words(encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64), text_of, inside)
+    return Words(encoded.dictionary.to_pylist(), encoded.indices.to_numpy().astype(np.int64), text_number, inside)
 
 
 def pairs_of(texts: Sequence[str]) -> Words:
@@ -167,8 +167,8 @@ def pairs_of(texts: Sequence[str]) -> Words:
             starts = _in_original(text, np.array([start for _, _, start in terms]))
             terms = [(term, at, int(start)) for (term, at, _), start in zip(terms, starts, strict=True)]
         rows += terms
-    word, text_of, start = np.array(rows, np.int64).reshape(-1, 3).T
-    return Words(list(numbers), word, text_of, start)
+    word, text_number, start = np.array(rows, np.int64).reshape(-1, 3).T
+    return Words(list(numbers), word, text_number, start)
 
 
 def _characters(text: str) -> tuple[BoolArray, ByteArray, IntArray]:
@@ -184,7 +184,7 @@ def _characters(text: str) -> tuple[BoolArray, ByteArray, IntArray]:
 
 @cache
 def _is_word(points: int) -> BoolArray:
-    r"""For each of the first code points, whether `\w` matches it; for all of them that takes a tenth of a second."""
+    r"""Return whether `\w` matches each of the first code points; for all of them that takes a tenth of a second."""
     table = np.fromiter((chr(point).isalnum() for point in range(points)), bool, points)
     table[ord("_")] = True
     return table
@@ -200,9 +200,9 @@ def _is_moved(text: str, lowered: str) -> bool:
 
 
 def _in_original(text: str, positions: IntArray) -> IntArray:
-    """Positions in a text for positions in its folded form.
+    """Map positions in a text's folded form to the text.
 
-    That is shorter where characters are composed, and longer where a capital becomes two characters.
+    The folded form is shorter if characters are composed, and longer if a capital becomes two characters.
     """
     letters = composed(text)
     ends = np.fromiter(accumulate(len(character.lower()) for character in letters), np.int64, len(letters))

@@ -1,6 +1,6 @@
 """The agreement of a judge: with known verdicts, with its repeated verdicts, and with its verdicts of another week.
 
-What is averaged over items is a fraction, so that a sum over items is the same in any order.
+Values that are averaged over items are fractions, so that a sum over items is the same in any order.
 """
 
 import math
@@ -16,7 +16,7 @@ def wilson_interval(successes: float, count: float, confidence: float = 0.95) ->
     Args:
         successes: k of the items, or their share of an effective number.
         count: number of items n.
-        confidence: share of samples whose interval covers the true share, about.
+        confidence: approximate share of samples whose interval covers the true share.
 
     Returns:
         Lower and upper end; NaN, NaN without items.
@@ -84,11 +84,11 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Fracti
     Cohen, "A coefficient of agreement for nominal scales", 1960.
 
     Args:
-        first: the decisions of one, by item.
-        second: those of the other, for the same items.
+        first: the decisions of the first person, by item.
+        second: the decisions of the other, for the same items.
 
     Returns:
-        At most 1; None without items, or where both always decide the same one way, so that chance explains all.
+        At most 1; None without items, or if all decisions are the same, so that chance explains the agreement.
 
     >>> cohen_kappa(["accept", "accept", "reject", "reject"], ["accept", "reject", "reject", "reject"])
     Fraction(1, 2)
@@ -96,7 +96,7 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Fracti
     count = len(first)
     if not count:
         return None
-    own, others = Counter(first), Counter(second)
+    first_counts, second_counts = Counter(first), Counter(second)
     observed = Fraction(sum(a == b for a, b in zip(first, second, strict=True)), count)
-    expected = Fraction(sum(own[value] * others[value] for value in own), count * count)
+    expected = Fraction(sum(first_counts[value] * second_counts[value] for value in first_counts), count * count)
     return None if expected == 1 else (observed - expected) / (1 - expected)

@@ -5,7 +5,7 @@ and a seed (Chamandy, Muralidharan, Najmi and Naidu, "Estimating uncertainty for
 MacGibbon, "Creating non-parametric bootstrap samples using Poisson frequencies", 2006). So a query weighs the same in
 every configuration, slice, worker and run, and the difference of two means may be taken replicate by replicate.
 
-What is summed are whole numbers, so the sums are exact, and the same for any order, bundling and number of workers.
+Only whole numbers are summed, so the sums are exact, and the same for any order, bundling and number of workers.
 """
 
 import functools

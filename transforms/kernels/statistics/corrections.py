@@ -82,21 +82,21 @@ def effect_size(mean: float, standard_error: float, count: int) -> float:
 
 
 def detectable_difference(standard_error: float, count: float, power: float = 0.8, level: float = 0.05) -> float:
-    """The smallest true mean difference that a two-sided paired t test detects with the power given.
+    """The smallest true mean difference that a two-sided paired t test detects with the given power.
 
     (t(1 - level/2) + t(power)) · standard error, each t the quantile with n - 1 degrees of freedom: Bloom, "Minimum
-    detectable effects", Evaluation Review 1995. The power at it, which the noncentral t distribution has, is that
-    given to within a percentage point from some thirty queries on.
+    detectable effects", Evaluation Review 1995. From some thirty queries on,
+    the power at this difference, by the noncentral t distribution, is the given one to within a percentage point.
 
     Args:
         standard_error: standard error of the mean difference.
         count: number of queries n.
-        power: probability to find the difference.
+        power: probability of finding the difference.
         level: significance level of the test.
 
     Returns:
-        A difference in the metric's own unit; NaN below two queries, and where all differences are equal: how much
-        they vary is then unknown.
+        A difference in the metric's own unit; NaN below two queries, and if all differences are equal, as their spread
+        is then unknown.
 
     Raises:
         ValueError: power or level are not between 0 and 1.

@@ -6,7 +6,7 @@ neither 5% of zeros nor a mean of 0.85, and thirty successes of thirty have no s
 - A mean has Student's interval of its n values *and one more at each end of the range*, with n - 1 degrees of freedom.
   For shares this is the idea of Agresti and Coull ("Approximate is better than exact for interval estimation of
   binomial proportions", The American Statistician 1998), made general. The further the values are from an end, and the
-  fewer there are, the more it matters: of a thousand values it moves an end by less than a thousandth of the range.
+  fewer there are, the more it matters: with a thousand values it moves an end by less than a thousandth of the range.
   Without an upper bound, the highest value of the sample counts twice instead.
 - Values that are all 0 or 1 have the exact interval of a share, which holds at every confidence: at 99%, and far out in
   the tails of joint intervals, two more values are too few.
@@ -23,7 +23,7 @@ from rankbeam.transforms.kernels.statistics.bootstrap import bootstrap_interval
 from rankbeam.transforms.kernels.statistics.intervals import share_interval, student_t_quantile
 
 _FEW, _ENOUGH = 5.0, 10.0
-_LARGE = 1000  # with so many successes, and failures, the exact interval of a share takes long and is no other
+_LARGE = 1000  # with this many successes, and failures, the exact interval of a share takes long and is the same
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Estimate:
     """The mean of n values, and the statistics that its interval needs.
 
     Attributes:
-        count: n; the effective number of clusters where values come in clusters.
+        count: n; the effective number of clusters if values come in clusters.
         mean: mean of the values.
         standard_error: standard error of the mean.
         floor: the lowest possible value.
-        ceiling: the highest possible value; None where there is no bound.
+        ceiling: the highest possible value; None if there is no bound.
         highest: the highest value of the sample, which replaces an absent ceiling.
-        successes: number of values that are 1, where all of them are 0 or 1 and that is the range too; else None.
+        successes: number of values that are 1, if all of them are 0 or 1 and that is the range too; else None.
     """
 
     count: float
@@ -81,22 +81,22 @@ class Estimate:
 class DifferenceEstimate:
     """The mean of n paired differences, and the statistics that its interval needs.
 
-    Most queries often have none, and one more value at each end of so wide a range would hide what a test finds. But
-    values that n queries did not show may still have a share of 1 - tail^(1/n) of all queries ("the rule of three":
+    Often most queries show no difference: one more value at each end of so wide a range would hide what a test finds.
+    But values that n queries did not show may still have a share of 1 - tail^(1/n) of all queries ("the rule of three":
     Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 1983). So an end moves out by the
     method of variance estimates recovery (Zou and Donner, "Construction of confidence limits about effect measures",
     Statistics in Medicine 2008), which adds the two errors as squares,
 
         mean - √((mean - low)² + (rarity · (1 - tail^(1/n)) · (mean + width))²),
 
-    and likewise above. `rarity` is 0 where enough values differ, and the interval is then left as it is.
+    and likewise above. `rarity` is 0 if enough values differ, and the interval is then left as it is.
 
     Attributes:
-        count: n; the effective number of clusters where values come in clusters.
+        count: n; the effective number of clusters if values come in clusters.
         mean: mean of the differences.
         standard_error: standard error of the mean.
         lowest, highest: the extreme differences of the sample.
-        width: width of the metric's range, so differences are from -width to width; None where it is unbounded.
+        width: width of the metric's range, so differences are from -width to width; None if it is unbounded.
         events: number of differences that are not 0.
     """
 
@@ -110,7 +110,7 @@ class DifferenceEstimate:
 
     @property
     def rarity(self) -> float:
-        """From 0, where enough values differ from 0, the lowest and the highest one, to 1, where few do.
+        """From 0, if enough values differ from 0, from the lowest and from the highest value, to 1, if few do.
 
         Deviations d count by (Σd)² / Σd², Kish's effective sample size ("Survey sampling", 1965): k values that are
         equally far from all the others count k. The rule of thumb for proportions is that ten are enough.
@@ -156,5 +156,5 @@ def _is_known(count: float, mean: float, standard_error: float) -> bool:
 
 
 def _within(low: float, high: float, mean: float, floor: float, ceiling: float | None) -> tuple[float, float]:
-    """The ends inside the range, which the mean leaves by rounding at most."""
+    """The ends, moved inside the range, which the mean leaves by rounding at most."""
     return max(low, min(floor, mean)), high if ceiling is None else min(high, max(ceiling, mean))

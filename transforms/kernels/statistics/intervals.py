@@ -49,7 +49,7 @@ def student_t_quantile(probability: float, degrees: float) -> float:
 
 
 def _near_normal(z: float, degrees: float) -> float:
-    """The first terms of Fisher's expansion (Abramowitz and Stegun 26.7.5) of the quantile whose normal one is z."""
+    """The first terms of Fisher's expansion (Abramowitz and Stegun 26.7.5) of the quantile, from the normal one, z."""
     first, second = (z**3 + z) / 4.0, (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0
     return z + first / degrees + second / degrees**2
 
@@ -109,8 +109,8 @@ def student_t_tail(t: float, degrees: float) -> float:
 def share_interval(successes: int, count: int, tail: float = 0.025) -> tuple[float, float]:
     """The exact interval of a share: Clopper and Pearson, "The use of confidence or fiducial limits", Biometrika 1934.
 
-    Its ends are the tail quantile of the beta distribution with k and n - k + 1, and the 1 - tail quantile of that with
-    k + 1 and n - k. It holds the true share at least as often as it says, for any n and any share; Wilson's does not.
+    Its ends are quantiles of beta distributions: `tail` with k and n - k + 1, and 1 - `tail` with k + 1 and n - k. It
+    holds the true share at least as often as it says, for any n and any share; Wilson's does not.
 
     Args:
         successes: k of the queries.

@@ -196,7 +196,7 @@ class ClusterTotals:
         return ClusterTotals.of(np.concatenate([self.hashes, other.hashes]), np.concatenate([self.sums, other.sums]))
 
     def shares(self, number: int) -> Iterator[tuple[int, "ClusterTotals"]]:
-        """The state in parts by hash, so that each cluster is in one part, with the parts' numbers."""
+        """Split the state by hash, so that each cluster is in one part; with the numbers of the parts."""
         part = (self.hashes % np.uint64(number)).astype(np.int64)
         for item in np.unique(part).tolist():
             yield item, ClusterTotals(self.hashes[part == item], self.sums[part == item])

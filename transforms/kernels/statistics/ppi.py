@@ -81,16 +81,16 @@ class LabelledSample:
     @property
     def pooled_variance(self) -> float:
         """The variance of the judge's values of all queries, divided by n + N - 1."""
-        n, own, inner = self.judged.count, self.judged.mean, self.judged.variance
-        others, mean, outer = self.others.count, self.others.mean, self.others.variance
+        n, inner_mean, inner = self.judged.count, self.judged.mean, self.judged.variance
+        others, outer_mean, outer = self.others.count, self.others.mean, self.others.variance
         if not others:
             return n * inner / max(1, n - 1)
-        between = n * others / (n + others) * (own - mean) ** 2
+        between = n * others / (n + others) * (inner_mean - outer_mean) ** 2
         return (n * inner + others * outer + between) / (n + others - 1)
 
     @property
     def power(self) -> float:
-        """The λ of the smallest variance, from 0 to 1; 0 where the judge says nothing.
+        """The λ of the smallest variance, from 0 to 1; 0 if the judge says nothing.
 
         >>> LabelledSample.of(np.array([1.0, 0.0]), np.array([1.0, 1.0]), np.ones(3)).power
         0.0
@@ -101,7 +101,7 @@ class LabelledSample:
         return min(1.0, max(0.0, self.covariance / ((1.0 + n / others) * self.pooled_variance)))
 
     def residual_variance(self, power: float) -> float:
-        """Var(Y - λF), divided by n; never below 0, where rounding would lead."""
+        """Var(Y - λF), divided by n; never below 0, to which rounding could lead."""
         total = self.labels.variance - 2.0 * power * self.covariance + power**2 * self.judged.variance
         return max(0.0, total)
 
@@ -116,7 +116,7 @@ class PpiEstimate:
         lowest: the lowest value that a query can have.
         highest: the highest value that a query can have.
         ddof: subtracted from counts in variances; 0 for the convention of ppi_py.
-        satterthwaite: degrees of freedom over strata; None for one fewer than labels.
+        satterthwaite: degrees of freedom over strata; None for the number of labels minus 1.
     """
 
     sample: LabelledSample
@@ -143,7 +143,7 @@ class PpiEstimate:
         count = self.sample.labels.count - self.ddof
         if count < 1:
             return math.nan
-        return math.sqrt(self.sample.residual_variance(self.power) / count + self._of_others)
+        return math.sqrt(self.sample.residual_variance(self.power) / count + self._others_variance)
 
     @property
     def effective_labels(self) -> float:
@@ -162,7 +162,7 @@ class PpiEstimate:
 
         A pseudo residual is added at each end of the range of Y - λF, as `estimates.Estimate` does, with a weight
         from 0 to 1: the variance of the values as a share of the highest variance that values of their mean can have.
-        It is 1 where values are at the ends of the range, such as yes and no, and small where they are shares of
+        It is 1 if values are at the ends of the range, such as yes and no, and small if they are shares of
         many claims. Labels that are all equal have the interval of Clopper and Pearson of n successes in n.
 
         Args:
@@ -176,8 +176,8 @@ class PpiEstimate:
             return math.nan, math.nan
         if labels.variance == 0.0:
             share, _ = share_interval(round(labels.count), round(labels.count), tail)
-            known = labels.mean * share
-            return known + self.lowest * (1.0 - share), known + self.highest * (1.0 - share)
+            labelled = labels.mean * share
+            return labelled + self.lowest * (1.0 - share), labelled + self.highest * (1.0 - share)
         middle, error = self.widened
         half_width = -student_t_quantile(tail, self.degrees) * error
         low, high = min(middle - half_width, self.mean), max(middle + half_width, self.mean)
@@ -193,7 +193,7 @@ class PpiEstimate:
         total = n + 2.0 * weight
         centre = (n * mean + weight * sum(ends)) / total
         spread = n * (variance + (mean - centre) ** 2) + weight * sum((end - centre) ** 2 for end in ends)
-        error = math.sqrt(spread / (total * (total - 1.0)) + self._of_others)
+        error = math.sqrt(spread / (total * (total - 1.0)) + self._others_variance)
         return centre + (self.power * self.sample.others.mean if self.power else 0.0), error
 
     @property
@@ -208,7 +208,7 @@ class PpiEstimate:
         )
 
     @property
-    def _of_others(self) -> float:
+    def _others_variance(self) -> float:
         """λ²·Var(F')/N."""
         count = self.sample.others.count - self.ddof
         return self.power**2 * self.sample.others.variance / count if self.power and count > 0 else 0.0
@@ -238,7 +238,7 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
     two other queries, whose spread is not known.
 
     Args:
-        samples: one a stratum, with at least two labels each.
+        samples: one per stratum, with at least two labels each.
         lowest: the lowest value that a query can have; of a difference, that of differences.
         highest: the highest value that a query can have.
 
@@ -251,7 +251,7 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
     shares = [size / sum(sizes) for size in sizes]
     parts = [sample if sample.others.count > 1 else _by_labels(sample) for sample in samples]
     spreads = zip(*((part.labels, part.judged, part.others) for part in parts), strict=True)
-    labels, judged, others = (_over_strata(of_parts, shares) for of_parts in spreads)
+    labels, judged, others = (_over_strata(part_spreads, shares) for part_spreads in spreads)
     covariances = [Spread(part.labels.count, 0.0, part.covariance) for part in parts]
     whole = LabelledSample(labels, judged, _over_strata(covariances, shares).variance, others)
     power = whole.power
@@ -293,6 +293,6 @@ def _pooled(spread: Spread, known: Spread, count: float) -> Spread:
 
 
 def _share_of_highest(mean: float, variance: float, lowest: float, highest: float) -> float:
-    """A variance as a share of the highest one of values with that mean; 1 where both are 0."""
-    most = (mean - lowest) * (highest - mean)
-    return min(1.0, variance / most) if most > 0.0 else 1.0
+    """A variance as a share of the highest one of values with that mean; 1 if both are 0."""
+    highest_variance = (mean - lowest) * (highest - mean)
+    return min(1.0, variance / highest_variance) if highest_variance > 0.0 else 1.0

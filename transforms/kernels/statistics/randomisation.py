@@ -4,8 +4,8 @@ Under the null hypothesis the difference of two configurations at a query is as 
 all queries jointly (Fisher 1935). Flipping the signs of whole blocks of queries is a subgroup of all those
 sign flips, and a randomisation test over any subgroup holds its level exactly (Hemerik and Goeman, "Exact
 testing with random permutations", TEST 2018), as long as the blocks do not depend on the differences: here
-hashes choose them. Fewer blocks only cost power, about as a t test loses some with as many degrees of
-freedom less: with 1,024 blocks the loss is negligible.
+hashes choose them. Fewer blocks only cost power, about as much as a t test loses with as many fewer
+degrees of freedom: with 1,024 blocks the loss is negligible.
 """
 
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray,
 from rankbeam.transforms.kernels.hashing import GOLDEN, combine, mix
 
 _BITS = 10
-LIMIT = 1 << _BITS  # queries up to here are a block each
+LIMIT = 1 << _BITS  # up to this many queries, each is a block
 LARGEST_DIFFERENCE = 1 << 43
 ENUMERATED, SAMPLED, TILTED = "enumerated", "sampled", "tilted"  # methods, as the tables name them
-ENUMERATED_BLOCKS = 16  # whose sign vectors are all tried
+ENUMERATED_BLOCKS = 16  # up to this many blocks, all sign vectors are tried
 FEW = 20
 MOST_FLIPS = 100_000
 _CLEAR = 2.9  # standard errors, which 37 of 10,000 flips reach
@@ -117,12 +117,12 @@ class Blocks:
         - ENUMERATED: up to 16 such blocks, all sign vectors.
         - SAMPLED: each block's signs are drawn by hashing its key with the seed, and p = (1 + reached) / (1 + flips),
           which holds its level (Phipson and Smyth, "Permutation p-values should never be zero", SAGMB 2010).
-        - TILTED: where fewer than 20 flips reach |T|, or would by the normal distribution, signs are drawn by chances
-          under which the mean of T* is |T|, and weighted by what that changes: importance sampling by an exponential
-          tilt (Bucklew, "Introduction to rare event simulation", 2004, chapter 5). 2,048 of them know the share,
-          however small, to about 4%; 100,000 plain flips know 1 in 1,000 to 10%. A share that Hoeffding's inequality
-          bounds by 3 in 10^14 counts as 0. The p-value is the mean of that which 100,000 plain flips would give, and
-          so not below 10^-5.
+        - TILTED: if fewer than 20 flips reach |T|, or would by the normal distribution, signs are drawn by chances
+          under which the mean of T* is |T|, and weighted to make up for that: importance sampling by an exponential
+          tilt (Bucklew, "Introduction to rare event simulation", 2004, chapter 5). 2,048 of them give the share,
+          however small, to within about 4%; 100,000 plain flips give 1 in 1,000 to within 10%. A share that
+          Hoeffding's inequality bounds by 3 in 10^14 counts as 0. The p-value is the mean of the one that 100,000
+          plain flips would give, and so not below 10^-5.
 
         The result depends on the state, the seed and the number of flips alone. Sums of the products with signs are
         whole numbers below 2^53 and therefore exact, however they are added up; differences whose sizes add up to
@@ -167,7 +167,7 @@ class Blocks:
 class Tested(NamedTuple):
     """The p-value of each metric, float64[m], and how it was computed.
 
-    It is 1 where all differences are 0, and NaN below two queries.
+    The p-value is 1 if all differences are 0, and NaN below two queries.
     """
 
     p_values: FloatArray
@@ -223,7 +223,7 @@ def _reached(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
     """The number of flips with |T*| ≥ |T|.
 
     Each block has its own SplitMix64 generator, whose state is its sign key; flip r takes bit r % 64 of the generator's
-    word r // 64. To compute the words again costs a twentieth of the product with them, so none are kept.
+    word r // 64. Computing the words again costs a twentieth of the product with them, so they are not stored.
 
     Args:
         signs: uint64[b].
@@ -248,7 +248,7 @@ def _reached(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
 
 
 def _words(signs: HashArray, first: int, count: int) -> HashArray:
-    """Words of the generator of each block, uint64[b, count], from one on."""
+    """Words of the generator of each block, uint64[b, count], from word `first` on."""
     steps = np.arange(first + 1, first + 1 + count, dtype=np.uint64)
     return mix(signs[:, np.newaxis] + steps * GOLDEN).astype("<u8", copy=False)
 
@@ -257,7 +257,7 @@ def _tilted_shares(signs: HashArray, blocks: FloatArray) -> FloatArray:
     """The share of all sign vectors with |T*| ≥ |T|, by importance sampling.
 
     Signs are those that make a block count towards T, or against it. A block of size a counts against it with a chance
-    of 1 / (1 + exp(2 θ a)) in place of a half, in 65,536ths; θ is where the mean of T* is |T|.
+    of 1 / (1 + exp(2 θ a)) in place of a half, in 65,536ths; θ is chosen so that the mean of T* is |T|.
 
     Args:
         signs: uint64[b].
@@ -265,7 +265,7 @@ def _tilted_shares(signs: HashArray, blocks: FloatArray) -> FloatArray:
     """
     sizes = np.abs(blocks)
     least = _least(blocks)
-    allowed = (sizes.sum(axis=0) - least) / 2.0  # what blocks that count against T may add up to
+    allowed = (sizes.sum(axis=0) - least) / 2.0  # the most that blocks that count against T may add up to
     against = np.rint(_CHANCES / (1.0 + np.exp(2.0 * _tilts(sizes, least))))
     chances = np.clip(against, 1.0, _CHANCES / 2.0) / _CHANCES
     weight_for, weight_against = -np.log(2.0 * (1.0 - chances)), -np.log(2.0 * chances)
@@ -286,7 +286,7 @@ def _tilted_shares(signs: HashArray, blocks: FloatArray) -> FloatArray:
 def _tilts(sizes: FloatArray, least: FloatArray) -> FloatArray:
     """θ · a for each block and metric, found by bisection: Σ a · tanh(θ a) is the least sum.
 
-    Where that is almost the sum of all sizes, no θ is large enough: half of the largest block less is aimed at.
+    If that is almost the sum of all sizes, no θ is large enough: the goal is then the sum minus half the largest block.
     """
     spread = np.sqrt((sizes**2).sum(axis=0))
     parts = sizes / spread

@@ -1,7 +1,7 @@
 """Agreement of people, or of a person and a judge, on the same items: shares of equal decisions, and coefficients.
 
-Ratings are whole numbers: the place of a decision on its scale of k categories, -1 where an annotator has none. No
-coefficient suffices alone: where 98% of the decisions are "yes", two annotators with 96% equal decisions may have a
+Ratings are whole numbers: the position of a decision on its scale of k categories, -1 if an annotator has none. No
+coefficient suffices alone: if 98% of the decisions are "yes", two annotators with 96% equal decisions may have a
 kappa below 0 and an AC1 of .96, since kappa measures agreement beyond what such unequal shares give by chance.
 """
 
@@ -81,7 +81,7 @@ def resampled_confusions(
 
     Args:
         first: int64[n], categories of one annotator.
-        second: int64[n], those of another.
+        second: int64[n], categories of the other.
         group: int64[n].
         categories: k.
         replicates: number of samples.
@@ -97,11 +97,11 @@ def resampled_confusions(
     distinct, place = np.unique(group, return_inverse=True)
     if len(distinct) < 2:
         return []
-    by_group = np.zeros((len(distinct), categories * categories), np.int64 if weight is None else np.float64)
-    np.add.at(by_group, (place, first * categories + second), 1 if weight is None else weight)
+    group_counts = np.zeros((len(distinct), categories * categories), np.int64 if weight is None else np.float64)
+    np.add.at(group_counts, (place, first * categories + second), 1 if weight is None else weight)
     shares = np.full(len(distinct), 1.0 / len(distinct))
     weights = np.random.default_rng(seed).multinomial(len(distinct), shares, replicates)
-    return list((weights @ by_group).reshape(replicates, categories, categories))
+    return list((weights @ group_counts).reshape(replicates, categories, categories))
 
 
 def observed_agreement(counts: Counts) -> float | None:
@@ -118,7 +118,7 @@ def cohen(counts: Counts, power: int = 0) -> float | None:
         power: 0 unweighted, 1 linear, 2 quadratic.
 
     Returns:
-        At most 1; None without items, and where both annotators chose one category only.
+        At most 1; None without items, and if both annotators chose one category only.
 
     >>> [round(cohen(np.array([[a, b], [c, d]])), 3) for a, b, c, d in ((96, 2, 2, 0), (94, 2, 2, 2), (50, 2, 2, 46))]
     [-0.02, 0.479, 0.92]
@@ -139,7 +139,7 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
         power: 0 unweighted, 1 linear, 2 quadratic.
 
     Returns:
-        At most 1; 1 where all decisions are one category; None where no item has two ratings.
+        At most 1; 1 if all decisions are one category; None if no item has two ratings.
 
     >>> gwet(np.array([[0, 0], [0, 0]]), 2)
     1.0
@@ -150,13 +150,13 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     rated, several = counts[raters >= 1], counts[raters >= 2]
     if not len(several):
         return None
-    of = several.sum(axis=1)
-    agreement = float(((several * (several @ weights - 1.0)).sum(axis=1) / (of * (of - 1.0))).mean())
+    sizes = several.sum(axis=1)
+    agreement = float(((several * (several @ weights - 1.0)).sum(axis=1) / (sizes * (sizes - 1.0))).mean())
     return _beyond_chance(agreement, weights, (rated / rated.sum(axis=1)[:, None]).mean(axis=0))
 
 
 def gwet_of(counts: Counts, power: int = 0) -> float | None:
-    """As `gwet`, of a confusion matrix.
+    """As `gwet`, for a confusion matrix.
 
     >>> round(gwet_of(np.array([[96, 2], [2, 0]])), 3)
     0.958
@@ -189,7 +189,7 @@ def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINA
         level: scale of measurement.
 
     Returns:
-        At most 1; None where no item has two ratings, and where all decisions are one category.
+        At most 1; None if no item has two ratings, and if all decisions are one category.
 
     >>> krippendorff(np.array([[0, 0], [1, 1], [0, -1]]), 2)
     1.0
@@ -206,7 +206,7 @@ def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINA
 
 
 def _distance(totals: FloatArray, level: Level) -> FloatArray:
-    """The squared distance of categories; of an ordinal scale, by how many ratings lie between them."""
+    """The squared distance of categories; on an ordinal scale, by the number of ratings between them."""
     place = np.arange(len(totals))
     if level is Level.NOMINAL:
         return 1.0 - np.eye(len(totals))
@@ -219,7 +219,7 @@ def _distance(totals: FloatArray, level: Level) -> FloatArray:
 
 
 def kendall_tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Kendall's τ-b of two lists of scores; None where either has equal values only.
+    """Kendall's τ-b of two lists of scores; None if all values of either are equal.
 
     >>> round(kendall_tau_b([0.61, 0.55, 0.70, 0.42, 0.42], [0.5, 0.52, 0.66, 0.40, 0.31]), 7)
     0.7378648
@@ -293,19 +293,19 @@ def decision_agreement(human: Sequence[int], judge: Sequence[int]) -> DecisionAg
 
 
 def decisive_vote(ranks: Sequence[float], voters: int) -> int | None:
-    """Position of the lower median of all votes; None where the missing votes could change it.
+    """Position of the lower median of all votes; None if the missing votes could change it.
 
     Of an even number of votes it is the lower middle one: a claim counts as supported if more than half support it.
 
     Args:
-        ranks: place on the scale of each vote that exists, in the order of the judges.
+        ranks: position on the scale of each vote that exists, in the order of the judges.
         voters: number of judges.
 
     >>> decisive_vote([2, 0, 2], 3), decisive_vote([0, 2], 2), decisive_vote([2, 2], 3), decisive_vote([2, 0], 3)
     (0, 0, 0, None)
     """
     ordered, middle = sorted(ranks), (voters - 1) // 2
-    lowest = middle - (voters - len(ranks))  # the place of the median if all missing votes were lower
+    lowest = middle - (voters - len(ranks))  # the position of the median if all missing votes were lower
     if lowest < 0 or middle >= len(ranks) or ordered[lowest] != ordered[middle]:
         return None
     return list(ranks).index(ordered[middle])

@@ -16,7 +16,7 @@ def queries_needed(difference: float, deviation: float, power: float = 0.8, leve
     Args:
         difference: true mean difference, above 0.
         deviation: standard deviation of the queries' differences.
-        power: probability to find the difference.
+        power: probability of finding the difference.
         level: significance level of the test; for m comparisons, the level of all over m.
 
     Returns:
@@ -41,7 +41,7 @@ def queries_needed_for_shares(difference: float, discordant: float, power: float
     Args:
         difference: difference of the shares, above 0 and at most `discordant`.
         discordant: share of queries with different values.
-        power: probability to find the difference.
+        power: probability of finding the difference.
         level: significance level of the test.
 
     Raises:
@@ -58,7 +58,7 @@ def queries_needed_for_shares(difference: float, discordant: float, power: float
 
 
 def _smallest(deviations: tuple[float, float], difference: float, power: float, level: float) -> int:
-    """The smallest n, by bisection near that of the normal distribution: n less what it must reach rises with n."""
+    """The smallest n, by bisection near the normal distribution's: n minus what it must reach rises with n."""
 
     def required(quantiles: tuple[float, float]) -> float:
         total = sum(quantile * deviation for quantile, deviation in zip(quantiles, deviations, strict=True))
@@ -97,7 +97,7 @@ def design_effect(sizes: Sequence[int], correlation: float) -> float:
 
 
 def with_samples(variance: float, within: float, observed: int, planned: int) -> float:
-    """The variance of differences if each item is judged another number of times.
+    """The variance of differences if each item is judged a different number of times.
 
     variance - 2·within/observed + 2·within/planned: each of the two values has the noise of its mean.
 

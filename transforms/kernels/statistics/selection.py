@@ -27,8 +27,8 @@ def joint_intervals(
     The `confidence` quantile over replicates b of max_i |replicates[i, b] - means[i]| / standard_errors[i] (the max-|t|
     method; Romano and Wolf, "Exact and approximate stepdown methods", JASA 2005), with `_tail` for few queries, says
     how far in its own tail each interval must end. There it is the interval that `Estimate` gives to a configuration
-    alone. A configuration without spread has no replicates to learn from: it takes its equal share of what may go wrong
-    (Bonferroni), and the others the rest.
+    alone. A configuration without spread has no replicates to learn from: it takes its equal share of the probability
+    of an error (Bonferroni), and the others the rest.
 
     Args:
         estimates: the estimates of k configurations.
@@ -38,7 +38,7 @@ def joint_intervals(
 
     Returns:
         float64[k] lower and float64[k] upper ends. NaN for a configuration without a mean, a standard error or
-        replicates, which does not count for the others, and for all where one has fewer than two queries.
+        replicates, which does not count for the others, and for all if one has fewer than two queries.
 
     Raises:
         ValueError: the confidence is not between 0 and 1.
@@ -148,9 +148,9 @@ def _tail(quantile: float, count: float) -> float:
     """The probability at which the small sample takes Student's quantile in place of the bootstrap's.
 
     Replicates spread less than the mean does, by √((n - 1)/n), and know nothing of the standard error's own error.
-    So the probability is that which the normal distribution has beyond quantile / √((n - 1)/n), and Student's has
-    n - 1 degrees of freedom. For one configuration this leads to Student's interval; for many, the quantile is further
-    out, where Student's tail is the longer.
+    So the probability is that of the normal distribution beyond quantile / √((n - 1)/n), and Student's has n - 1
+    degrees of freedom. For one configuration this leads to Student's interval; for many, the quantile is further out,
+    where Student's tail is the longer one.
     """
     return math.erfc(quantile * math.sqrt(count / (count - 1) / 2.0)) / 2.0
 
@@ -161,7 +161,7 @@ def _check(confidence: float) -> None:
 
 
 def pareto_front(cost: FloatArray, quality: FloatArray) -> BoolArray:
-    """Return a mask of the choices for which no other is at least as cheap and as good, and one of both more so.
+    """Return a mask of the choices for which no other is at least as cheap and as good, and cheaper or better.
 
     >>> pareto_front(np.array([0.0, 1.0, 2.0, 2.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
     [True, True, False, False]
