@@ -1,6 +1,6 @@
 """The Arrow schemas of the tables of answers, judgements and checks; `tables` has those of rankings and scores.
 
-A verdict is stored once for what was judged, not for every configuration, query and rank where the same text stands:
+A verdict is stored once for what was judged, not for every configuration, query and rank with the same text:
 `answers` and `rankings` lead from a configuration to hashes of texts, and `claims` and `verdicts` are keyed by these.
 """
 
@@ -19,7 +19,7 @@ CONTEXT = pa.struct(
         required("text_hash", pa.string()),
     ]
 )
-"""One context of an answer; its text is in `texts`. Contexts of an answer that exists already may have no id."""
+"""One context of an answer; its text is in `texts`. Contexts of an answer that exists already may lack an id."""
 
 ANSWERS = pa.schema(
     [
@@ -47,15 +47,15 @@ ANSWERS = pa.schema(
         pa.field("steps", pa.string()),
     ]
 )
-"""One row a configuration, query and sample of its answer.
+"""One row for each configuration, query and sample of its answer.
 
 `status` is "ok", "refused", "blocked", "truncated", "failed" or "no_context"; `message` says why there is no answer.
 `contexts` were given to the model, best first; `contexts_left_out` were not, since all together were longer than
-`max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null where no price
-is known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
+`max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null if no price is
+known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
 `first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools as
-JSON, a list of {tool, args, status?, doc_ids?}; null where the system does not say them, which a repeated column of
-BigQuery could not tell from an empty list.
+JSON, a list of {tool, args, status?, doc_ids?}; null if the system does not report them, which a repeated column of
+BigQuery could not distinguish from an empty list.
 """
 
 CLAIMS = pa.schema(
@@ -75,7 +75,7 @@ CLAIMS = pa.schema(
         pa.field("prompt_hash", pa.string()),
     ]
 )
-"""One row a claim of an answer or of a reference answer (`owner`), which `text_hash` names.
+"""One row for each claim of an answer or of a reference answer (`owner`), which `text_hash` names.
 
 `quote_start` and `quote_end` are code points of that text, the end excluded. `items_hash` names all claims of the text
 together: a judge sees them at once, so their verdicts are those of `VERDICTS` with the same `items_hash`.
@@ -103,22 +103,22 @@ VERDICTS = pa.schema(
         pa.field("is_repeat", pa.bool_()),
     ]
 )
-"""One row a verdict: of the claim `left_hash` by the text `right_hash`, or of that text as a whole, such as a grade.
+"""One row for each verdict: on the claim `left_hash` by the text `right_hash`, or on that whole text, such as a grade.
 
 `item_id` is the content key of the judge's call, `items_hash` names all that the call judged, and `position` is the
-place among them. Where several judge, `judge` begins with the name of the service. No value rests on a verdict that
+position among them. If several judge, `judge` begins with the name of the service. No value rests on a verdict that
 `is_repeat`. Known items, the sentinels, have their name as `item_id`, the class of the right answer as
-`human_verdict`, and no query; of claims the classes are "none", "one" and "several".
+`human_verdict`, and no query; for claims the classes are "none", "one" and "several".
 """
 
 TEXTS = pa.schema([*COMMON, required("text_hash", pa.string()), required("text", pa.string())])
-"""One row a text that answers, claims and verdicts refer to; `text_hash` is its SHA-256."""
+"""One row for each text that answers, claims and verdicts refer to; `text_hash` is its SHA-256."""
 
 VERSION = pa.struct([required("model_version", pa.string()), required("judgements", pa.int64())])
 """The number of judgements by a version of the model."""
 
 GROUP = pa.struct([required("name", pa.string()), required("correct", pa.int64()), required("count", pa.int64())])
-"""Known items of one class, or with one tag, and how many of them the judge got right."""
+"""Known items of one class, or with one tag, and the number of them that the judge got right."""
 
 JUDGE_QUALITY = pa.schema(
     [
@@ -146,22 +146,22 @@ JUDGE_QUALITY = pa.schema(
         pa.field("cost", pa.float64()),
     ]
 )
-"""One row a step of the judge, or of each judge.
+"""One row for each step of the judge, or of each judge.
 
-`items` are questions about one query that were judged; of `failed` ones a judgement failed that values rest on.
-`model_version` is null where several versions judged: `model_versions` counts their judgements. `repeated` items were
-judged several times. They have `compared` verdicts: one a claim or nugget, else one an item. `agreement` is the mean
+`items` are questions about one query that were judged; for `failed` ones, a judgement that values rest on failed.
+`model_version` is null if several versions judged: `model_versions` counts their judgements. `repeated` items were
+judged several times. They have `compared` verdicts: one per claim or nugget, else one per item. `agreement` is the mean
 share of pairs of such verdicts that are equal, `within_sd` the root of the mean variance of their values, from 0 to 1.
 
 `sentinels` are items whose verdict is known; the judge got `sentinels_right` of them right, and one without an answer
 is wrong. `sentinel_accuracy` has Wilson's interval at the run's level of confidence; `sentinel_groups` are the classes
 of known verdicts, and tags. `drift_since` is the earlier ISO week, such as "2026-W40", in which the same judge was last
-asked the same; `drift_p_value` is that of McNemar's test between both. Tokens and `cost` (null where no price is known)
+asked the same; `drift_p_value` is that of McNemar's test between both. Tokens and `cost` (null if no price is known)
 are those of answered judgements, repeats included and known items left out, whichever run paid for them.
 """
 
 CELL = pa.struct([required("first", pa.string()), required("second", pa.string()), required("items", pa.int64())])
-"""The number of items by the decisions of both."""
+"""The number of items by the two decisions."""
 
 AGREEMENT = pa.schema(
     [
@@ -194,9 +194,9 @@ AGREEMENT = pa.schema(
         pa.field("overrating_high", pa.float64()),
     ]
 )
-"""One row a step of the judge and two who decided the same items: two annotators, or people and the judge.
+"""One row for each step of the judge and two who decided the same items: two annotators, or people and the judge.
 
-`items` have decisions of both. `agreement` is the share of equal ones, `kappa` Cohen's, and `ac` Gwet's AC1; where
+`items` have decisions of both. `agreement` is the share of equal ones, `kappa` Cohen's, and `ac` Gwet's AC1; if
 `weights` is "quadratic", kappa is weighted and `ac` is AC2. `bias` is the mean score of the second minus that of the
 first. Intervals are percentiles of 1,000 bootstrap samples of queries. The row of "people" and "people" compares all
 annotators at once, with Krippendorff's `alpha`. For the judge, people's decision is the adjudicated one, or else the
@@ -247,11 +247,11 @@ GATES = pa.schema(
         pa.field("reason", pa.string()),
     ]
 )
-"""One row a check of one of the experiment's gates, which is at `position` there, for a configuration and slice.
+"""One row for each check of a gate, at `position` in the experiment, for a configuration and slice.
 
 `value` is compared with the limit, `at_least` or `at_most`. `found` is null if there is no value, and `reason`
-says why; such a gate is missed. `margin` is how far it is on the good side of the limit. The failure rate is of no
-metric, and a gate that is about no configuration there is has no `config_id`.
+says why; such a gate is missed. `margin` is how far it is on the good side of the limit. The failure rate has no
+metric, and a gate that matches no configuration has no `config_id`.
 """
 
 MONITOR = pa.schema(
@@ -277,13 +277,13 @@ MONITOR = pa.schema(
         required("quarter", pa.int64()),
     ]
 )
-"""One row a configuration and metric of a run that `rankbeam monitor` compared with a baseline run.
+"""One row for each configuration and metric of a run that `rankbeam monitor` compared with a baseline run.
 
-`mode` is "fixed" where the queries are those of the baseline, and the interval from `low` to `high` is that of the
+`mode` is "fixed" if the queries are those of the baseline, and the interval from `low` to `high` is that of the
 paired difference. In the mode "fresh", it belongs to the most telling confidence sequence, which began at `since` and
 has `nights` nights; `lowest_high` and `highest_low` are the extremes over all sequences that are alive. `state` is
-"fell" where `lowest_high` is below -`tolerance`, "rose" where `highest_low` is above `tolerance`, else "no change", or
-"unknown" where no night counts. `alarm` is true for a fall, or, where the gate limits a rise, for a rise. `skipped`
+"fell" if `lowest_high` is below -`tolerance`, "rose" if `highest_low` is above `tolerance`, else "no change", or
+"unknown" if no night counts. `alarm` is true for a fall, or, if the gate limits a rise, for a rise. `skipped`
 nights had few queries, no spread, or queries of an earlier night. Sequences begin again after each `quarter` of 90
 nights.
 """

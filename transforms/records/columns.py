@@ -46,7 +46,7 @@ RETRIEVED = pa.schema(
 )
 """One row per query that a retriever answered; documents in the retriever's order, best first; texts may be null.
 
-Documents are null where there is an answer, but not the ranking that it rests on.
+Documents are null if there is an answer without the ranking that it rests on.
 """
 
 REPLAYED = pa.schema(
@@ -61,10 +61,10 @@ REPLAYED = pa.schema(
         ("citations", pa.list_(pa.int32())),
     ]
 )
-"""One row per query that a system has answered; contexts best first, null where the system does not say them.
+"""One row per query that a system has answered; contexts best first, null if the system does not report them.
 
-A context may have no document id, or no text. Tokens, durations, steps and citations are null where the system does
-not say them.
+A context may have no document id, or no text. Tokens, durations, steps and citations are null if the system does
+not report them.
 """
 
 JUDGED_QUERIES = pa.schema(
@@ -73,13 +73,13 @@ JUDGED_QUERIES = pa.schema(
         ("judgements", pa.list_(pa.struct([("doc_id", pa.string()), ("grade", pa.float64())]))),
     ]
 )
-"""One row per query that is evaluated, sorted by id, with its pool; the text is null where no queries were given.
+"""One row per query that is evaluated, sorted by id, with its pool; the text is null without a file of queries.
 
 Judgements are null for a query without any, which is evaluated because a metric is judged.
 """
 
 SUBTOPICS = pa.field("subtopics", pa.list_(pa.struct([("judgement", pa.int32()), ("subtopic", pa.int32())])))
-"""A further column of `JUDGED_QUERIES` where a metric needs subtopics: those that the documents are relevant to.
+"""A further column of `JUDGED_QUERIES` if a metric needs subtopics: those that the documents are relevant to.
 
 The judgement is a position in the list of judgements; subtopics are numbered from 0 in every query.
 """
@@ -92,16 +92,16 @@ REFERENCE = pa.struct(
         (EXPECTED_STEPS, pa.list_(STEP)),
     ]
 )
-"""The reference answer to a query; `answerable` is null where it is not known whether the corpus has an answer.
+"""The reference answer to a query; `answerable` is null if it is not known whether the corpus has an answer.
 
-`expected_steps` are those of an agent; null where nothing says them.
+`expected_steps` are those of an agent; null if they are not known.
 """
 
 REFERENCES = pa.schema([("query_id", pa.string()), ("reference", REFERENCE)])
 """One row per query with a reference answer."""
 
 REFERENCED_QUERIES = JUDGED_QUERIES.append(pa.field("reference", REFERENCE))
-"""`JUDGED_QUERIES` where the dataset has reference answers; null for a query without one."""
+"""`JUDGED_QUERIES` of a dataset with reference answers; null for a query without one."""
 
 LINE = pa.field("line", pa.int64())
 """The line of a row in its file, from 1; readers add it, so that error messages can name the line."""
@@ -122,5 +122,5 @@ def with_line(schema: pa.Schema) -> pa.Schema:
 
 
 def attributes_in(pairs: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
-    """The attributes in one value of `ATTRIBUTES`; none where it is null."""
+    """The attributes in one value of `ATTRIBUTES`; empty if it is null."""
     return {pair["name"]: pair["value"] for pair in pairs or ()}

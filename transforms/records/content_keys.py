@@ -7,7 +7,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-"""`json.dumps` would make one for each text."""
+"""One encoder for all texts; `json.dumps` would make one each time."""
 
 
 def content_key(request: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Conversations: what was said before a query, and the attributes that name its conversation and its turn."""
+"""Conversations: the messages before a query, and the attributes that name its conversation and its turn."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def is_history(value: Any) -> bool:
 
 
 def history_of(attributes: Mapping[str, str]) -> list[Message]:
-    """The messages before a query; none if its history is missing or something else.
+    """The messages before a query; empty if its history is missing or not a list of messages.
 
     >>> history_of({"history": '[{"role": "user", "text": "Hi"}]'}), history_of({"history": "long ago"})
     ([{'role': 'user', 'text': 'Hi'}], [])

@@ -1,4 +1,4 @@
-"""Corpora that rankbeam builds: what identifies them, and what is known of one that is built."""
+"""Corpora that rankbeam builds: their identity, and the facts about a built one."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from rankbeam.transforms.records.errors import Failure
 _MODULUS = 1 << 128
 _SUFFIX = ".txt"
 AS_STAGED = ""
-"""Root of files that were uploaded as they are: the name of each is its whole path, percent-encoded."""
+"""Root of files that were uploaded unchanged: the name of each is its whole path, percent-encoded."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def document_of(name: str, root: str | None = None) -> str:
 
     Args:
         name: URI or name of the file.
-        root: None for texts that were uploaded, `AS_STAGED` for files that were, else the folder that was imported.
+        root: None for uploaded texts, `AS_STAGED` for uploaded files, else the imported folder.
 
     >>> document_of("gs://bucket/kb/a%2Fb.txt"), document_of("a.txt.txt")
     ('a/b', 'a.txt')

@@ -31,7 +31,7 @@ class Counter(StrEnum):
     CACHED_TOKENS = "cached_tokens"
     OUTPUT_TOKENS = "output_tokens"
     RUNS_MISSED = "runs_that_miss_a_limit"
-    # Dataflow looks for this name: a stage that waits on purpose does not get more workers.
+    # Dataflow looks for this name: it adds no workers for a stage that waits on purpose.
     THROTTLED_S = "cumulativeThrottlingSeconds"
 
 

@@ -18,7 +18,7 @@ from rankbeam.transforms.records.slices import MISSING
 SOURCE_DOCUMENT = "source_document"
 """The attribute of generated questions that names the first document that they rest on."""
 
-_SALT = np.uint64(0xA24BAED4963EE407)  # a query without the attribute is no member of the cluster that has its id
+_SALT = np.uint64(0xA24BAED4963EE407)  # a query without the attribute does not belong to the cluster that has its id
 _CELLS = 512
 _MASK = (1 << 64) - 1
 
@@ -141,7 +141,7 @@ class DatasetSummary:
     texts_hash: int = 0
     references_hash: int = 0
     highest_grade: float = 0.0
-    subtopics: int = 0  # of the query that has most of them; 0 if they are not read
+    subtopics: int = 0  # of the query that has the most; 0 if they are not read
     clusters: ClusterSummary = field(default_factory=ClusterSummary)
     fractional: int = 0  # judgements whose grade is not a whole number
 
@@ -180,7 +180,7 @@ class DatasetSummary:
         cluster: str | None = None,
         holes: Holes | None = None,
     ) -> None:
-        """Refuse a dataset with which nothing can be evaluated."""
+        """Refuse a dataset that cannot be used to evaluate anything."""
         if self.queries == 0:
             judged = f"; {qrels_path} judges queries such as {_quoted(self.unknown_ids)}" if qrels_path else ""
             raise InputError(f"holds no query{judged}", path=queries_path)

@@ -1,4 +1,4 @@
-"""The errors that rankbeam raises on purpose, and failed calls as typed records, of which none is dropped.
+"""The errors that rankbeam raises on purpose, and failed calls as typed records, which are never dropped.
 
     RankbeamError
      ├── InputError        the user's input cannot be used: exit status 2
@@ -75,7 +75,7 @@ class FailedCall(NamedTuple):
 
 
 def message_behind(error: BaseException | None, kind: type[Exception]) -> str | None:
-    """The message of an error of some kind behind an exception of Beam's, which wraps errors of steps; None if none."""
+    """The message of an error of some kind behind an exception of Beam's, which wraps errors of steps; or None."""
     marker = f"{kind.__module__}.{kind.__name__}: "
     while error is not None:
         if isinstance(error, kind):
@@ -88,7 +88,7 @@ def message_behind(error: BaseException | None, kind: type[Exception]) -> str | 
 
 
 def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
-    """Warnings about failures: for each kind, how many queries or judged values it concerns, and one message.
+    """Warnings about failures: for each kind, the number of queries or judged values that it concerns, and one message.
 
     A query counts once, however many configurations have no answer to it.
 
@@ -147,7 +147,7 @@ class RankbeamError(Exception):
 
 
 class InputError(RankbeamError):
-    """Input that cannot be used. The message names the file, the line where there is one, and what to do.
+    """Input that cannot be used. The message names the file, the line if there is one, and what to do.
 
     Attributes:
         problem: description of the mistake, and the way out.
@@ -186,7 +186,7 @@ class CallError(RankbeamError):
         kind: kind of the failure.
         message: the service's message, in one line.
         attempts: number of attempts.
-        retry_after_s: the wait that the service requested before a retry; None where it requested none.
+        retry_after_s: the wait that the service requested before a retry; None if it requested none.
         tokens: tokens of the failed attempt.
         stops_pool: whether no call of this quota pool can succeed soon, because a daily budget is used up.
         changes_form: whether the connection makes its next attempt in a form that the service may take: it is made
@@ -248,7 +248,7 @@ _MOST_NAMES = 60
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
-    """The end of a message "unknown …": the nearest valid name, or all of them where none is near.
+    """The end of a message "unknown …": the nearest valid name, or all valid names if none is near.
 
     >>> did_you_mean("retriver", ["retriever", "name"])
     "did you mean 'retriever'?"
@@ -264,7 +264,7 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
 
 
 def did_you_mean_among(word: str, families: Mapping[str, Iterable[str]]) -> str:
-    """As `did_you_mean`, for too many names for one list: where none is near, a line for each family.
+    """As `did_you_mean`, for more names than fit one list: if none is near, a line for each family.
 
     >>> print(did_you_mean_among("zzz", {"ranked": ["RR", "AP"], "counted": ["NumRel"]}))
     valid are:

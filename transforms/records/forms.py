@@ -1,4 +1,4 @@
-"""Answers of models that are JSON of a form: schemas as they are sent, and strict reading of what comes back."""
+"""Answers of models that are JSON of a form: the schemas that are sent, and strict reading of replies."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def object_of(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_of(items: dict[str, Any], count: int | None = None) -> dict[str, Any]:
-    """The schema of a list, of so many items where their number is known."""
+    """The schema of a list, with this number of items if it is known."""
     bounds = {} if count is None else {"minItems": count, "maxItems": count}
     return {"type": "array", "items": items, **bounds}
 
@@ -88,7 +88,7 @@ def whole(low: int, high: int) -> dict[str, Any]:
 
 @cache
 def schema_of(form: type[Form], left_out: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The schema of a form without some keywords, with nested forms in place; every property is required.
+    """The schema of a form without some keywords, with nested forms inlined; every property is required.
 
     >>> class Reply(Form):
     ...     reason: str

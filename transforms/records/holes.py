@@ -11,17 +11,17 @@ LLM, HUMAN = "llm", "human"
 """Sources of judgements, as files of judgements and the table `rankings` name them."""
 
 GRADES = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.int64())])
-"""One row a query and a document that the judge graded, from 0 to 3."""
+"""One row for each query and document that the judge graded, from 0 to 3."""
 
 AUDITED = pa.schema(
     [("query_id", pa.string()), ("doc_id", pa.string()), ("human", pa.float64()), ("judge", pa.int64())]
 )
-"""One row a query and a document that the judge graded, on the scale of people; `human` is null where it was a hole."""
+"""One row for each query and document that the judge graded, on the scale of people; `human` is null for a hole."""
 
 LEAST_AUDITED = 50
 """With fewer such pairs, an audit says little."""
 MOST_AUDITED = 200
-"""Pairs of query and document that audit a judge by default, about equally many of each of its grades."""
+"""Pairs of query and document that audit a judge by default, about equally many for each of its grades."""
 
 # The worth of the judge's grades by the highest grade of people: 2 ("answers in part") is the lowest relevant one.
 _DEFAULT_SCALES: Mapping[float, Sequence[int]] = {1.0: (0, 0, 1, 1), 2.0: (0, 0, 1, 2), 3.0: (0, 0, 2, 3)}
@@ -40,7 +40,7 @@ class Holes:
 
         Args:
             highest: highest grade of people.
-            option: name of the option that says it, for the message.
+            option: name of the option that sets the grade, for the message.
 
         >>> Holes().scale(1.0), Holes(grades=(0, 1, 1, 2)).scale(5.0)
         ((0, 0, 1, 1), (0, 1, 1, 2))

@@ -1,7 +1,7 @@
-"""Labels: decisions of people about what a judge judges, kept by hashes of texts, apart from any run.
+"""Labels: decisions of people about what a judge judges, stored by hashes of texts, apart from any run.
 
-A label outlives runs, judges and prompts: it belongs to the texts that were read, and the claims that were labelled are
-kept with it, so that a human value is computed of these claims whatever claims another judge finds.
+A label outlives runs, judges and prompts: it belongs to the texts that were read, and the labelled claims are stored
+with it, so that a human value is computed from these claims whatever claims another judge finds.
 """
 
 import hashlib
@@ -38,13 +38,13 @@ LABELS = pa.schema(
         ("drawn_for", pa.string()),
     ]
 )
-"""One row an item and annotator: the claim `left_hash`, or nothing, as `right_hash` supports it, answers it and so on.
+"""One row for each item and annotator: the claim `left_hash`, or none, that `right_hash` supports, answers and so on.
 
 `owner_hash` is the text that makes the claim, as its claim number `position`. `probability` is the probability with
-which the query was drawn; null where a person chose it, and such labels serve agreement only. `drawn_by` is the
-attribute of the queries by whose values they were drawn; null where it was at random of all, and in older labels.
-`items_hash` names all claims of the text together; null for a whole text, and in older labels. `drawn_for` is the
-metric that the query was drawn for; null where a person chose it, and in older labels.
+which the query was drawn; null if a person chose it, and such labels serve agreement only. `drawn_by` is the attribute
+by whose values queries were drawn; null if they were drawn at random from all, and in older labels. `items_hash` names
+all claims of the text together; null for a whole text, and in older labels. `drawn_for` is the metric that the query
+was drawn for; null if a person chose it, and in older labels.
 """
 ADDED = ("drawn_by", "items_hash", "drawn_for")
 """Columns that older labels lack."""
@@ -70,7 +70,7 @@ def short_name(text: str) -> str:
 
 
 def items_hash(items: Iterable[str]) -> str | None:
-    """The name of all claims, or other parts of a text, that a judge sees at once; None where there are none.
+    """The name of all claims, or other parts of a text, that a judge sees at once; None without any.
 
     >>> items_hash(["a", "b"]) == items_hash(["ab"]), items_hash([])
     (False, None)
@@ -80,7 +80,7 @@ def items_hash(items: Iterable[str]) -> str | None:
 
 
 def item_id_of(step: str, query_id: str, left_hash: str | None, right_hash: str) -> str:
-    """The name of an item to label; it says nothing about who answered or judged.
+    """The name of an item to label; it does not reveal who answered or judged.
 
     >>> len(item_id_of("grade", "q1", None, text_hash("text")))
     16
@@ -132,7 +132,7 @@ class Labels:
 
     @cached_property
     def decisions(self) -> dict[Place, dict[str, str]]:
-        """By what was labelled and annotator."""
+        """The decisions by item and annotator."""
         result: defaultdict[Place, dict[str, str]] = defaultdict(dict)
         for row in self.rows:
             result[row.place][row.annotator] = row.decision
@@ -140,9 +140,9 @@ class Labels:
 
     @cached_property
     def claims(self) -> dict[tuple[str, str], tuple[str, ...] | None]:
-        """By query and hash of a text, the labelled claims of the text, in order; None where one has no label.
+        """The labelled claims of a text, in order, by query and hash of the text; None if a claim has no label.
 
-        Of several lists of claims, which several judges made of the same text, the one with the most labels counts.
+        If several judges made lists of claims of the same text, the list with the most labels counts.
         """
         of_claims = [row for row in self.rows if row.owner_hash is not None and row.left_text is not None]
         of_texts = grouped(((row.query_id, row.owner_hash or ""), row) for row in of_claims)
@@ -160,14 +160,14 @@ class Labels:
 
     @cached_property
     def drawn(self) -> dict[tuple[str, str], frozenset[str | None]]:
-        """By query that was drawn at random and step, the metrics it was drawn for; None in older labels."""
+        """The metrics that a query was drawn for at random, by query and step; None in older labels."""
         drawn = (row for row in self.rows if row.probability is not None)
         result = grouped(((row.query_id, row.step), row.drawn_for) for row in drawn)
         return {key: frozenset(metrics) for key, metrics in result.items()}
 
     @cached_property
     def strata(self) -> str | None:
-        """The attribute by whose values queries were drawn, which is one for all; None for all at random."""
+        """The attribute by whose values queries were drawn, the same for all; None if all were drawn at random."""
         names = sorted({row.drawn_by for row in self.rows if row.drawn_by is not None})
         if len(names) > 1:
             problem = f"queries were drawn by {names[0]} and by {names[1]}; keep the labels of one of them in a folder"
@@ -179,7 +179,7 @@ NO_LABELS = Labels()
 
 
 def _whole(name: str | None, rows: Iterable[Label]) -> tuple[str, ...] | None:
-    """The claims of a list, by its hash; None where one is missing. Older labels have no hash, and only show gaps."""
+    """The claims of a list, by its hash; None if one is missing. Older labels have no hash, and only show gaps."""
     by_position = {row.position or 0: row.left_text or "" for row in rows}
     claims = tuple(by_position[position] for position in sorted(by_position))
     is_whole = items_hash(claims) == name if name else len(claims) == max(by_position) + 1

@@ -10,7 +10,7 @@ from rankbeam.transforms.records.errors import InputError
 
 @cache
 def registered(group: str) -> Mapping[str, EntryPoint]:
-    """The entry points of a group by name; two packages may not register different objects under one."""
+    """The entry points of a group by name; two packages may not register different objects under one name."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         other = points.setdefault(point.name, point)
@@ -21,7 +21,7 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
 
 
 def loaded(group: str, name: str, kind: str) -> Any:
-    """The object of an entry point; `kind` says in messages what it is."""
+    """The object of an entry point; `kind` describes it in messages."""
     point = registered(group)[name]
     try:
         return point.load()

@@ -43,24 +43,24 @@ class Embeddings(Protocol):
 
     @property
     def identity(self) -> str:
-        """All of the model that decides a vector."""
+        """Everything about the model that decides a vector."""
         ...
 
     def of_queries(self) -> "Embeddings":
-        """The embeddings of texts as queries, where the model embeds these in another way."""
+        """The embeddings of texts as queries, if the model embeds queries differently."""
         ...
 
     @property
     def is_kept(self) -> bool:
-        """True if the vectors are kept already, and need not be computed."""
+        """True if the vectors are stored already, and need not be computed."""
         ...
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[npt.NDArray[np.float32] | None]:
-        """The vector of each text, or None; `cut` gets at the end the number of texts that the model sees in part."""
+        """The vector of each text, or None; at the end, `cut` gets the number of texts that the model sees in part."""
         ...
 
     def cut_warning(self, what: str, cut: int, total: int) -> str:
-        """The warning that the model sees `cut` of `total` texts, such as "queries", in part only."""
+        """The warning that the model sees `cut` of `total` texts, such as "queries", only in part."""
         ...
 
 
@@ -89,5 +89,5 @@ class Documents:
         return doc_id if self.as_documents else chunk_id(doc_id, start, end)
 
     def as_chunks(self) -> "Documents":
-        """The same, where every chunk has an id of its own."""
+        """The same documents, with an id for every chunk."""
         return replace(self, as_documents=False)

@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 
 ALPHA = 0.05
 """The probability of dropping the best one in a race that states none."""
-_SALT = np.uint64(0x9E3779B97F4A7C15)  # another order than that of buckets and of the bootstrap's weights
+_SALT = np.uint64(0x9E3779B97F4A7C15)  # an order unlike those of buckets and of the bootstrap's weights
 
 
 def order_of(query_ids: StringArray) -> HashArray:
@@ -40,7 +40,7 @@ class Race:
     looks: tuple[int, ...]
 
     def schedule(self, queries: int) -> Iterator[Look]:
-        """The looks before all queries are asked. Each spends the share of alpha that its new queries are of all.
+        """The looks before all queries are asked. Each spends alpha in proportion to its share of new queries.
 
         So all levels together are at most alpha, and by the union bound no dependence between looks matters.
 
@@ -54,7 +54,7 @@ class Race:
                 before = look
 
     def described(self, queries: int, cells: int) -> str:
-        """The share of a sweep that the race may save, in words.
+        """The share of a sweep that the race may save, as text.
 
         >>> Race("AP", 0.05, (50, 100, 500)).described(200, 36)
         'race by AP: drops configurations after 50, 100 of 200 queries, so 27% to 100% of the calls above are made'

@@ -24,7 +24,7 @@ class Tokens:
     batch_output: int = field(default=0, repr=False)
 
     def __add__(self, other: "Tokens") -> "Tokens":
-        """The sum of both.
+        """The sum of two usages.
 
         >>> Tokens(10, 2, 5) + Tokens(1, 1, 1)
         Tokens(input=11, cached=3, output=6)
@@ -52,7 +52,7 @@ class Tokens:
 
     @property
     def is_possible(self) -> bool:
-        """True if one call can have used so many; a connection may pass on whatever a service reports.
+        """True if one call can have used this many; a connection may pass on whatever a service reports.
 
         >>> Tokens(7, 7, 2).is_possible, Tokens(-5000).is_possible, Tokens(2**63).is_possible, Tokens(1, 2).is_possible
         (True, False, False, False)
@@ -66,11 +66,11 @@ NO_TOKENS = Tokens()
 
 @dataclass(frozen=True)
 class Reply:
-    """The result of one attempt: a connection returns it, and the ledger keeps it.
+    """The result of one attempt: a connection returns it, and the ledger stores it.
 
     Attributes:
         answer: JSON that the service's `read` understands, without secrets.
-        tokens: tokens of the attempt; zero where the service does not charge by the token.
+        tokens: tokens of the attempt; zero if the service does not charge by the token.
         parts: replies to the calls that share one request; their tokens add up to these.
     """
 

@@ -1,7 +1,7 @@
-"""Slices: groups of queries by an attribute, by several at once, or by the rank of what a configuration needed.
+"""Slices: groups of queries by an attribute, by several at once, or by the rank at which a configuration has a hit.
 
-A slice such as `rank(ContextRR)` groups the queries of each configuration by the rank of the first hit, which the
-metric has the reciprocal of.
+A slice such as `rank(ContextRR)` groups the queries of each configuration by the rank of the first hit, whose
+reciprocal is the metric.
 """
 
 import re
@@ -64,7 +64,7 @@ def ranked_by(name: str) -> str | None:
 
 
 def rank_labels(values: FloatArray) -> list[str]:
-    """The rank that each reciprocal rank means, in words that sort as the ranks do; high ranks share a group.
+    """A label for the rank that each reciprocal rank means; labels sort as the ranks do, and high ranks share one.
 
     >>> rank_labels(np.array([1.0, 1 / 7, 1 / 20, 1 / 1000, 0.0, np.nan]))
     ['01', '07', '11 to 20', '51 and more', '(none)', '(unknown)']
@@ -73,7 +73,7 @@ def rank_labels(values: FloatArray) -> list[str]:
 
 
 def first_rank(label: str) -> int | None:
-    """The first rank of a label; None where there is no rank.
+    """The first rank of a label; None if it has no rank.
 
     >>> first_rank("07"), first_rank("11 to 20"), first_rank("(none)")
     (7, 11, None)
@@ -112,7 +112,7 @@ def value_of(name: str) -> str:
 
 
 def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:
-    """The value of one attribute of every query, `MISSING` where a query has none."""
+    """The value of one attribute of every query; `MISSING` if a query has none."""
     values = []
     for attributes in queries.column("attributes").to_pylist():
         value = next((item["value"] for item in attributes or () if item["name"] == name), None)
@@ -127,7 +127,7 @@ def in_order(names: Iterable[str]) -> list[str]:
     ['all', 'turn=(none)', 'turn=1', 'turn=2', 'turn=10', 'kind=b', 'kind=a']
     """
     by_attribute = grouped((grouping_of(name), name) for name in names)
-    return [name for some in by_attribute.values() for name in sorted(some, key=_first_number)]
+    return [name for group in by_attribute.values() for name in sorted(group, key=_first_number)]
 
 
 def _first_number(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Stages of configurations: rewriting, reranking, fusion, generation; and those that differ by one stage only."""
+"""Stages of configurations: rewriting, reranking, fusion, generation; and configurations that differ by one stage."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ REWRITE = "rewrite"
 ADDED = (REWRITE, RERANK)
 """Stages that a configuration may have or lack."""
 RETRIEVER = "retriever"
-"""The stage in which configurations differ that have other types of retrievers."""
+"""The stage in which configurations with different types of retrievers differ."""
 _SEARCH = frozenset({RETRIEVER, "corpus"})
 
 
@@ -71,7 +71,7 @@ class RerankPlan:
 
 
 def by_score(scores: Sequence[float | None]) -> list[int]:
-    """The places of results, best first: equal scores in the retriever's order, results without a score last.
+    """The positions of results, best first: equal scores in the retriever's order, results without a score last.
 
     >>> by_score([0.5, None, 0.9, 0.5])
     [2, 0, 3, 1]
@@ -105,11 +105,11 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class RewrittenQuery:
-    """The text that a source is asked instead of the query."""
+    """The text that is sent to a source instead of the query."""
 
     rewriting: Rewriting
     number: int  # which text of the reply
-    appended: bool = False  # whether the text follows the query, and does not replace it
+    appended: bool = False  # whether the text follows the query instead of replacing it
 
 
 def stage_between(parameters: str, other: str) -> str | None:
@@ -130,7 +130,7 @@ def stage_between(parameters: str, other: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def added_pairs(parameters: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """Positions of every configuration with a stage, and of the one that lacks this stage alone."""
+    """Positions of every configuration with a stage, and of the configuration that lacks only this stage."""
     places = {text: place for place, text in enumerate(parameters)}
     return tuple(
         (place, places[without])
@@ -141,7 +141,7 @@ def added_pairs(parameters: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
 
 
 def lacking(parameters: str) -> Iterator[tuple[str, str]]:
-    """Stages of a configuration, each with the parameters of the configuration that lacks it."""
+    """Stages of a configuration, each with the parameters of the configuration that lacks only it."""
     parts = _parts(parameters)
     for stage in ADDED:
         if stage in parts:
@@ -186,4 +186,4 @@ class Judging:
     labels: str | None = None  # the file, folder or table of labels; None for none
     strata: str | None = None  # attribute by which the labelled queries were drawn
     max_context_tokens: int | None = None  # of a text that is judged at once; None for all
-    in_windows: bool = True  # many items or sentences are judged in parts
+    in_windows: bool = True  # whether many items or sentences are judged in parts

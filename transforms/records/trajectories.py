@@ -1,4 +1,4 @@
-"""Steps of agents: the calls of tools by which an answer came about, or by which it should have.
+"""Steps of agents: the calls of tools that led to an answer, or that should have.
 
 A deployed application answers with its contexts, steps, tokens and durations.
 """
@@ -25,7 +25,7 @@ STEP = pa.struct(
         pa.field("doc_ids", pa.list_(pa.string())),
     ]
 )
-"""One step; `args` are JSON, and `doc_ids` null where the step retrieved nothing."""
+"""One step; `args` are JSON, and `doc_ids` are null if the step retrieved nothing."""
 
 OK, ERROR = "ok", "error"
 _TOOL = ("tool", "tool_name", "toolName", "name")
@@ -39,14 +39,14 @@ class AgentStep:
     """One call of a tool."""
 
     tool: str  # its name
-    args: str = "{}"  # its arguments as JSON, in one spelling
+    args: str = "{}"  # its arguments as canonical JSON
     status: str | None = None  # "ok", "error", or the system's own word; None if it is not known
     # Ids of the documents that it retrieved, best first; None if it retrieved nothing.
     doc_ids: tuple[str, ...] | None = None
 
     @property
     def call(self) -> ToolCall:
-        """The call for the metrics of trajectories.
+        """The call, as the metrics of trajectories take it.
 
         >>> step_in({"name": "find", "arguments": '{"n": 5.0, "q": "x"}'}).call
         ('find', {'n': '5', 'q': '"x"'})
@@ -65,7 +65,7 @@ AgentSteps = tuple[AgentStep, ...]
 
 
 def steps_in(value: Any) -> AgentSteps:
-    """The steps in a list of calls, or in what ADK stores of an invocation.
+    """The steps in a list of calls, or in ADK's record of an invocation.
 
     Raises:
         ValueError: it is neither; the message says where.
@@ -105,7 +105,7 @@ def step_in(value: Any) -> AgentStep:
 
 
 def has_steps(value: Any) -> bool:
-    """Return whether a value is a list of objects, and thus meant as steps.
+    """Return whether a value is a list of objects, and so meant as steps.
 
     >>> has_steps([{"tool": "find"}]), has_steps(({"tool": "find"},)), has_steps([]), has_steps(3), has_steps(["find"])
     (True, True, True, False, False)
@@ -165,7 +165,7 @@ def in_rows(rows: Sequence[Mapping[str, Any]] | None) -> AgentSteps | None:
 
 
 def as_json(steps: AgentSteps) -> list[dict[str, Any]]:
-    """Steps as people write them, without what is not known."""
+    """Steps as people write them, without unknown values."""
     rows = [{**asdict(step), "args": json.loads(step.args)} for step in steps]
     return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
@@ -178,7 +178,7 @@ def _stored_parts(value: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     if uses is None:
         return None
     responses = _first(value, _RESPONSES) or ()
-    return [*({"functionCall": call} for call in uses), *({"functionResponse": one} for one in responses)]
+    return [*({"functionCall": call} for call in uses), *({"functionResponse": response} for response in responses)]
 
 
 def _answers(response: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
@@ -239,10 +239,10 @@ class ApplicationAnswer:
     """The answer of an application to one query."""
 
     text: str  # the answer
-    # Id and text of each context, best first; None if the application does not say them.
+    # Id and text of each context, best first; None if the application does not report them.
     contexts: tuple[tuple[str | None, str | None], ...] | None
     consumption: Consumption = NO_CONSUMPTION  # tokens and durations
-    steps: AgentSteps | None = None  # calls of tools; None if the application does not say them
+    steps: AgentSteps | None = None  # calls of tools; None if the application does not report them
     # Positions of the contexts that the application says it cites, and `INVENTED` for each citation of something else;
     # None for the numbers in the text.
     citations: tuple[int, ...] | None = None

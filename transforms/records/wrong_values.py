@@ -78,9 +78,9 @@ def in_words(error: Mapping[str, Any]) -> str:
 
 
 def in_one(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The errors with one for each value; pydantic reports one for each type that the value could have.
+    """One error for each value; pydantic reports one for each type that the value could have.
 
-    Where a value has one of the types and is wrong in another way, that alone is reported.
+    If a value has one of the types and is wrong in another way, only that is reported.
 
     >>> tried = [("string_type", "str"), ("list_type", "list[str]")]
     >>> errors = in_one({"type": kind, "loc": ("to", name), "msg": ""} for kind, name in tried)
@@ -115,7 +115,7 @@ def _is_of_type(error: Mapping[str, Any]) -> bool:
 
 
 def without_types(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """The keys that lead to a value, without the types that pydantic tried where a value may have several.
+    """The keys that lead to a value, without the types that pydantic tried if a value may have several.
 
     >>> without_types(("judge", "service", "list[constrained-str]", 0)), without_types(("corpus", "constrained-str"))
     (('judge', 'service', 0), ('corpus',))

@@ -27,9 +27,9 @@ _SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
 _TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
 _CHARACTERS_OF_A_HASH = 16
 _MARKER = re.compile(r"\W*?[\[［【〔]\W{0,5}\d+\W{0,5}[\]］】〕]")
-"""The beginning of a line that could pass for that of an item."""
+"""The beginning of a line that could pass for the beginning of an item."""
 Schema = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
-"""From a step and the values of its prompt to the JSON schema of the answer."""
+"""Returns the JSON schema of the answer, from a step and the values of its prompt."""
 _NAME = re.compile(r"(?P<step>\w+)\.v(?P<version>\d+)\.txt")
 _FOLDER = "prompts"
 _TEMPLATES = 256
@@ -55,7 +55,7 @@ class Prompt:
         values: the values of the templates' variables. A mapping of ids to texts is a set of items: it is rendered as
             lines `[id] text` in an order that depends on the content and the sample, so that no item is always first.
             A list is rendered in its order, numbered from 1; its items are texts, or mappings with `id` and `text`.
-            Where a line within an item could pass for another item, all items of the value are fenced.
+            If a line within an item could pass for another item, all items of the value are fenced.
         system: template of the instructions.
         user: template of the question.
         schema: JSON schema of the answer; None for any text.
@@ -119,7 +119,7 @@ class Prompt:
         }
         settings |= {} if self.thinking is None else {"thinking": self.thinking}
         fenced = sorted(name for name, value in self.values.items() if _is_forged(value))
-        settings |= {"fenced": fenced} if fenced else {}  # only there: other prompts keep their keys
+        settings |= {"fenced": fenced} if fenced else {}  # other prompts keep their keys
         return {
             "stage": "model",
             "step": self.step,
@@ -134,7 +134,7 @@ class Prompt:
 
 @lru_cache(_TEMPLATES)
 def split_template(text: str) -> tuple[str, str]:
-    """The templates of system and user; without a line `---`, all of the text is the user's.
+    """The templates of system and user; without a line `---`, the whole text is the user's.
 
     >>> split_template("Be brief.\\n---\\n{query}\\n")
     ('Be brief.', '{query}')
@@ -233,7 +233,7 @@ class Template:
 
     @property
     def hash(self) -> str:
-        """Its name by content: part of every key."""
+        """The template's hash, which is part of every key."""
         return template_hash(self.text)
 
     def prompt(self, values: Mapping[str, Any], **settings: Any) -> Prompt:
@@ -242,7 +242,7 @@ class Template:
 
 
 def newest(package: str, schema: Schema, most: int = 1) -> Mapping[str, Template]:
-    """By step, the newest template that a package ships in its folder `prompts`, up to a version."""
+    """The newest template of each step, up to a version, that a package ships in its folder `prompts`."""
     latest: dict[str, tuple[int, Template]] = {}
     for file in files(package).joinpath(_FOLDER).iterdir():
         if (match := _NAME.fullmatch(file.name)) is not None:

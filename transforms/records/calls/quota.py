@@ -50,8 +50,8 @@ class ImportQuota:
     Attributes:
         concurrent_calls: imports that may run at once.
         embeddings_per_minute: requests for embeddings of all imports with one model together.
-        price_per_million: price of a million embedded tokens; None if it is not given.
-        give_up_after_s: time without progress after which an import is no longer waited for.
+        price_per_million: price of a million embedded tokens; None if there is none.
+        give_up_after_s: time without progress after which rankbeam stops waiting for an import.
     """
 
     concurrent_calls: int = 3
@@ -65,16 +65,16 @@ class Quota:
     """The budget that the calls of one pool share, and the limits of each call.
 
     Attributes:
-        requests_per_minute: calls begun in any minute, at most; every attempt counts.
-        concurrent_calls: calls in flight at once, at most; None for as many as the full rate leads to.
+        requests_per_minute: most calls begun in any minute; every attempt counts.
+        concurrent_calls: most calls in flight at once; None for as many as the full rate leads to.
         timeout_s: time limit of one attempt.
-        attempts: attempts at one call, at most.
+        attempts: most attempts at one call.
         give_up_after_s: time after which no further attempt begins, pauses included.
         lanes: streams that each own an equal share of the budget; one, unless one process cannot make the calls of the
             full rate.
-        price_per_1000: price of a thousand calls, in the currency that the user counts in; None where it is not given.
-        tokens_per_minute: tokens of calls begun in any minute, at most; None where calls are not charged by the token.
-        prices: prices of tokens; None where they are not given.
+        price_per_1000: price of a thousand calls, in the currency that the user counts in; None if there is none.
+        tokens_per_minute: most tokens of calls begun in any minute; None if calls are not charged by the token.
+        prices: prices of tokens; None if there are none.
     """
 
     requests_per_minute: float
@@ -88,7 +88,7 @@ class Quota:
     prices: Prices | None = None
 
     def cost(self, calls: int, tokens: Tokens) -> float | None:
-        """The cost of calls and their tokens; None where no price is given.
+        """The cost of calls and their tokens; None without a price.
 
         >>> Quota(600, price_per_1000=1.5).cost(2000, Tokens()), Quota(600).cost(2000, Tokens())
         (3.0, None)
@@ -104,7 +104,7 @@ class Quota:
 
     @property
     def most_lanes(self) -> int:
-        """The most lanes of which each can begin a call every second, and have one in flight.
+        """The most lanes that can each begin a call every second and have one in flight.
 
         >>> Quota(1500).most_lanes, Quota(1500, concurrent_calls=3).most_lanes
         (25, 3)

@@ -23,7 +23,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 @dataclass(frozen=True)
 class SearchDepth:
-    """The depth of a call into a ranking. An answer of a larger depth also answers calls of a smaller one."""
+    """The depth of a call into a ranking. An answer of a larger depth also answers calls of smaller depths."""
 
     results: int
     distance: float | None = None  # results at this distance or farther are not wanted; None if all are wanted
@@ -61,7 +61,7 @@ class Call:
 
 
 PAUSE = "pause"
-"""The service that pauses name; no quota pool pays for them."""
+"""The service of pauses; no quota pool pays for them."""
 Value = TypeVar("Value")
 Item = TypeVar("Item", contravariant=True)
 Steps = Generator[Sequence[Call], Sequence[Any], Value]
@@ -69,7 +69,7 @@ Steps = Generator[Sequence[Call], Sequence[Any], Value]
 
 
 def pause(seconds: float) -> Call:
-    """A call that is over after some time; a step that yields it is sent None for it.
+    """A call that ends after some time; a step that yields it is sent None for it.
 
     >>> pause(2.5).payload
     '2.5'
@@ -111,7 +111,7 @@ class Work(Protocol[Item]):
     def steps(self, item: Item) -> Steps[Any]:
         """Yield the calls that a task needs, step by step, and return its value.
 
-        The generator is deterministic: it depends only on the item and on the values that it is sent.
+        The generator is deterministic: it depends only on the item and on the values sent to it.
         """
         ...
 
@@ -133,7 +133,7 @@ class ServiceWork:
 
 @runtime_checkable
 class OneCall(Protocol):
-    """A work of one call, whose key is the name of the task: answers of the ledger are read many at a time.
+    """A work of one call, whose key is the name of the task, so that ledger answers are read in batches.
 
     Its `steps` return what `recall` returns for the same answer.
     """
@@ -147,7 +147,7 @@ class OneCall(Protocol):
         ...
 
     def recall(self, answers: Sequence[bytes]) -> pa.Array:
-        """The values of many tasks, from the JSON that the ledger holds; null for one that is to take its steps."""
+        """The values of many tasks, from the ledger's JSON; null for a task that has to take its steps."""
         ...
 
 
@@ -160,7 +160,7 @@ def accepted(outcomes: Sequence[Any]) -> Sequence[Any]:
 
 
 def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
-    """Take several generators through their steps side by side: a step of all of them is one list of calls."""
+    """Take several generators through their steps side by side: their calls in one step are one list."""
     values: dict[int, Value] = {}
     calls: dict[int, Sequence[Call]] = {}
     sent: dict[int, Sequence[Any] | None] = dict.fromkeys(range(len(parts)))
@@ -245,17 +245,17 @@ class CallUsage:
     durations: Mapping[int, int] = field(default_factory=dict)
 
     def __add__(self, other: "CallUsage") -> "CallUsage":
-        """Both together, at the first one's position."""
+        """The sum, at the first one's position."""
         return CallUsage(
             self.position,
             self.calls + other.calls,
             self.shared + other.shared,
             self.tokens + other.tokens,
-            dict(Counter(self.durations) + Counter(other.durations)),  # `asdict` makes no Counter
+            dict(Counter(self.durations) + Counter(other.durations)),  # `asdict` cannot make a Counter
         )
 
     def percentile_s(self, percent: int) -> float | None:
-        """A percentile of the durations, in seconds; None where no call was answered."""
+        """A percentile of the durations, in seconds; None if no call was answered."""
         return percentile(self.durations, percent)
 
 
@@ -274,7 +274,7 @@ class Usage:
 
 
 def summed(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
-    """The usage of calls, once for each position."""
+    """The usage of calls, added up by position."""
     sums: dict[int | None, CallUsage] = {}
     for item in usages:
         sums[item.position] = sums[item.position] + item if item.position in sums else item

@@ -1,4 +1,4 @@
-"""Answers of a configuration: what a model was given, what it said, and which contexts it refers to."""
+"""Answers of a configuration: the model's input and reply, and the contexts that the reply refers to."""
 
 import math
 import re
@@ -41,11 +41,11 @@ class Answer:
     model_version: str | None = None
     tokens: Tokens = NO_TOKENS
     error: CallError | None = None
-    seconds: float | None = None  # duration of an application's call; None where it was not measured
+    seconds: float | None = None  # duration of an application's call; None if it was not measured
     first_token_s: float | None = None
-    steps: AgentSteps | None = None  # calls of tools; None where the system does not say them
+    steps: AgentSteps | None = None  # calls of tools; None if the system does not report them
     cost: float | None = None  # None without a price
-    citations: tuple[int, ...] | None = None  # what an application says it cites; None for the numbers in the text
+    citations: tuple[int, ...] | None = None  # citations that an application reports; None for the numbers in the text
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ class Answer:
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text has: one for every four characters.
+    """The approximate number of tokens of a text: one for every four characters.
 
     >>> estimated_tokens("four letters"), estimated_tokens("")
     (3, 0)
@@ -89,7 +89,7 @@ def fitting(contexts: Sequence[Passage], most_tokens: int | None) -> int:
 def citations(text: str, count: int) -> tuple[int, ...]:
     """The positions, each once and in the order of the text, of the contexts that an answer refers to.
 
-    An answer refers to contexts by their numbers, from 1, in square brackets. A number that no context has is none.
+    An answer refers to contexts by their numbers, from 1, in square brackets. A number that no context has is left out.
 
     >>> citations("Ask the owner [2], who may [1, 2]; see [7] and [x].", 3)
     (1, 0)
@@ -152,7 +152,7 @@ class Judgement:
     problem: str | None
     model_version: str | None
     tokens: Tokens
-    known: KnownAnswer | None = None  # the right answer, of a known item; None of what is judged for the run's values
+    known: KnownAnswer | None = None  # the right answer to a known item; None for items that enter values
     judge: str = ""  # the service that was asked
 
 
@@ -185,7 +185,7 @@ class Evaluated:
     judgements: tuple[Judgement, ...]
     labelled: tuple[LabelledVerdict, ...] = ()
     votes: tuple[Votes, ...] = ()
-    grades: tuple[tuple[str, int], ...] = ()  # documents that the judge graded, where these fill holes
+    grades: tuple[tuple[str, int], ...] = ()  # documents that the judge graded, if these fill holes
 
     def texts(self) -> Mapping[str, None]:
         texts = [self.reference, *(answer.answer.text for answer in self.answers)]

@@ -1,4 +1,4 @@
-"""Criteria of the user's own: a question about what a configuration returned, and the verdicts to choose from."""
+"""A user's criteria: a question about what a configuration returned, and the verdicts to choose from."""
 
 import json
 import math
@@ -15,7 +15,7 @@ STATEMENT = "statement"
 ANSWERS = ("answer 1", "answer 2")
 """The texts of a criterion that compares two answers."""
 PREFERENCES = ((ANSWERS[0], 1.0), ("tie", 0.0), (ANSWERS[1], -1.0))
-"""Its verdicts, with the value for the first of the two."""
+"""The verdicts of that criterion, with the value for the first answer."""
 
 _RANGE = re.compile(r"(?P<low>\d{1,3})\s*\.\.\s*(?P<high>\d{1,3})")
 _NAME = re.compile(rf"{CRITERION}\((?P<name>\w+)")
@@ -32,7 +32,7 @@ class Criterion:
     # Every verdict and its value from 0 to 1, in the order in which the judge reads them.
     levels: tuple[tuple[str, float], ...]
     examples: str = ""  # right verdicts, as the judge reads them; empty for none
-    # Attribute of queries with statements that are judged one by one; None for a question alone.
+    # The queries' attribute with statements that are judged one by one; None for a question alone.
     rubrics: str | None = None
     # "baseline" or "all", if the answer is compared with that of the baseline, or of all others; else None.
     pairs: str | None = None
@@ -44,8 +44,8 @@ class Criterion:
         >>> Criterion("Better", "Which is better?", ("query", "answer"), PREFERENCES, pairs="baseline").texts
         ('query', 'answer 1', 'answer 2')
         """
-        of_pairs = [name for part in self.about for name in (ANSWERS if part == "answer" else (part,))]
-        return (*([STATEMENT] if self.rubrics else []), *(of_pairs if self.pairs else self.about))
+        compared = [name for part in self.about for name in (ANSWERS if part == "answer" else (part,))]
+        return (*([STATEMENT] if self.rubrics else []), *(compared if self.pairs else self.about))
 
     @property
     def step(self) -> str:
@@ -53,7 +53,7 @@ class Criterion:
 
 
 def step_named(name: str) -> str:
-    """Name of the judgements of a criterion in tables."""
+    """The name in tables of a criterion's judgements."""
     return f"criterion:{name}"
 
 
@@ -92,7 +92,7 @@ def statements_of(text: str) -> tuple[str, ...]:
     """The statements of a query's rubrics, each once.
 
     Args:
-        text: a JSON list of strings, or one statement a line.
+        text: a JSON list of strings, or one statement per line.
 
     Raises:
         ValueError: the text is another JSON value.
@@ -112,7 +112,7 @@ def statements_of(text: str) -> tuple[str, ...]:
 
 
 def criteria_in(metrics: Iterable[str]) -> list[str]:
-    """The criteria that metrics' names have.
+    """The criteria that the names of metrics contain.
 
     >>> criteria_in(["nDCG@10", "Criterion(Tone)", "Criterion(Ads,judge=lexical)@5"])
     ['Tone', 'Ads']
@@ -121,7 +121,7 @@ def criteria_in(metrics: Iterable[str]) -> list[str]:
 
 
 def spelled(metric: str, criteria: Collection[str]) -> str:
-    """A metric's name, that of a criterion in full.
+    """A metric's name, with that of a criterion in full.
 
     >>> [spelled(name, ["Tone"]) for name in ("Tone", "Tone@5", "Tone(judge=lexical)", "AP")]
     ['Criterion(Tone)', 'Criterion(Tone)@5', 'Criterion(Tone,judge=lexical)', 'AP']

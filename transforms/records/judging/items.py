@@ -1,7 +1,7 @@
-"""Items: what one query's answers and judgements are made from, as rows that travel through a pipeline.
+"""Items: the inputs of one query's answers and judgements, as rows that travel through a pipeline.
 
-One item holds everything of one query, for all configurations, so that whatever they share is asked once: a passage
-that several of them retrieved is judged once, and an equal prompt is answered once.
+One item holds everything about one query, for all configurations, so that whatever they share is requested once: a
+passage that several of them retrieved is judged once, and an equal prompt is answered once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,10 +47,10 @@ ITEMS = pa.schema(
         ),
     ]
 )
-"""One row a query: its distinct passages, and for each configuration which of them it retrieved, best first."""
+"""One row for each query: its distinct passages, and those that each configuration retrieved, best first."""
 
 DOCUMENTS = pa.schema([("doc_id", pa.string()), ("text", pa.large_string()), ("prefix", pa.int64())])
-"""One row a document of the corpus that some item lacks the text of: `prefix` is the length of what precedes the text
+"""One row for each document of the corpus whose text some item lacks: `prefix` is the length of what precedes the text
 proper, its title and a line break."""
 
 _LETTERS = 4 << 20
@@ -61,7 +61,7 @@ class Gold:
     """The dataset's reference for the answer to a query."""
 
     reference: str | None = None
-    answerable: bool | None = None  # None if nothing says so
+    answerable: bool | None = None  # None if this is not known
     nuggets: tuple[tuple[str, bool], ...] | None = None
     expected_steps: AgentSteps | None = None
 
@@ -104,10 +104,10 @@ class Item:
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
     fields = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
-    for query_id, text, pairs, of_query, gold in zip(*fields, contexts, _golds(queries), strict=True):
+    for query_id, text, pairs, query_contexts, gold in zip(*fields, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}
         systems = []
-        for entry in of_query:
+        for entry in query_contexts:
             passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
             systems.append(System(entry.configuration, passages, entry.failed, entry.supplied))
         yield Item(query_id, text or "", attributes_in(pairs), tuple(places), tuple(systems), gold)
@@ -133,16 +133,16 @@ def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
 
 def batches_of(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
     """Items as `ITEMS`, in batches that are small compared with memory."""
-    some: list[Item] = []
+    pending: list[Item] = []
     letters = 0
     for item in items:
-        some.append(item)
+        pending.append(item)
         letters += sum(len(passage.text or "") for passage in item.passages)
         if letters >= _LETTERS:
-            yield batch_of(some)
-            some, letters = [], 0
-    if some:
-        yield batch_of(some)
+            yield batch_of(pending)
+            pending, letters = [], 0
+    if pending:
+        yield batch_of(pending)
 
 
 def items_in(batch: pa.RecordBatch) -> Iterator[Item]:

@@ -18,7 +18,7 @@ def register(*steps: JudgeStep) -> None:
 
 
 def step_of(name: str) -> JudgeStep | None:
-    """The step of that name; None if it is not one of the judge's. A criterion's has its name after a colon."""
+    """The judge's step of that name, or None. A criterion's step has the criterion's name after a colon."""
     name = name.partition(":")[0]
     return _REGISTERED.get(name) or (_plugged_in(name) if name in plug_ins() and not is_metric(name) else None)
 

@@ -1,7 +1,7 @@
 """A step of the judge: one question with its prompt, the form of the reply, and the arguments that metrics get from it.
 
-A step is found by its name: those of rankbeam register when `rankbeam.transforms.judge.steps` is imported, which every
-process does that has a judge's work, and those of other packages are entry points of the group `rankbeam.judged`.
+A step is found by its name: those of rankbeam register when `rankbeam.transforms.judge.steps` is imported, as every
+process with a judge's work does, and those of other packages are entry points of the group `rankbeam.judged`.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -18,10 +18,10 @@ from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
 
 LONGEST_REASON = 300
-"""Characters of a reason that are kept."""
+"""Characters of a reason that are stored."""
 
 Share = Callable[[str, str], float]
-"""The share of the words of a text that another text has, from 0 to 1."""
+"""The share of a text's words that another text contains, from 0 to 1."""
 
 
 class Need(StrEnum):
@@ -39,7 +39,7 @@ class Need(StrEnum):
 
 
 class JudgeQuestion(NamedTuple):
-    """One question to a judge; equal questions about one query are asked once.
+    """One question to a judge; equal questions about one query are asked only once.
 
     Attributes:
         step: name of the step.
@@ -59,10 +59,10 @@ class JudgedCase:
     Attributes:
         query: text of the query.
         contexts: texts of the contexts, best first.
-        answer: text of the answer; None if nothing was retrieved, so that no model was asked.
+        answer: text of the answer; None if nothing was retrieved, so that no model was called.
         cited: positions of the contexts that the answer refers to.
         invented: number of references to contexts that do not exist.
-        gold: reference answer, nuggets, and whether the query is answerable, each None if the dataset does not say.
+        gold: reference answer, nuggets, and whether the query is answerable, each None if the dataset lacks it.
         others: texts of the other sampled answers to the query.
         attributes: those of the query.
         baseline: answer of the baseline; the CallError of one that failed; None if there is none.
@@ -90,7 +90,7 @@ class JudgeReplies:
         self._replies = replies
 
     def __getitem__(self, question: JudgeQuestion) -> Any:
-        """The reply; raises the CallError of a question that failed, and the value of the metric has failed, too."""
+        """The reply; raises the CallError of a question that failed, so that the metric's value fails, too."""
         reply = self._replies[question]
         if isinstance(reply, CallError):
             raise reply
@@ -108,8 +108,8 @@ class JudgedInput:
     Attributes:
         get: function of a `JudgedCase` that returns the argument, or a generator that yields lists of questions, is
             sent `JudgeReplies` and returns the argument. Questions that do not depend on a reply belong in one list.
-        steps: names of the steps that it asks.
-        needs: parts of the case that have to exist.
+        steps: names of the steps whose questions it yields.
+        needs: required parts of the case.
         per_context: the last axis is that of the contexts, in rank order; a cutoff `@k` keeps the first k.
         by_people: people's labels contain it, if they contain its steps.
     """
@@ -139,7 +139,7 @@ class JudgeVerdict:
 
     @property
     def name(self) -> str:
-        """The verdict, or the grade where there is no other."""
+        """The verdict, or the grade if there is no verdict."""
         return str(self.grade) if self.verdict is None else self.verdict
 
 
@@ -150,7 +150,7 @@ class Imagined:
     Attributes:
         key: content key of the call.
         items: number of items in the question.
-        parts: texts of claims that a text makes: none where as few calls as possible follow, else many.
+        parts: texts of the claims that a text makes: none for as few calls as possible, else many.
     """
 
     key: str
@@ -169,18 +169,18 @@ class JudgeStep:
         form: pydantic model of the reply.
         items: the variable whose items get a verdict each.
         lists_items: the prompt numbers the items from 1; by default their ids begin with 0.
-        most_items: items in one call; more of them are asked in windows.
-        in_parts: the first text may be judged in parts where it is too long.
+        most_items: most items in one call; more are judged in windows.
+        in_parts: the first text may be judged in parts if it is too long.
         judges: replies are verdicts: they are written to `verdicts`, and some are repeated to measure agreement.
         embeds: the embedding model answers, not the judge.
-        inputs: arguments of formulas that this step is asked for, by name.
+        inputs: arguments of formulas that need this step, by name.
         decisions: words that people choose from when they label an item, the lowest first; each is the `name` of a
-            verdict. Without them, people cannot label what this step judges, unless it is a criterion's.
+            verdict. Without them, people cannot label this step's items, unless it is a criterion's.
         is_ordered: the decisions are an ordered scale, so that their distance counts in coefficients of agreement.
-        people_question: question to people about one item.
+        people_question: question about one item, for people.
         in_conversations: instructions for a question that is a later turn of a conversation.
         known_items: questions with known answers, as mappings: `values` by variable, `expected` (see `known_class`),
-            and optional `tags`. Without them nothing is known of the judge's accuracy in this step.
+            and optional `tags`. Without them the judge's accuracy in this step is unknown.
     """
 
     name: ClassVar[str]
@@ -202,13 +202,13 @@ class JudgeStep:
 
     @property
     def scale(self) -> tuple[str, ...]:
-        """The decisions in the order in which several judges have a median; by default that of `decisions`."""
+        """The decisions in the order that defines the median of several judges; by default that of `decisions`."""
         return self.decisions
 
     def parts(
         self, question: JudgeQuestion, most_letters: int | None = None, *, in_windows: bool = True
     ) -> list[list[JudgeQuestion]]:
-        """The questions in place of one that is too long: for each window of items, one a part of the text."""
+        """The questions in place of one that is too long: for each window of items, one for each part of the text."""
         first, windows = question.texts[:1], [question.items]
         if in_windows and self.most_items is not None and len(question.items) > self.most_items:
             starts = range(0, len(question.items), self.most_items)
@@ -221,10 +221,10 @@ class JudgeStep:
         return [[question._replace(texts=(text, *rest), items=items) for text in first] for items in windows]
 
     def joined(self, parts: Sequence[Sequence[JudgeQuestion]], replies: Sequence[Sequence[Any]]) -> Any:  # noqa: ARG002
-        """The reply to a question, from those to its `parts`: that of the weightiest part of the text for each item."""
+        """The reply to a question, from those to its `parts`: for each item, that of the text's weightiest part."""
         if self.items is None:
             return max(replies[0], key=self.weight)
-        return tuple(max(some, key=self.weight) for window in replies for some in zip(*window, strict=True))
+        return tuple(max(verdicts, key=self.weight) for window in replies for verdicts in zip(*window, strict=True))
 
     def weight(self, part: Any) -> float:  # noqa: ARG002  for subclasses
         """The weight of the verdict of one part of a text; the heaviest is that of the whole text."""
@@ -263,9 +263,9 @@ class JudgeStep:
         return ()
 
     def median(self, replies: Sequence[Any], voters: int, rank: Callable[[JudgeVerdict], float]) -> Any | None:
-        """The lower median of judges' replies, for each item; None where missing ones of `voters` could change it.
+        """The lower median of judges' replies, for each item; None if missing replies of `voters` could change it.
 
-        Replies of a step with items are sequences; `rank` is the place of a verdict on the scale.
+        Replies of a step with items are sequences; `rank` returns the position of a verdict on the scale.
         """
         by_item = zip(*map(self.verdicts, replies), strict=True)
         places = [decisive_vote([rank(verdict) for verdict in verdicts], voters) for verdicts in by_item]
@@ -275,11 +275,11 @@ class JudgeStep:
         return chosen[0] if self.items is None else tuple(reply[item] for item, reply in enumerate(chosen))
 
     def labelled_text(self, question: JudgeQuestion) -> str:
-        """The text that labels belong to: labels of another text are not those of this question."""
+        """The text that labels belong to: labels of another text do not answer this question."""
         return question.texts[0]
 
     def decided(self, decisions: Sequence[str]) -> Any:
-        """The reply that says what people decided, one decision for each item, or one."""
+        """The reply that states people's decisions, one for each item, or one."""
         raise NotImplementedError(f"{type(self).__name__} has no decided()")
 
     def known_class(self, reply: Any) -> str:
@@ -291,7 +291,7 @@ class JudgeStep:
 
         Args:
             values: values of the prompt's variables.
-            share: the share of the words of one text in another.
+            share: returns the share of one text's words in another.
         """
         return None
 

@@ -1,6 +1,6 @@
-"""Definitions of metrics of rankings: formulas, whose arguments are judged rankings, a cutoff and options.
+"""Definitions of metrics of rankings: formulas whose arguments are judged rankings, a cutoff and options.
 
-A metric of another package is an entry point of the group `rankbeam.metrics`, whose name is that of the metric.
+A metric of another package is an entry point of the group `rankbeam.metrics` with the name of the metric.
 """
 
 import inspect
@@ -34,7 +34,7 @@ class MetricDefinition:
         kernel: the formula: from an `Assessment` of n rankings, and the arguments `cutoff` and options by name, to
             float64[n]. A `cutoff` with the default None is optional, one without a default is required. Options have
             defaults, whose type they share: bool, int, float or str. An option `rel` is the lowest relevant grade.
-        highest: the highest value that a query can have, the lowest is 0; None if there is no bound.
+        highest: the highest value that a query can have (the lowest is 0); None if there is no bound.
         chunks: every retrieved chunk counts, not the best one of each document.
         summed: the value of a configuration is the sum over queries, not the mean.
         geometric: values are on the scale of `log_average_precision`, and geometric means are shown beside the means.
@@ -135,16 +135,16 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 @cache
 def metric_names() -> tuple[str, ...]:
-    """The names of all metrics of rankings, those of other packages last; these are not loaded."""
-    taken = {plain(name): name for name in (*_BUILT_IN, *ALIASES, *SAME)}
-    for name in (own := sorted(registered(GROUP))):
+    """The names of all metrics of rankings, with those of other packages last, which are not loaded."""
+    names = {plain(name): name for name in (*_BUILT_IN, *ALIASES, *SAME)}
+    for name in (plug_ins := sorted(registered(GROUP))):
         if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name):
             problem = "the name of a metric has letters, digits and underscores, and begins with a letter"
             raise InputError(f"{GROUP} {name!r}: {problem}")
-        if plain(name) in taken:
-            raise InputError(f"{GROUP} {name!r}: {taken[plain(name)]} is a metric already; choose another name")
-        taken[plain(name)] = name
-    return (*_BUILT_IN, *own)
+        if plain(name) in names:
+            raise InputError(f"{GROUP} {name!r}: {names[plain(name)]} is a metric already; choose another name")
+        names[plain(name)] = name
+    return (*_BUILT_IN, *plug_ins)
 
 
 def families() -> dict[str, tuple[str, ...]]:
@@ -160,7 +160,7 @@ def families() -> dict[str, tuple[str, ...]]:
 
 @cache
 def definition_named(name: str) -> MetricDefinition:
-    """The definition of a metric, loaded if it is one of another package."""
+    """The definition of a metric, loaded if another package defines it."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     definition = loaded(GROUP, name, GROUP)
@@ -182,7 +182,7 @@ def definition_named(name: str) -> MetricDefinition:
 
 
 def _checked(name: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
-    """The kernel of another package, whose values are checked."""
+    """The kernel of another package, with its values checked."""
     lowest, highest = -_ROUNDING, np.inf if definition.highest is None else definition.highest + _ROUNDING
 
     @wraps(definition.kernel)

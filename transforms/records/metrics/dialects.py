@@ -1,4 +1,4 @@
-"""Dialects: the rules of other tools where they differ from rankbeam's, to show why tools report other values."""
+"""Dialects: the rules of other tools that differ from rankbeam's, to show why tools report different values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 
 @dataclass(frozen=True)
 class Dialect:
-    """The rules of one tool where they differ from rankbeam's."""
+    """The rules of one tool that differ from rankbeam's."""
 
     name: str
     by_score: bool = False
@@ -20,7 +20,7 @@ class Dialect:
     counts_chunks: bool = False
 
     def metric(self, requested: Metric) -> Metric:
-        """The metric that this tool computes under the name of the requested one.
+        """The metric that this tool computes under the requested metric's name.
 
         >>> from rankbeam.transforms.records.metrics.names import parse_metric
         >>> str(DIALECTS["notebook"].metric(parse_metric("P@5"))), str(DIALECTS["beir"].metric(parse_metric("P@5")))

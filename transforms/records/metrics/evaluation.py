@@ -24,21 +24,21 @@ _MOST_NAMED = 4
 class Source:
     """Source of rankings: a run to read, a retriever to call, or other sources to combine or rerank."""
 
-    path: str | None  # the run that is read; None if a retriever is asked
-    top_k: int | None  # results per query that the configurations need at most; None for all
+    path: str | None  # the run to read; None if a retriever is called
+    top_k: int | None  # most results per query that the configurations need; None for all
     refuse_repeats: bool
     keep_rankings: bool = True
-    distance: float | None = None  # results nearer than this are all that the configurations need; None for all
+    distance: float | None = None  # the configurations need only results nearer than this; None for all
     lower_is_better: bool = False
-    pool: str | None = None  # the quota pool that pays for asking it; None if that costs nothing
+    pool: str | None = None  # the quota pool that pays for its calls; None if they cost nothing
     fusion: FusionPlan | None = None
     replayed: bool = False
     rerank: RerankPlan | None = None
-    rewrite: RewrittenQuery | None = None  # None if it is asked the queries themselves
+    rewrite: RewrittenQuery | None = None  # None if it receives the queries themselves
 
     @property
     def origins(self) -> tuple[int, ...]:
-        """The other sources that its rankings are made from directly."""
+        """The other sources from which its rankings are made directly."""
         fused = () if self.fusion is None else tuple(part.source for part in self.fusion.parts)
         return fused if self.rerank is None else (*fused, self.rerank.source)
 
@@ -62,7 +62,7 @@ class Configuration:
     last: int | None = None
 
     def queried(self, order: HashArray) -> BoolArray:
-        """bool[n]: the queries that it receives; `order` is uint64[n], their places."""
+        """bool[n]: the queries that it receives; `order` is uint64[n], from `order_of`."""
         is_asked: BoolArray = np.ones(len(order), bool) if self.last is None else order <= np.uint64(self.last)
         return is_asked
 
@@ -76,10 +76,10 @@ class Statistics:
     seed: int = 0
     all_pairs: bool = False
     min_slice: int = 10
-    cluster: str | None = None  # the attribute of queries that are no independent evidence; None for none
+    cluster: str | None = None  # queries with one value of this attribute are not independent; None if all are
 
     def as_json(self) -> str:
-        """The settings, for the `runs` table; without clusters as releases that had none wrote them."""
+        """The settings, for the `runs` table; without clusters, as releases that lacked them wrote it."""
         values = {name: value for name, value in asdict(self).items() if value is not None}
         return json.dumps(values, sort_keys=True)
 
@@ -98,13 +98,13 @@ class Evaluation:
     allow_disjoint: bool = False
     notes: tuple[str, ...] = ()
     spans: bool = False
-    race: Race | None = None  # when configurations are dropped; None for never
-    holes: Holes | None = None  # rules for filling holes in the judgements; None for leaving them
+    race: Race | None = None  # rules for dropping configurations; None for never
+    holes: Holes | None = None  # rules for filling holes in the judgements; None to leave them
     strata: str | None = None  # attribute by which queries to label were drawn; None for none
 
     @property
     def raced(self) -> tuple[int, int]:
-        """Positions of the panel that the metric of the race belongs to, and of the metric in it."""
+        """Positions of the panel of the race's metric, and of the metric in the panel."""
         name = None if self.race is None else self.race.metric
         panels = [[str(metric) for metric in panel.metrics] for panel in self.panels]
         return next((i, names.index(name)) for i, names in enumerate(panels) if name in names)
@@ -117,7 +117,7 @@ class Evaluation:
         return replace(self, configurations=configurations)
 
     def last_of(self, source: int) -> int | None:
-        """The highest place of a query that some configuration needs a source for; None where one needs all."""
+        """The highest `order_of` of the queries for which a source is needed; None if a configuration needs all."""
         lasts = [self.configurations[i].last for i in self.users(source)]
         return None if None in lasts else max((last for last in lasts if last is not None), default=None)
 
@@ -137,20 +137,20 @@ class Evaluation:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Positions of compared configurations, each with its baseline: for a stage, the one that lacks it alone."""
+        """Positions of compared configurations, each with its baseline: for a stage, the one that lacks only it."""
         others = [i for i in range(len(self.configurations)) if i != self.baseline]
         pairs = [(i, self.baseline) for i in others]
         if self.statistics.all_pairs:
             pairs += [(others[b], others[a]) for b in range(len(others)) for a in range(b)]
-        of_stages = added_pairs(tuple(configuration.parameters for configuration in self.configurations))
-        return tuple(dict.fromkeys([*pairs, *of_stages])) if of_stages else tuple(pairs)
+        stage_pairs = added_pairs(tuple(configuration.parameters for configuration in self.configurations))
+        return tuple(dict.fromkeys([*pairs, *stage_pairs])) if stage_pairs else tuple(pairs)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes of queries that slices, clusters and strata are by, each once."""
-        of_slices = (name for slice_ in self.slices for name in attributes_of(slice_))
-        more = (name for name in (self.statistics.cluster, self.strata) if name is not None)
-        return tuple(dict.fromkeys([*of_slices, *more]))
+        """The attributes of queries that define slices, clusters and strata, each once."""
+        slice_attributes = (name for slice_ in self.slices for name in attributes_of(slice_))
+        others = (name for name in (self.statistics.cluster, self.strata) if name is not None)
+        return tuple(dict.fromkeys([*slice_attributes, *others]))
 
     @property
     def subtopics(self) -> bool:
@@ -158,7 +158,7 @@ class Evaluation:
         return any(metric.definition.subtopics for metric in self.retrieval)
 
     def cut_short(self) -> dict[Metric, tuple[int, ...]]:
-        """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""
+        """The metrics that look at more documents than `top_k` leaves, with the configurations' positions."""
         short = {
             metric: tuple(
                 i for i, configuration in enumerate(self.configurations) if metric.exceeds(configuration.top_k)
@@ -168,37 +168,37 @@ class Evaluation:
         return {metric: positions for metric, positions in short.items() if positions}
 
     def warnings(self) -> Iterator[str]:
-        """Warnings for users before anything is asked."""
+        """Warnings for users before any call is made."""
         yield from self.notes
         metrics = grouped((positions, str(metric)) for metric, positions in self.cut_short().items())
         for positions, names in metrics.items():
-            some = [f"{self.configurations[i].name} ({self.configurations[i].top_k})" for i in positions[:_MOST_NAMED]]
+            shown = [f"{self.configurations[i].name} ({self.configurations[i].top_k})" for i in positions[:_MOST_NAMED]]
             more = f" and {len(positions) - _MOST_NAMED:,} more" if len(positions) > _MOST_NAMED else ""
             verb = "looks" if len(names) == 1 else "look"
-            yield f"{', '.join(names)} {verb} at more documents than top_k leaves of {', '.join(some)}{more}"
+            yield f"{', '.join(names)} {verb} at more documents than top_k leaves of {', '.join(shown)}{more}"
 
     @property
     def highest_grade(self) -> tuple[float, str]:
-        """The highest grade that every metric can be computed with, and the metric that sets it."""
+        """The highest grade with which every metric can be computed, and the metric that sets this limit."""
         computed = {
             configuration.dialect.metric(metric) for configuration in self.configurations for metric in self.retrieval
         }
         return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
     def primary(self, source: int) -> int | None:
-        """Position of the configuration that a source is asked for; None for a source only others are made from."""
-        of_source = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
-        return next((i for i in of_source if self.configurations[i].derived_from is None), None)
+        """Position of the configuration for which a source is called; None if others are only made from it."""
+        users = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
+        return next((i for i in users if self.configurations[i].derived_from is None), None)
 
     def owner(self, source: int) -> int:
-        """Position of the configuration that a source is asked for, or else of the first that is made from it."""
+        """Position of the configuration for which a source is called, or else of the first that is made from it."""
         primary = self.primary(source)
         return next(i for i in range(len(self.configurations)) if self._uses(i, source)) if primary is None else primary
 
     def callers(self, source: int) -> tuple[int, ...]:
         """Positions of the configurations that have the failed calls of a source.
 
-        It is the one that the source is asked for, or else each that is made from it, but not from another of these.
+        That is the one for which the source is called, or else each that is made from it and from no other of these.
         """
         primary = self.primary(source)
         if primary is not None:
@@ -207,7 +207,7 @@ class Evaluation:
         return tuple(i for i in users if not any(part in users for part in self.parts(i)))
 
     def with_threshold(self, source: int) -> int:
-        """Position of the configuration that has the widest of the thresholds of a source."""
+        """Position of the configuration with the widest threshold of a source."""
         distances = {
             i: configuration.distance
             for i, configuration in enumerate(self.configurations)
@@ -216,13 +216,13 @@ class Evaluation:
         return max(distances, key=lambda i: distances[i], default=self.owner(source))
 
     def parts(self, position: int) -> tuple[int, ...]:
-        """Positions of the configurations whose rankings are fused or reranked into those of this one."""
+        """Positions of the configurations whose rankings are fused or reranked into this one's."""
         source = self.configurations[position].source
         primaries = (self.primary(origin) for origin in sorted(self.origins(source) - {source}))
         return tuple(primary for primary in primaries if primary is not None)
 
     def origins(self, source: int) -> frozenset[int]:
-        """All sources that the rankings of a source are made from, that source among them."""
+        """All sources from which the rankings of a source are made, itself included."""
         return frozenset({source}).union(*(self.origins(origin) for origin in self.sources[source].origins))
 
     def _uses(self, position: int, source: int) -> bool:

@@ -1,7 +1,7 @@
 """Metric names, as ir_measures writes them: `nDCG@10`, `P(rel=2)@5`, `nDCG(gain=exp)@10`, `SpanRecall@2000t`.
 
-A metric's identity is its canonical name: aliases are resolved, options have one order, and options at
-their default are left out. `definitions` lists every metric with its formula (a kernel).
+A metric's identity is its canonical name: aliases are resolved, options have one order, and default options
+are left out. `definitions` lists every metric with its formula (a kernel).
 """
 
 import math
@@ -137,7 +137,7 @@ class Metric:
     cutoff: int | None = None  # the number of ranks that count; None for all
     judged_only: bool = False
     budget: int | None = None  # the number of tokens that count, for metrics of spans; None for all
-    holes: bool = False  # documents that people did not judge count by the judge's grades
+    holes: bool = False  # documents that people have not judged count by the judge's grades
 
     def __str__(self) -> str:
         """The canonical name, such as `P(rel=2)@5`."""
@@ -156,7 +156,7 @@ class Metric:
         return definition_named(self.name)
 
     def is_graded(self, option: str) -> bool:
-        """Return whether grades themselves count, so that a lowest relevant grade has no effect."""
+        """Return whether the grades themselves count, so that a lowest relevant grade has no effect."""
         return option == "rel" and dict(self.options).get("graded") is True
 
     def with_default(self, option: str, value: Option) -> "Metric":
@@ -177,7 +177,7 @@ class Metric:
 
     @property
     def highest_grade(self) -> float:
-        """The highest grade that it can be computed with: a sum of gains must be a number.
+        """The highest grade with which it can be computed: a sum of gains must be a number.
 
         >>> parse_metric("nDCG(gain=exp)").highest_grade, parse_metric("AP").highest_grade
         (990.0, inf)
@@ -186,11 +186,11 @@ class Metric:
         return math.inf if gain is None else _HIGHEST_GRADES.get(dict(self.options).get("gain", gain.default), math.inf)
 
     def values(self, assessment: Assessment) -> FloatArray:
-        """The metric of every query.
+        """The metric's value for every query.
 
         Args:
-            assessment: n rankings seen through their judgements; with chunks counted each where
-                `definition.chunks` says so, and with holes filled where `holes` does.
+            assessment: n rankings seen through their judgements; with each chunk counted if `definition.chunks` is set,
+                and with holes filled if `holes` is.
 
         Returns:
             float64[n].
@@ -235,14 +235,14 @@ def parse_metric(text: str, also: Callable[[], Mapping[str, Iterable[str]]] = di
 
 
 def _name_elsewhere(name: str, also: Callable[[], Mapping[str, Iterable[str]]]) -> str:
-    """Our name of a metric that has another name elsewhere; refuses other names."""
+    """Return our name of a metric that has another name elsewhere; refuse other names."""
     refuse_homonym(name)
     if (meant := meant_by(name)) is not None:
         return meant
     refuse_foreign(name)
-    further = also()
-    others = {OTHER_NAMES: [*ALIASES, *further.get(OTHER_NAMES, ())]}
-    raise InputError(f"unknown metric {name!r}; {did_you_mean_among(name, {**families(), **further, **others})}")
+    names = also()
+    aliases = {OTHER_NAMES: [*ALIASES, *names.get(OTHER_NAMES, ())]}
+    raise InputError(f"unknown metric {name!r}; {did_you_mean_among(name, {**families(), **names, **aliases})}")
 
 
 def _checked(

@@ -1,4 +1,4 @@
-"""Names that other tools have for metrics: those that mean one of ours, and those of metrics that are not here.
+"""Names that other tools have for metrics: those that mean one of ours, and those of metrics that rankbeam lacks.
 
 Names are compared without case, "-" and "_": `R_cap`, `r-precision` and `Hit_Rate` are known, too.
 """
@@ -114,7 +114,7 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "fluency": ("a metric of an answer's style", "AnswerRelevance"),
     }
 )
-"""Metrics that are not here: what each is, and the nearest one of ours."""
+"""Metrics that rankbeam lacks: a description of each, and the nearest one of ours."""
 
 _SAME = {plain(name): meant for name, meant in SAME.items()}
 _FOREIGN = {plain(name): (name, *known) for name, known in FOREIGN.items()}
@@ -126,7 +126,7 @@ def meant_by(name: str) -> str | None:
 
 
 def refuse_homonym(name: str) -> None:
-    """Refuse a name that, exactly so written, is another metric elsewhere than in any other case."""
+    """Refuse a name that, in exactly this spelling, is another metric elsewhere."""
     if name == "Accuracy":
         problem = "it is ir_measures' share of pairs in which a relevant document ranks before one that is not"
         advice = "BEIR's accuracy@k, in lower case, is Success@k"
@@ -148,7 +148,7 @@ _DCGS = {"log2": "linear", "exp-log2": "exp"}  # ir_measures
 
 
 def option_elsewhere(metric: str, option: str, value: str) -> str | None:
-    """A hint for an option of ir_measures that is not here; None for others."""
+    """A hint for an option of ir_measures that rankbeam lacks; None for others."""
     if metric == "nDCG" and option == "gains":
         return "write gain=exp, or write the gains into the judgements as grades"
     return f"write NumRelRet(rel={value})" if (metric, option) == ("NumRet", "rel") else None

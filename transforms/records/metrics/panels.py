@@ -38,7 +38,7 @@ AnyMetric = Metric | JudgedName
 
 
 class Range(NamedTuple):
-    """The lowest and the highest value that a query can have; None where there is no upper bound."""
+    """The lowest and the highest value that a query can have; None if there is no upper bound."""
 
     lowest: float
     highest: float | None
@@ -62,7 +62,7 @@ LOWER_IS_BETTER = frozenset(("Hallucination", "NoiseSensitivity", *_COUNTS_AND_C
 
 @cache
 def sign_of(metric: str) -> float:
-    """-1 for a metric of which lower values are better, such as one of errors or costs; else 1.
+    """-1 for a metric whose lower values are better, such as one of errors or costs; else 1.
 
     >>> sign_of("NoiseSensitivity(relevant,judge=lexical)"), sign_of("Cost"), sign_of("nDCG@10")
     (-1.0, -1.0, 1.0)
@@ -73,7 +73,7 @@ def sign_of(metric: str) -> float:
 def bits_of(metric: AnyMetric) -> int:
     """The resolution of a metric without an upper bound: its values are distinguished to 2^-bits.
 
-    Even of counts it is finer than 1: the randomisation test allows for a difference to be rounded by one such unit.
+    Even for counts it is finer than 1: the randomisation test allows a difference to be rounded by one such unit.
     """
     return _BITS if isinstance(metric, Metric) else metric.bits
 
@@ -91,7 +91,7 @@ class Panel:
 
     @property
     def has_labels(self) -> bool:
-        """True if values are human ones, and means are by labels and judge together."""
+        """True if values are human ones, and means combine labels and the judge's values."""
         return any(not isinstance(metric, Metric) and metric.labels for metric in self.metrics)
 
 

@@ -103,7 +103,7 @@ def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequenc
 
 
 def trec_name(metric: Metric) -> str | None:
-    """trec_eval's name of a metric; None where it has no such metric.
+    """trec_eval's name of a metric; None if it has no such metric.
 
     The relevance level and "judged only" are options of trec_eval's command line, not part of a name.
 
@@ -120,14 +120,14 @@ def trec_name(metric: Metric) -> str | None:
 
 
 def _position(metric: Metric) -> int | None:
-    """The position in trec_eval's output of its metric with these options; None where it has no such metric."""
+    """The position in trec_eval's output of its metric with these options; None if it has no such metric."""
     options = tuple((name, value) for name, value in metric.options if name not in ("rel", "recall"))
     base = replace(metric, options=options, cutoff=None, judged_only=False)
     return _ORDER.get((str(base), _parameter(metric) is not None))
 
 
 def _parameter(metric: Metric) -> float | None:
-    """The number behind trec_eval's name: a cutoff, or a level of recall."""
+    """The number that follows trec_eval's name: a cutoff, or a level of recall."""
     level = _recall(metric)
     return metric.cutoff if level is None else level
 
@@ -139,7 +139,7 @@ def _recall(metric: Metric) -> float | None:
 def trec_names(metrics: Iterable[Metric]) -> dict[Metric, str]:
     """The names in trec_eval's output, in its order. Metrics that it lacks follow under their own names.
 
-    Two metrics that it would print under one name have their own names, too: it has one relevance level for all.
+    Metrics that it would print under one name keep their own names, too: it has one relevance level for all.
 
     >>> list(trec_names(map(parse_metric, ["ERR@5", "P@10", "AP(rel=2)", "AP", "P@5"])).values())
     ['AP(rel=2)', 'AP', 'P_5', 'P_10', 'ERR@5']

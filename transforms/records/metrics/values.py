@@ -1,4 +1,4 @@
-"""Values of several metrics at once, also where evidence spans are the judgements, and their bounds under ties."""
+"""Values of several metrics at once, also with evidence spans as judgements, and their bounds under ties."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,14 +32,14 @@ VIEWS: Mapping[str, View] = MappingProxyType(
     | dict.fromkeys(("P", "RR", "Success", "RBP", "SetP"), View.CHUNKS)
     | dict.fromkeys(SPAN_METRICS, View.CHARACTERS)
 )
-"""By the name of the metric; others are not defined there."""
+"""The input of each metric that is defined for evidence spans."""
 
 DEFAULT_METRICS = ("nDCG@10", "R@10", "SpanRecall@2000t", "SpanPrecision@2000t", "SpanIoU@2000t")
-"""Those of `rankbeam score` where the judgements are evidence."""
+"""The default metrics of `rankbeam score` if the judgements are evidence."""
 
 
 def not_defined(metric: Metric, unit: str) -> str | None:
-    """The reason why a metric cannot be computed with judgements of a unit, or None.
+    """The reason why a metric cannot be computed from judgements of a unit, or None.
 
     >>> from rankbeam.transforms.records.metrics.names import parse_metric
     >>> not_defined(parse_metric("SpanIoU@5"), "document"), not_defined(parse_metric("R@5"), "span")
@@ -119,12 +119,12 @@ def tie_bounds(
 
 
 def shows_unjudged(metrics: Iterable[AnyMetric]) -> bool:
-    """Return whether bounds on the effect of unjudged documents are wanted: beside `Judged`."""
+    """Return whether to show bounds on the effect of unjudged documents: with the metric `Judged`."""
     return any(isinstance(metric, Metric) and metric.name == "Judged" for metric in metrics)
 
 
 def has_unjudged_bounds(metric: AnyMetric) -> bool:
-    """Return whether assumptions about unjudged documents bound a metric; not known for metrics of other packages."""
+    """Return whether assumptions about unjudged documents bound a metric; False for metrics of other packages."""
     if not isinstance(metric, Metric) or metric.name not in METRICS:
         return False
     return metric.name not in _OWN_RULES and not metric.definition.chunks
@@ -156,7 +156,7 @@ def unjudged_bounds(metrics: Sequence[Metric], documents: Assessment, grade: flo
 
 
 def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None) -> FloatArray:
-    """float64[n, m], of n rankings with distinct documents by m metrics; `chunks` are they with every chunk counted."""
+    """float64[n, m], of n rankings with distinct documents by m metrics; `chunks` has every chunk counted."""
     columns = []
     for metric in metrics:
         seen = chunks if metric.definition.chunks else documents

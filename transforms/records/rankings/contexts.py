@@ -29,9 +29,9 @@ class Passage:
 
 @dataclass(frozen=True)
 class SuppliedAnswer:
-    """The parts of one system's answer to one query that rankbeam was given."""
+    """The supplied parts of one system's answer to one query."""
 
-    answer: str | None = None  # None if a model is to answer, or nothing is
+    answer: str | None = None  # None if a model is to answer, or nothing
     problem: str | None = None
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION
@@ -40,7 +40,7 @@ class SuppliedAnswer:
 
 
 NOT_SUPPLIED = SuppliedAnswer()
-"""A model is to answer, or nothing is."""
+"""A model is to answer, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def contexts_of(
     counts: Mapping[int, int | None],
     replayed: Mapping[int, Sequence[pa.RecordBatch]] = MappingProxyType({}),
 ) -> list[list[Contexts]]:
-    """The contexts of some queries; a dialect does not affect them, as it only affects how a ranking is scored."""
+    """The contexts of some queries; a dialect does not affect them, as it only affects the scoring of a ranking."""
     answers = answers_of(queries, rows, failures, evaluation)
     order = order_of(queries["query_id"])
     by_query: list[list[Contexts]] = [[] for _ in range(queries.num_rows)]
@@ -82,7 +82,7 @@ def contexts_of(
 
 
 def _add(by_query: Sequence[list[Contexts]], here: Sequence[Sequence[Contexts]], is_queried: BoolArray) -> None:
-    """Add the contexts of one configuration to those of the queries that it is asked."""
+    """Add the contexts of one configuration to those of the queries that it receives."""
     for contexts, entries, is_asked in zip(by_query, here, is_queried.tolist(), strict=True):
         if is_asked:
             contexts.extend(entries)
@@ -91,7 +91,7 @@ def _add(by_query: Sequence[list[Contexts]], here: Sequence[Sequence[Contexts]],
 def _supplied(
     queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
 ) -> Iterator[list[Contexts]]:
-    """For each query the answers that exist already, with their contexts: usually one."""
+    """For each query, the answers that exist already, with their contexts: usually one."""
     known = grouped((row["query_id"], _contexts(row, position)) for batch in rows for row in batch.to_pylist())
     problems = {failure.query_id: failure.message for failure in failures}
     for query_id in queries["query_id"].to_pylist():
@@ -113,7 +113,7 @@ def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
 
 
 def _passages(answer: Answers, distance: float | None, count: int | None, queries: int) -> list[tuple[Passage, ...]]:
-    """For each query the first passages of a source's ranking."""
+    """For each query, the first passages of a source's ranking."""
     retrieved = answer.nearer_than(distance)
     score = -retrieved.score if answer.source.lower_is_better else retrieved.score
     is_given = answer.source.path is None

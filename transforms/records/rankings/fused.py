@@ -36,16 +36,16 @@ class Answers:
     retrieved: Retrieved  # its rows
     failed: BoolArray
     uncut: BoolArray  # bool[n], the query has no answer to which a threshold can be applied
-    unranked: BoolArray  # bool[n], the query has an answer, and its ranking is not known
+    unranked: BoolArray  # bool[n], the query has an answer whose ranking is not known
 
     def failed_at(self, distance: float | None) -> BoolArray:
-        """A mask of the queries without an answer under a threshold, which None leaves out."""
+        """A mask of the queries without an answer under a threshold; None for no threshold."""
         return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
         """The rows within a threshold: distances below it, or scores that are at least its negative; None keeps all.
 
-        What a reranker has left out has no score, and is not within one.
+        Results that a reranker has left out have no score, and are not within a threshold.
         """
         if distance is None:
             return self.retrieved
@@ -103,7 +103,7 @@ def answers_of(
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Makes the answers of each source once. A class, because a recursive inner function would keep them all alive."""
+    """Makes each source's answers once. A class, because a recursive inner function would keep all of them alive."""
 
     queries: pa.RecordBatch
     rows: Mapping[int, Sequence[pa.RecordBatch]]
@@ -144,7 +144,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
     Args:
         plan: the rule.
         parts: the answers of its sources, in the plan's order.
-        failed: bool[n], queries for which a part has no ranking; they get none from the other parts.
+        failed: bool[n], queries for which a part has no ranking; they get no ranking from the other parts.
         name: name of the fusion in messages.
 
     Returns:
@@ -179,7 +179,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
 
 
 def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
-    """The text of each document in the first part that has one; `row` is int64[p, u], -1 where a part lacks it."""
+    """The text of each document in the first part that has one; `row` is int64[p, u], -1 if a part lacks it."""
     if all(rows.text is None for rows in parts):
         return None
     # Together the texts may have more bytes than the 32-bit offsets of a plain string array can address.
@@ -216,7 +216,7 @@ def _among(query_ids: StringArray, names: StringArray) -> BoolArray:
 
 
 def _name(evaluation: Evaluation, number: int) -> str:
-    """A source's name for users: the path of its run, the name of its configuration, or the fusion it is a part of."""
+    """A source's name for users: the path of its run, the name of its configuration, or the fusion it is part of."""
     path, primary = evaluation.sources[number].path, evaluation.primary(number)
     if path is not None:
         return path

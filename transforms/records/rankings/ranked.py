@@ -1,7 +1,7 @@
 """The rankings of one source, from a file or from calls: rows in rank order, joined with their judgements.
 
-Several configurations may search one source: each cuts its rows in its own way. Where a judge fills holes, its grades
-join the judgements of people.
+Several configurations may search one source: each cuts its rows in its own way. If a judge fills holes, its grades
+are added to the judgements of people.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ class RankedSource:
             source: source of the rows. Rows of a file are ordered by score; rows of an answer keep their order.
             dialect: the tool whose rules apply. If it also orders answers by score, an answer in which a document has
                 no score still keeps the service's order.
-            ties: whether to find the ranks that ties allow.
+            ties: whether to compute the ranks that ties allow.
             spans: evidence spans are the judgements, so every chunk matters, and none has the id of a judgement.
         """
         missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
@@ -82,12 +82,12 @@ class RankedSource:
         return cls(retrieved, judgement, ranked, by_score, missing)
 
     def first_repeat(self, top_k: int | None) -> int | None:
-        """A row within the first `top_k` whose document has an earlier row for the same query; None where none has."""
+        """A row within the first `top_k` whose document has an earlier row for the same query, or None."""
         repeated = self.ranked.upto(top_k).repeated
         return int(self.ranked.upto(top_k).row[np.argmax(repeated)]) if repeated.any() else None
 
     def assess(self, pool: Pool, top_k: int | None, *, chunks: bool) -> tuple[Assessment, Assessment | None]:
-        """The rankings with one row per document, and, where `chunks` is set, with one row per chunk."""
+        """The rankings with one row per document, and, if `chunks` is set, with one row per chunk."""
         cut = self.ranked.upto(top_k)
         documents = assess(cut.collapsed(pool.queries), self.judgement, pool)
         return documents, assess(cut, self.judgement, pool) if chunks else None
@@ -141,9 +141,9 @@ def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
     source = evaluation.sources[number]
     is_given = source.path is None and source.fusion is None
     positions = grouped(
-        ((one.dialect, one.distance, one.top_k if is_given and one.dialect.by_score else None), position)
-        for position, one in enumerate(evaluation.configurations)
-        if one.source == number
+        ((config.dialect, config.distance, config.top_k if is_given and config.dialect.by_score else None), position)
+        for position, config in enumerate(evaluation.configurations)
+        if config.source == number
     )
     if not positions and source.refuse_repeats:
         positions[RANKBEAM, None, None] = []  # only part of a fusion: ranked to check it for repeated documents
@@ -154,18 +154,18 @@ def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
 class FilledPool:
     """Judgements of people and judge."""
 
-    pool: Pool  # both, on the scale of people
+    pool: Pool  # judgements of both, on the scale of people
     by_judge: BoolArray  # bool, the judgements of the pool that are the judge's
     audited: pa.RecordBatch
 
 
 Assessed = tuple[Assessment, Assessment | None]
-"""Rankings with one row per document, and, where a metric needs it, with one row per chunk."""
+"""Rankings with one row per document, and, if a metric needs it, with one row per chunk."""
 
 
 @dataclass(frozen=True)
 class SeenRankings:
-    """The rankings of one source seen through people's judgements, and, where holes are filled, through both."""
+    """The rankings of one source seen through people's judgements, and, if holes are filled, also through both."""
 
     pool: Pool
     ranked: RankedSource
@@ -191,7 +191,7 @@ def by_judgements(
     assessed: Sequence[Assessed],
     compute: Callable[[Sequence[Metric], Assessment, Assessment | None], FloatArray],
 ) -> FloatArray:
-    """Values of m metrics along the last axis, each by the judgements that it counts: people's, or filled ones."""
+    """Values of m metrics along the last axis, each by the judgements that it counts: people's, or the filled ones."""
     values = compute(metrics, *assessed[0])
     places = [place for place, metric in enumerate(metrics) if metric.holes]
     if places and len(assessed) > 1:

@@ -68,8 +68,8 @@ class Retrieved:
 
     query: IntArray
     doc_id: StringArray  # Arrow strings [m]
-    score: FloatArray  # float64[m]; NaN where the source gives none
-    text: StringArray | None  # Arrow strings [m]; None where the source has none
+    score: FloatArray  # float64[m]; NaN if the source gives none
+    text: StringArray | None  # Arrow strings [m]; None if the source has none
     unjudged: int  # number of the source's further queries, which have no judgements
 
     @classmethod
@@ -96,7 +96,7 @@ class Retrieved:
         return self.only(other.to_numpy(zero_copy_only=False))
 
     def first_without_score(self) -> int | None:
-        """The first row without a score; None where all rows have one."""
+        """The first row without a score; None if all rows have one."""
         without = np.isnan(self.score)
         return int(np.argmax(without)) if without.any() else None
 
@@ -134,7 +134,7 @@ def by_query(rows: pa.RecordBatch) -> pa.RecordBatch:
     names = query_id.take(pa.array(begins))
     offsets = np.append(begins, len(query_id))
     encoded = names.dictionary_encode()
-    if len(encoded.dictionary) < len(names):  # the rows of some query are not all together
+    if len(encoded.dictionary) < len(names):  # the rows of some query are not contiguous
         code = np.repeat(encoded.indices.to_numpy(), np.diff(offsets)).astype(np.int64)
         order = pa.array(stable_order(code, len(encoded.dictionary)))
         doc_id, score = doc_id.take(order), score.take(order)

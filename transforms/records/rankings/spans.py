@@ -1,7 +1,7 @@
 """The rankings of one source as spans, joined with the evidence of their queries.
 
-Evidence are the spans of documents that judge chunks where the dataset's unit is `span`. In a pool of judgements an
-evidence has an id as a document has one: that of its span, and its group in brackets.
+Evidence consists of spans of documents, which judge chunks if the dataset's unit is `span`. In a pool of judgements an
+evidence has an id, as a document does: that of its span, with its group in brackets.
 """
 
 import re
@@ -29,7 +29,7 @@ def evidence_id(doc_id: str, start: int, end: int, group: str | None) -> str:
 
 
 def parse_evidence_id(name: str) -> tuple[str, int, int, str | None]:
-    """Document, start, end and group of an evidence's id.
+    """Document, start, end and group in an evidence's id.
 
     >>> parse_evidence_id("manual#10-90 (a)"), parse_evidence_id("c#3#10-90")
     (('manual', 10, 90, 'a'), ('c#3', 10, 90, None))
@@ -64,13 +64,13 @@ class SpanEvidence:
         document: dict[str, int] = {}
         group: dict[tuple[int, int | str], int] = {}
         parsed = list(zip(query.tolist(), map(parse_evidence_id, ids.to_pylist()), strict=True))
-        with_groups = {one for one, (*_, named) in parsed if named is not None}
+        with_groups = {number for number, (*_, name) in parsed if name is not None}
         rows = []
-        for row, (one, (doc_id, start, end, named)) in enumerate(parsed):
-            of_group = -1
-            if named is not None or one not in with_groups:
-                of_group = group.setdefault((one, row if named is None else named), len(group))
-            rows.append((document.setdefault(doc_id, len(document)), start, end, of_group))
+        for row, (number, (doc_id, start, end, name)) in enumerate(parsed):
+            group_number = -1
+            if name is not None or number not in with_groups:
+                group_number = group.setdefault((number, row if name is None else name), len(group))
+            rows.append((document.setdefault(doc_id, len(document)), start, end, group_number))
         documents, starts, ends, groups = np.array(rows, np.int64).reshape(-1, 4).T
         return cls(queries, Spans(query, documents, starts, ends), grade, groups, document)
 
@@ -92,7 +92,7 @@ class RankedSpans:
 
     @cached_property
     def row_grade(self) -> FloatArray:
-        """float64[m], by row of the source: the grade that it is credited with; NaN where no evidence is near it."""
+        """float64[m], by row of the source: the grade that it is credited with; NaN if it has no evidence."""
         grade = np.full(len(self.ranked.retrieved.query), np.nan)
         grade[self.ranked.ranked.row] = self.assessment.chunk_grade
         return grade
@@ -123,5 +123,5 @@ class RankedSpans:
 
 
 def without_place(doc_ids: pa.StringArray) -> BoolArray:
-    """The ids of results that name no span."""
+    """A mask of the ids of results that name no span."""
     return np.array([parse_chunk_id(name) is None for name in doc_ids.to_pylist()], bool)

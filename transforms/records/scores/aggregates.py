@@ -1,6 +1,6 @@
-"""The aggregates over some queries of a run, and of differences: values that merge, which a CombineFn forwards to.
+"""Aggregates of scores, and of differences, over some queries of a run: values that merge, used by a CombineFn.
 
-The state of all slices at once may be hundreds of megabytes: 40 configurations with 12 metrics are 8 MB a slice. So
+The state of all slices at once may be hundreds of megabytes: 40 configurations with 12 metrics are 8 MB per slice. So
 slices are split before anything is shuffled, and each is merged on its own.
 """
 
@@ -33,7 +33,7 @@ from rankbeam.transforms.records.slices import ALL, slice_values
 
 @dataclass(frozen=True)
 class PairedAggregate:
-    """The differences of two configurations over the queries scored for both, for all metrics of a panel at once."""
+    """The differences of two configurations over the queries scored for both, for all metrics of a panel."""
 
     moments: Moments
     wins: tuple[int, ...]  # per metric, queries in which the difference is above 0
@@ -64,7 +64,7 @@ class PairedAggregate:
     def estimates(
         self, ranges: Sequence[Range], clusters: Sequence[Clustered] | None = None
     ) -> list[DifferenceEstimate]:
-        """The estimate of every metric's mean difference; by clusters where there are any."""
+        """The estimate of every metric's mean difference; by clusters if there are any."""
         moments = self.moments
         columns = zip(
             moments.means(),
@@ -140,7 +140,7 @@ UNMET = "--allow-disjoint takes this for good"
 Key = TypeVar("Key", str, tuple[int, int, str], tuple[int, int, int, str])
 State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates, ClusterMoments, LabelledMoments)
 LabelledKey = tuple[int, int, int, str]
-"""Configuration, the one it is compared with (NO_OTHER for its own mean), panel and slice."""
+"""Configuration, the configuration it is compared with (NO_OTHER for its own mean), panel and slice."""
 NO_OTHER = -1
 
 
@@ -176,7 +176,7 @@ class RunAggregate(RunFacts):
     queries: Mapping[tuple[int, int, str], QueryAggregate] = field(default_factory=dict)
     pairs: Mapping[tuple[int, int, int, str], PairedAggregate] = field(default_factory=dict)
     replicates: Mapping[str, Replicates] = field(default_factory=dict)
-    clusters: Mapping[str, ClusterMoments] = field(default_factory=dict)  # from whole clusters, so not from `of`
+    clusters: Mapping[str, ClusterMoments] = field(default_factory=dict)  # made from whole clusters, so not by `of`
     labelled: Mapping[LabelledKey, LabelledMoments] = field(default_factory=dict)
 
     @classmethod
@@ -230,7 +230,7 @@ class RunAggregate(RunFacts):
         )
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
-        """The state of each slice; that of all queries also counts those outside. Merged, they are the state itself."""
+        """The state of each slice; that of all queries also has the facts. Merged, they are the state itself."""
         for name in dict.fromkeys(name for *_, name in self.queries):
             rest = self if name == ALL else RunAggregate()
             yield (
@@ -289,7 +289,7 @@ def _strata(partition: ScoredPartition, evaluation: Evaluation) -> dict[str, Boo
 
 
 def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
-    """Human values, which are the judge's where there is nothing to label, and judged ones, with those two reasons."""
+    """Human values, which are the judge's if there is nothing to label; judged values; and masks of two reasons."""
     assert panel.judged is not None  # noqa: S101  the panel of a metric with labels has judged values
     assert panel.reasons is not None  # noqa: S101  and reasons
     in_part, undefined, certain = (

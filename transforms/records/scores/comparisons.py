@@ -1,4 +1,4 @@
-"""Rows of the tables of means and of comparisons, from the estimates of a run, and what their queries can detect."""
+"""Rows of the tables of means and of comparisons, from a run's estimates, and the differences that queries detect."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.stages import stage_between
 
 DIFFERENCES = (0.02, 0.05)
-"""The differences that are of interest where no gate names one."""
+"""The differences that are of interest if no gate names one."""
 
 
 def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The estimates of a run, slice by slice: what its aggregate is for, and small where that is large."""
+"""The estimates of a run, slice by slice: they are made from its aggregate, and small where that is large."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -23,7 +23,7 @@ from rankbeam.transforms.records.slices import ALL, ranked_by
 Means = Mapping[tuple[str, str], ConfigurationMetric]
 """The rows of one slice, by config_id and metric."""
 Firsts = Mapping[tuple[str, str], str]
-"""By config_id and metric, the first configuration that has equal values at every query of a slice."""
+"""By config_id and metric, the first configuration that has equal values for every query of a slice."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RunEstimates(RunFacts):
         )
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
-        """The estimates of the slices of both, which have none in common."""
+        """The estimates of the slices of both, which have no slice in common."""
         return RunEstimates(
             {**self.means, **other.means},
             {**self.differences, **other.differences},
@@ -98,7 +98,7 @@ def _means_of(
     rows: dict[tuple[str, str], ConfigurationMetric] = {}
     for number in range(len(evaluation.panels)):
         for of_metric in _contenders(name, number, totals, aggregate, evaluation, firsts):
-            # Joint intervals and the best are drawn from replicates, which labels have none of.
+            # Joint intervals and the best are drawn from replicates, which labels do not have.
             is_resampled = totals is not None and not evaluation.panels[number].has_labels
             for row in _ranked(of_metric, is_resampled, evaluation):
                 rows[row.config_id, row.metric] = row
@@ -138,7 +138,7 @@ def _contenders(
 
 
 def _counted(queries: int, clusters: Sequence[Clustered] | None) -> float:
-    """The number of units of evidence in a panel: clusters where there are any, else queries."""
+    """The number of units of evidence in a panel: clusters if there are any, else queries."""
     return queries if clusters is None else max((by.count for by in clusters), default=0.0)
 
 
@@ -178,7 +178,7 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
             for position, configuration in enumerate(evaluation.configurations):
                 state = aggregate.queries[position, number, name]
                 values: tuple[object, ...] = state.values_of(column) if state.moments.count else (position,)
-                if panel.has_labels:  # the judge's values count, too, where people decided nothing
+                if panel.has_labels:  # the judge's values count, too, if people decided nothing
                     labelled = aggregate.labelled[position, NO_OTHER, number, name]
                     values = (*values, labelled.labelled, labelled.others, labelled.certain)
                 firsts[configuration.config_id, metric] = seen.setdefault(values, configuration.config_id)
@@ -192,7 +192,7 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
         in_race = configuration.dropped_at is None
         is_enough = contender.row.slice == ALL or contender.estimate.count >= evaluation.statistics.min_slice
         if is_resampled and in_race and is_enough and not ranked_by(contender.row.slice):
-            # Values by the rules of different tools are not comparable, nor are means over queries of each one's own.
+            # Values by the rules of different tools are not comparable, nor are means over different queries.
             by_dialect[configuration.dialect][place] = contender
     rows = [contender.row for contender in contenders]
     for group in by_dialect.values():
@@ -205,7 +205,7 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
 
 
 def _after_race(row: ConfigurationMetric, dropped: Set[str], evaluation: Evaluation) -> ConfigurationMetric:
-    """The row after a race, which compares all queries by one metric: in others, a dropped one may be the best."""
+    """The row after a race, which compares all queries by one metric: by others, a dropped one may be the best."""
     is_raced = evaluation.race is not None and row.metric == evaluation.race.metric and row.slice == ALL
     if not is_raced:
         return replace(row, may_be_best=None)

@@ -32,7 +32,7 @@ VALUES = pa.schema(
         ("reason", _NAME),
     ]
 )
-"""One row a value of some queries of one bucket, in any order; what is null is so in `JudgedValues`, too."""
+"""One row for each value of a bucket's queries, in any order; columns are null as in `JudgedValues`."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class JudgedValues:
     query_ids: pa.StringArray  # n ids, each once
     values: FloatArray  # float64[n]; NaN where the status is neither OK nor EMPTY
     status: npt.NDArray[np.int8]
-    reasons: pa.StringArray  # n texts: why there is no value; null where there is one
+    reasons: pa.StringArray  # n texts: the reason for a missing value; null for a value
 
     def __post_init__(self) -> None:
         """Check that values, status and reasons agree."""
@@ -89,7 +89,7 @@ def with_judged(
     """Configurations with a panel for each judged metric besides that of rankings.
 
     A query that should have a judged value and has none has failed. In the panels of a configuration that is not
-    judged, all queries are missing, but for those that come after a race has dropped it.
+    judged, all queries are missing, except those that come after a race has dropped it.
     """
     names = [panel.name for panel in evaluation.panels[1:]]
     with_labels = {panel.name for panel in evaluation.panels if panel.has_labels}
@@ -125,7 +125,7 @@ def by_people(metric: str) -> str:
 
 
 def _labelled(panel: ScoredPanel, query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
-    """Human values where a query has both, beside the judge's."""
+    """Human values of queries that have both values, with the judge's."""
     values, why = np.full(len(query_ids), np.nan), np.full(len(query_ids), NOT_LABELLED, object)
     for part in parts:
         places = np.asarray(pc.index_in(part.query_ids, value_set=query_ids))

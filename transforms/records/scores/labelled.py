@@ -23,7 +23,7 @@ from rankbeam.transforms.records.scores.means import or_null
 from rankbeam.transforms.records.scores.rows import STUDENT, Difference, MetricSummary
 
 MOST_IN_PART = 0.1
-"""Share of the queries with labels whose labels may lack an item for a configuration."""
+"""Highest share of the queries with labels whose labels lack an item for a configuration."""
 _LEAST_OF_STRATUM = 2
 
 
@@ -33,8 +33,8 @@ class LabelledMoments:
 
     labelled: Moments  # human values, judged values, and their differences
     others: Moments  # judged values of the other queries
-    certain: Moments  # judged values of queries without anything to label
-    in_part: int = 0  # number of the others whose labels lack an item
+    certain: Moments  # judged values of queries with nothing to label
+    in_part: int = 0  # number of other queries whose labels lack an item
     strata: Mapping[str, "LabelledMoments"] = field(default_factory=dict)
 
     @classmethod
@@ -50,8 +50,8 @@ class LabelledMoments:
         """The state of some queries.
 
         Args:
-            labels: float64[n], NaN where a query is not labelled.
-            judged: float64[n], NaN where it has no judged value; such queries are left out.
+            labels: float64[n], NaN if a query is not labelled.
+            judged: float64[n], NaN if it has no judged value; such queries are left out.
             in_part: bool[n], the labels of a query lack an item.
             certain: bool[n], a query has nothing to label.
             chosen: bool[n].
@@ -82,7 +82,7 @@ class LabelledMoments:
     def estimate(self, lowest: float, highest: float) -> PpiEstimate | None:
         """The estimate of the mean; None for too few labels, or if the labelled queries are not a random sample.
 
-        Of a configuration that was not drawn, only answers that equal those of others are labelled.
+        If a configuration was not drawn, only those of its answers that equal others' answers are labelled.
         """
         count = self.labelled.count
         if count < LEAST_LABELS or self.in_part > MOST_IN_PART * (count + self.in_part):
@@ -96,7 +96,7 @@ class LabelledMoments:
     def sample(self) -> LabelledSample:
         """The moments of labels and judged values.
 
-        A query without anything to label is a labelled one that was drawn with the same probability as all others.
+        A query with nothing to label counts as labelled, drawn with the same probability as all others.
         """
         labels, judged, apart = self._spreads(self.labelled)
         covariance = (labels.variance + judged.variance - apart.variance) / 2.0
@@ -105,7 +105,7 @@ class LabelledMoments:
         return sample.with_known(certain) if certain.count else sample
 
     def _estimable(self) -> "list[LabelledMoments]":
-        """The states of strata with two labels or more; those with fewer are joined to the next larger ones."""
+        """The states of strata with two labels or more; smaller ones are joined to the next larger stratum."""
         ordered = sorted(self.strata.items(), key=lambda item: (item[1].labelled.count, item[0]))
         states = [state for _, state in ordered]
         while len(states) > 1 and states[0].labelled.count < _LEAST_OF_STRATUM:
@@ -124,7 +124,7 @@ class LabelledMoments:
 
 
 def with_labels(plain: MetricSummary, state: LabelledMoments, ends: Range, confidence: float) -> MetricSummary:
-    """The summary of a mean by labels and judge; without numbers where there are too few labels."""
+    """The summary of a mean by labels and judge; without numbers if there are too few labels."""
     result = state.estimate(ends.lowest, 1.0 if ends.highest is None else ends.highest)
     if result is None:
         return MetricSummary(None, None, None, None, None, None)
@@ -138,7 +138,7 @@ def with_labels(plain: MetricSummary, state: LabelledMoments, ends: Range, confi
 
 
 def difference_with_labels(plain: Difference, state: LabelledMoments, ends: Range, confidence: float) -> Difference:
-    """A difference by labels and judge; without numbers where too few queries are labelled for both."""
+    """A difference by labels and judge; without numbers if too few queries are labelled for both."""
     width = (1.0 if ends.highest is None else ends.highest) - ends.lowest
     result, count = state.estimate(-width, width), state.labelled.count
     if result is None:

@@ -24,9 +24,9 @@ from rankbeam.transforms.records.scores.scored import ScoredPanel, ScoredPartiti
 _BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far finer than replicates differ
 
 Part = tuple[IntArray, BoolArray]
-"""One panel of one configuration: values as whole numbers, int64[n, m], and which queries have them, bool[n]."""
+"""One panel of one configuration: values as whole numbers, int64[n, m], and a mask of queries with values, bool[n]."""
 Group = int | tuple[int, int]
-"""The position of a configuration, or those of a pair."""
+"""The position of a configuration, or the positions of a pair."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class SumLayout:
         return units, counted
 
     def columns(self, parts: Sequence[Sequence[Part]]) -> IntArray:
-        """int64[n, (k + pairs) · Σ(m + 1)], summed over the panels, from those of each configuration."""
+        """int64[n, (k + pairs) · Σ(m + 1)], summed over the panels, from the parts of each configuration."""
         columns = [np.column_stack(part) for config in parts for part in config]
         for one, other in self.pairs:
             for (units, counted), (others, also) in zip(parts[one], parts[other], strict=True):
@@ -116,11 +116,11 @@ def _bits(metric: AnyMetric) -> int:
     return bits_of(metric) if highest is None else _BITS - math.ceil(math.log2(max(highest, -lowest)))
 
 
-_PARTS = 64  # by cluster, that are merged apart
+_PARTS = 64  # of the sums by cluster, which are merged separately
 
 
 def drawn_hashes(queries: pa.RecordBatch, evaluation: Evaluation) -> HashArray:
-    """uint64[n], the hash by which the bootstrap and the randomisation test draw: the cluster's, else the query's."""
+    """uint64[n], the hashes by which the bootstrap and the randomisation test draw: of clusters, else of queries."""
     attribute = evaluation.statistics.cluster
     return hash_strings(queries["query_id"]) if attribute is None else cluster_hashes(queries, attribute)
 
@@ -128,7 +128,7 @@ def drawn_hashes(queries: pa.RecordBatch, evaluation: Evaluation) -> HashArray:
 def cluster_totals(
     partition: ScoredPartition, evaluation: Evaluation
 ) -> Iterator[tuple[tuple[str, int], ClusterTotals]]:
-    """The sums by cluster of each slice of some scored queries, keyed by slice and part; none without clusters."""
+    """The sums by cluster in each slice of some scored queries, keyed by slice and part; empty without clusters."""
     if evaluation.statistics.cluster is None:
         return
     layout = SumLayout.of(evaluation)
@@ -153,7 +153,7 @@ _SHARES = Range(0.0, 1.0)
 
 @dataclass(frozen=True)
 class QueryAggregate:
-    """The scores of some queries under one configuration, for all metrics of a panel at once."""
+    """The scores of some queries under one configuration, for all metrics of a panel."""
 
     moments: Moments  # count, sums and squares over the scored queries, the empty ones included
     empty: int
@@ -202,11 +202,11 @@ class QueryAggregate:
         )
 
     def values_of(self, metric: int) -> tuple[int, ...]:
-        """Identifies the values of one metric: equal where, and only where, every query has an equal value."""
+        """Identifies the values of one metric: equal if, and only if, every query has an equal value."""
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
     def estimates(self, ranges: Sequence[Range], clusters: Sequence[Clustered] | None = None) -> list[Estimate]:
-        """The estimate of every metric's mean, from which its interval is drawn; by clusters where there are any."""
+        """The estimate of every metric's mean, from which its interval is drawn; by clusters if there are any."""
         moments = self.moments
         columns = zip(
             moments.means(), moments.standard_errors(), moments.highest, ranges, moments.successes(), strict=True

@@ -1,4 +1,4 @@
-"""Configurations of a race that may still be the best, from the scores of the queries so far."""
+"""Select the configurations of a race that may still be the best, from the scores of the queries so far."""
 
 import numpy as np
 
@@ -35,8 +35,8 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
         by_cluster = aggregate.clusters.get(ALL)
         counts: list[float] = [state.moments.count for state in states]
         if by_cluster is not None:
-            known = (layout.by_cluster(by_cluster, position, panel) for position in positions)
-            counts = [of_metrics[column].count for of_metrics in known]
+            clustered = (layout.by_cluster(by_cluster, position, panel) for position in positions)
+            counts = [metrics[column].count for metrics in clustered]
         scored = min(filter(None, counts), default=0)
         stays = survivors(sign * means, sign * replicates, scored, look.level)
         left |= {position for position, stay in zip(positions, stays.tolist(), strict=True) if stay}
@@ -53,8 +53,8 @@ def survivors(means: FloatArray, replicates: FloatArray, queries: float, level: 
         level: the probability with which the best may be dropped.
 
     Returns:
-        bool[k]. All go on where B replicates cannot speak of the level, which is less than 1/B; and so does one without
-        a mean, which nothing is known of.
+        bool[k]. All go on if B replicates cannot resolve the level, which is less than 1/B; a configuration without a
+        mean always does, as nothing is known about it.
     """
     if level * replicates.shape[1] < 1.0:
         return np.ones(len(means), bool)

@@ -15,7 +15,7 @@ COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 
 
 FEW_QUERIES = 20
-"""Over fewer queries than these an interval may hold less often than it says: its level is that of large samples."""
+"""Over fewer queries than this, an interval may hold less often than it says: its level assumes large samples."""
 FEW = f"fewer than {FEW_QUERIES} queries or clusters: the interval is unreliable"
 
 
@@ -40,7 +40,7 @@ class MetricSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigurationMetric(MetricSummary):
-    """Such statistics with their names and counts, as `tables.CONFIGURATION_METRICS` describes them."""
+    """A `MetricSummary` with its names and counts, as `tables.CONFIGURATION_METRICS` describes them."""
 
     config_id: str
     slice: str
@@ -99,7 +99,7 @@ class ConfigurationMetric(MetricSummary):
 
     @property
     def absent(self) -> str:
-        """The reason for a missing mean, in one word; a dash where there is no query.
+        """The reason for a missing mean, in one word; a dash if there is no query.
 
         >>> ConfigurationMetric.of({"queries": 0, "failed": 0, "undefined": 2, "missing": 0}).absent
         'undefined'
@@ -182,7 +182,7 @@ class Comparison(Difference):
         return self.p_value if self.p_adjusted is None else self.p_adjusted
 
     def is_significant(self, confidence: float) -> bool | None:
-        """Return whether the difference is significant at a confidence; None where it was not tested."""
+        """Return whether the difference is significant at a confidence; None if it was not tested."""
         if self.corrected_p_value is None:
             return None
         return self.corrected_p_value <= significance_level(confidence) and bool(self.difference)
@@ -199,7 +199,7 @@ class Comparison(Difference):
         >>> [str(Comparison.of({"difference": d, "queries": 9, "ties": 9}).verdict(0.95)) for d in (0.0, None)]
         ['equal', 'unknown']
         """
-        is_known = self.difference is not None and self.p_method != STUDENT  # labels are of a part of the queries
+        is_known = self.difference is not None and self.p_method != STUDENT  # only part of the queries has labels
         if is_known and self.queries and not self.wins and not self.losses:
             return Verdict.EQUAL
         is_significant = self.is_significant(confidence)
@@ -211,12 +211,12 @@ class Comparison(Difference):
 
 
 def evidence_of(row: ConfigurationMetric | Comparison) -> float:
-    """The number of units of evidence: the effective number of clusters where there are any, else of queries."""
+    """The number of units of evidence: the effective number of clusters if there are any, else of queries."""
     return row.queries if row.clusters is None else row.clusters
 
 
 def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every field: null where the row has none, unless the field has a default."""
+    """A value for every field: null if the row has none, unless the field has a default."""
     values = {entry.name: row.get(entry.name) for entry in fields(kind)}
     optional = {entry.name for entry in fields(kind) if entry.default is not MISSING}
     return {name: value for name, value in values.items() if value is not None or name not in optional}

@@ -15,7 +15,7 @@ from rankbeam.transforms.records.metrics.panels import Panel
 from rankbeam.transforms.records.slices import ranked_by, slices_by_rank
 
 Counts: TypeAlias = tuple[int, int]
-"""A part and the whole."""
+"""The sizes of a part and of the whole."""
 
 
 class Status(IntEnum):
@@ -40,7 +40,7 @@ class Status(IntEnum):
 
 
 LABELS = tuple(status.label for status in Status)
-"""By the number of the status."""
+"""The label of each status, by its number."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class ScoredPanel:
     """The values of n queries by the metrics of one panel."""
 
     status: npt.NDArray[np.int8]
-    values: FloatArray  # float64[n, m], one column a metric; NaN for a query without a value
-    # float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where they were not
+    values: FloatArray  # float64[n, m], one column per metric; NaN for a query without a value
+    # float64[2, n, m], the lowest and the highest value over all orders of tied documents; None if they were not
     # computed, or are not known.
     tie_bounds: FloatArray | None = None
     reasons: pa.StringArray | None = None
     # float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN for metrics
-    # without such bounds. None where none were computed.
+    # without such bounds. None if no bounds were computed.
     unjudged_bounds: FloatArray | None = None
     # float64[n], the judge's values if `values` are human ones, NaN if missing. None for other metrics.
     judged: FloatArray | None = None
@@ -93,7 +93,7 @@ class ScoredPartition:
     configurations: tuple[ScoredConfiguration, ...]  # one each, in the experiment's order
     unjudged: int = 0  # number of rankings of queries without judgements, which are not scored
     failures: int = 0  # number of failed calls
-    # By source, how many of its results have no known place in their document, and how many it has; only where evidence
+    # By source, the number of its results without a known position in their document, and of all; only if evidence
     # spans are the judgements.
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
     unranked: Mapping[int, int] = field(default_factory=dict)  # by source, its answers whose ranking is not known
@@ -107,7 +107,7 @@ class ScoredPartition:
 
 
 def ranking_metric(name: str, metrics: Sequence[str]) -> str | None:
-    """The metric that slices by rank rest on: that of the name and cutoff, whatever its options; None without one.
+    """The metric of slices by rank: the one with the name and cutoff, whatever its options; None without one.
 
     >>> ranking_metric("rank(ContextRR)", ["RR", "ContextRR(judge=lexical)"])
     'ContextRR(judge=lexical)'
@@ -124,7 +124,7 @@ def _name_and_cutoff(text: str) -> tuple[str, int | None]:
 def rank_slices(
     configurations: Sequence[ScoredConfiguration], panels: Sequence[Panel], names: Sequence[str]
 ) -> Iterator[tuple[str, BoolArray]]:
-    """The slices by rank among some names, each with bool[k, n]: its queries under each configuration."""
+    """The slices by rank among the names, each with bool[k, n]: its queries under each configuration."""
     for name in filter(ranked_by, names):
         values = [values_of(scored, panels, name) for scored in configurations]
         yield from slices_by_rank(name, np.array(values).reshape(len(configurations), -1))
@@ -133,9 +133,9 @@ def rank_slices(
 def values_of(scored: ScoredConfiguration, panels: Sequence[Panel], name: str) -> FloatArray:
     """float64[n]: the reciprocal ranks of slices by rank; NaN for queries without a value."""
     metric = ranking_metric(name, [str(metric) for panel in panels for metric in panel.metrics])
-    for panel, own in zip(panels, scored.panels, strict=True):
-        for column, known in enumerate(map(str, panel.metrics)):
-            if known == metric:
-                values: FloatArray = np.where(own.scored, own.values[:, column], np.nan)
+    for panel, scores in zip(panels, scored.panels, strict=True):
+        for column, candidate in enumerate(map(str, panel.metrics)):
+            if candidate == metric:
+                values: FloatArray = np.where(scores.scored, scores.values[:, column], np.nan)
                 return values
     return np.full(len(scored.retrieval.status), np.nan)
