@@ -190,8 +190,8 @@ class DatasetSummary:
             raise self._no_reference(references, queries_path)
         for name in slices:
             if name not in self.attributes:
-                there = did_you_mean(name, self.attributes) if self.attributes else "they have no attributes"
-                raise InputError(f"no query has the attribute {name!r} to slice by; {there}", path=queries_path)
+                hint = did_you_mean(name, self.attributes) if self.attributes else "they have no attributes"
+                raise InputError(f"no query has the attribute {name!r} to slice by; {hint}", path=queries_path)
 
         if holes is not None:
             holes.scale(self.highest_grade)
@@ -206,8 +206,8 @@ class DatasetSummary:
     def _no_reference(self, references: "References", queries_path: str | None) -> InputError:
         if references.path is not None:
             return InputError(f"answers none of the queries in {queries_path}", path=references.path)
-        there = did_you_mean(references.attribute, self.attributes) if self.attributes else "they have no attributes"
-        problem = f"no query has the attribute {references.attribute!r} that dataset.answers names; {there}"
+        hint = did_you_mean(references.attribute, self.attributes) if self.attributes else "they have no attributes"
+        problem = f"no query has the attribute {references.attribute!r} that dataset.answers names; {hint}"
         return InputError(problem, path=queries_path)
 
     def _check_judgements(self, queries_path: str | None, qrels_path: str) -> None:

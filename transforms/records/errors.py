@@ -109,13 +109,13 @@ def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
         messages[key] = max(messages.get(key, (0, "")), (call.attempts, call.message))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [
-        f"{_missing(count, of_judge=of_judge)} ({kind}): {messages[kind, of_judge][1]}"
-        for (kind, of_judge), count in ordered
+        f"{_missing(count, is_judged=is_judged)} ({kind}): {messages[kind, is_judged][1]}"
+        for (kind, is_judged), count in ordered
     ]
 
 
-def _missing(count: int, *, of_judge: bool) -> str:
-    if of_judge:
+def _missing(count: int, *, is_judged: bool) -> str:
+    if is_judged:
         return counted(count, "judged value is missing", "judged values are missing")
     return counted(count, "query has no answer", "queries have no answer")
 
@@ -271,13 +271,13 @@ def did_you_mean_among(word: str, families: Mapping[str, Iterable[str]]) -> str:
       ranked: AP, RR
       counted: NumRel
     """
-    of: dict[str, str] = {}
+    family_of: dict[str, str] = {}
     for family, names in families.items():
-        of |= {name: family for name in names if name not in of}
-    by_lower = _one_spelling(of)
+        family_of |= {name: family for name in names if name not in family_of}
+    by_lower = _one_spelling(family_of)
     if nearest := _nearest(word, by_lower):
         return f"did you mean {nearest!r}?"
-    lines = grouped((of[name], name) for name in by_lower.values())
+    lines = grouped((family_of[name], name) for name in by_lower.values())
     return "\n  ".join(["valid are:", *(f"{family}: {', '.join(sorted(names))}" for family, names in lines.items())])
 
 

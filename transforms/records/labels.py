@@ -144,11 +144,11 @@ class Labels:
 
         If several judges made lists of claims of the same text, the list with the most labels counts.
         """
-        of_claims = [row for row in self.rows if row.owner_hash is not None and row.left_text is not None]
-        of_texts = grouped(((row.query_id, row.owner_hash or ""), row) for row in of_claims)
+        claim_rows = [row for row in self.rows if row.owner_hash is not None and row.left_text is not None]
+        texts = grouped(((row.query_id, row.owner_hash or ""), row) for row in claim_rows)
         result: dict[tuple[str, str], tuple[str, ...] | None] = {}
-        for key, of_text in of_texts.items():
-            lists = grouped((row.items_hash, row) for row in of_text)
+        for key, text_rows in texts.items():
+            lists = grouped((row.items_hash, row) for row in text_rows)
             ranked = sorted(lists.items(), key=lambda item: (-len(item[1]), item[0] or ""))
             result[key] = next(filter(None, (_whole(name, rows) for name, rows in ranked)), None)
         return result

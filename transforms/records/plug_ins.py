@@ -13,9 +13,9 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; two packages may not register different objects under one name."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
-        other = points.setdefault(point.name, point)
-        if other.value != point.value:
-            problem = f"{other.value} and {point.value} are installed under one name; uninstall one of the packages"
+        existing = points.setdefault(point.name, point)
+        if existing.value != point.value:
+            problem = f"{existing.value} and {point.value} are installed under one name; uninstall one of the packages"
             raise InputError(f"{group} {point.name!r}: {problem}")
     return points
 
@@ -27,5 +27,5 @@ def loaded(group: str, name: str, kind: str) -> Any:
         return point.load()
     except (ImportError, AttributeError) as error:
         is_older = isinstance(error, ModuleNotFoundError) and error.name == point.module
-        again = "; if the package was updated, install it again (pip install -e .)" if is_older else ""
-        raise InputError(f"{kind} {name!r} cannot be imported: {error}{again}") from error
+        hint = "; if the package was updated, install it again (pip install -e .)" if is_older else ""
+        raise InputError(f"{kind} {name!r} cannot be imported: {error}{hint}") from error

@@ -64,5 +64,5 @@ class Race:
             return f"race by {self.metric}: no look before all {queries:,} queries are asked, so nothing is saved"
         least = (looks[0] * cells + queries - looks[0]) / (queries * cells)
         after = ", ".join(f"{look:,}" for look in looks)
-        what = f"race by {self.metric}: drops configurations after {after} of {queries:,} queries"
-        return f"{what}, so {least:.0%} to 100% of the calls above are made"
+        summary = f"race by {self.metric}: drops configurations after {after} of {queries:,} queries"
+        return f"{summary}, so {least:.0%} to 100% of the calls above are made"

@@ -76,8 +76,8 @@ def by_score(scores: Sequence[float | None]) -> list[int]:
     >>> by_score([0.5, None, 0.9, 0.5])
     [2, 0, 3, 1]
     """
-    known = [0.0 if score is None else score for score in scores]
-    return sorted(range(len(scores)), key=lambda place: (scores[place] is None, -known[place]))
+    values = [0.0 if score is None else score for score in scores]
+    return sorted(range(len(scores)), key=lambda place: (scores[place] is None, -values[place]))
 
 
 class RewriteKind(StrEnum):
@@ -119,12 +119,12 @@ def stage_between(parameters: str, other: str) -> str | None:
     >>> stage_between(reranked, plain), stage_between(plain, reranked)
     ('rerank', None)
     """
-    one, two = _parts(parameters), _parts(other)
-    differing = {name for name in {*one, *two} if one.get(name) != two.get(name)}
+    ours, theirs = _parts(parameters), _parts(other)
+    differing = {name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)}
     for stage in ADDED:
         if differing == {stage}:
-            return stage if stage not in two else None
-    is_other_type = one.get(RETRIEVER, {}).get("type") != two.get(RETRIEVER, {}).get("type")
+            return stage if stage not in theirs else None
+    is_other_type = ours.get(RETRIEVER, {}).get("type") != theirs.get(RETRIEVER, {}).get("type")
     return RETRIEVER if differing and differing <= _SEARCH and is_other_type else None
 
 

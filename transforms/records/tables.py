@@ -30,10 +30,10 @@ DOCUMENT = pa.struct(
         pa.field("grade_source", pa.string()),
     ]
 )
-"""One retrieved document; the grade is null where there is no judgement.
+"""One retrieved document; the grade is null without a judgement.
 
-Where `dataset.qrels_holes` is set, `grade_source` is "human" or "llm"; elsewhere it is null, and grades are those of
-the file of judgements.
+If `dataset.qrels_holes` is set, `grade_source` is "human" or "llm"; otherwise it is null, and grades are those of the
+file of judgements.
 """
 
 RUNS = pa.schema(
@@ -52,12 +52,12 @@ RUNS = pa.schema(
         pa.field("warnings", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""One row an execution, written last: only runs with a row here are finished.
+"""One row for each execution, written last: only runs with a row here are finished.
 
-`state` is "done", or "missed" where the run misses one of its gates or has more failures than
+`state` is "done", or "missed" if the run missed one of its gates, had more failures than
 `max_failure_rate`, or did not make all its calls because of `max_cost`.
-`warnings` also say what failed. `dataset`, `versions` and `statistics` (how intervals and tests were made) are JSON.
-`calls` counts every attempt at a remote service, also those of bundles that were lost with their worker and made again;
+`warnings` also state failures. `dataset`, `versions` and `statistics` (settings of intervals and tests) are JSON.
+`calls` counts every attempt at a remote service, also those of bundles that were lost with a worker and repeated;
 `ledger_hits` counts the requests that an earlier run had paid for.
 """
 
@@ -75,12 +75,12 @@ CONFIGURATIONS = pa.schema(
         pa.field("dropped_at", pa.int64()),
     ]
 )
-"""One row a configuration; `parameters` is JSON, `position` its place in the experiment.
+"""One row for each configuration; `parameters` is JSON, `position` its position in the experiment.
 
 `derived_from` is the config_id of the configuration whose rankings it is cut from, and `parts` are those of the
-configurations asked for what it fuses or reranks. `dialect` is the tool by whose rules it is scored. An output of an
+configurations whose rankings it fuses or reranks. `dialect` is the tool by whose rules it is scored. The output of an
 older release has neither `dialect` nor `parts`. `dropped_at` is the number of queries that the configuration was
-asked until a race dropped it; null where it was asked all of them.
+asked until a race dropped it; null if it was asked all of them.
 """
 
 RANKINGS = pa.schema(
@@ -91,7 +91,7 @@ RANKINGS = pa.schema(
         pa.field("documents", pa.list_(DOCUMENT), nullable=False),
     ]
 )
-"""One row a configuration and query; the documents are in rank order."""
+"""One row for each configuration and query; the documents are in rank order."""
 
 QUERY_METRICS = pa.schema(
     [
@@ -104,10 +104,10 @@ QUERY_METRICS = pa.schema(
         pa.field("metrics", pa.list_(_METRIC_AND_VALUE), nullable=False),
     ]
 )
-"""One row a configuration and query; without metrics of rankings where its call failed, or the dialect leaves it out.
+"""One row for each configuration and query; without metrics of rankings if its call failed or the dialect skips it.
 
-Judged metrics are there for every query, each with a `status` of its own; where that is neither ok nor empty, the value
-is null and `reason` says why. The null status of a metric of rankings means that of the row.
+Every query has the judged metrics, each with a `status` of its own; if that is neither ok nor empty, the value is null
+and `reason` says why. A null status of a metric of rankings means the row's status.
 """
 
 CONFIGURATION_METRICS = pa.schema(
@@ -142,24 +142,24 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("effective_labels", pa.float64()),
     ]
 )
-"""One row a configuration, slice and metric.
+"""One row for each configuration, slice and metric.
 
-`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, `undefined` have a value that
-does not exist, and `missing` are those without results that the configuration's dialect leaves out, or all of one that
-is not judged by the metric; `not_asked` are those that come after a race has dropped the configuration. These counts
-are true for the `panel` of the metric: its own name where it is judged, else "retrieval", which null means, too.
-`lowest` and `highest` are what the mean could be if every
+`queries` were scored (`empty` of them without any result, scoring 0), `failed` were not, `undefined` have no defined
+value, and `missing` are those without results that the configuration's dialect leaves out, or all queries if the
+configuration is not judged by the metric; `not_asked` are those that come after a race has dropped the configuration.
+These counts are those of the metric's `panel`: its own name if it is judged, else "retrieval", which null means, too.
+`lowest` and `highest` are the extremes of the mean if every
 failed query were scored. `joint_low` and `joint_high` hold for all configurations at once, so also for the one that was
-picked because its mean is the highest; `may_be_best` is false where the configuration is significantly worse (these
+picked because its mean is the highest; `may_be_best` is false if the configuration is significantly worse (these
 three are null for a single configuration, one without a value, a slice of few queries, and without replicates).
-`tie_lowest` and `tie_highest` are what the mean could be if documents of equal score stood in another order (null
-unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose
-values are equal at every query; null if there is none before this one. `clusters` is the effective number of clusters
+`tie_lowest` and `tie_highest` are the extremes of the mean over all orders of documents with equal scores (null
+unless requested, or if unknown). `equal_to` is the first configuration, in the experiment's order, whose
+values are equal for every query; null if there is none before this one. `clusters` is the effective number of clusters
 of queries, (Σm)² / Σm² for clusters of m scored queries, which intervals count; null without `statistics.cluster`.
-`judge_power` and `effective_labels` are null but for metrics by labels and judge, whose `queries` are labelled: the
-weight of the judge's values, from 0 to 1, and how many labels alone would give the same standard error.
-`unjudged_lowest` and `unjudged_highest` are bounds on what missing judgements hide: the mean of the lower and of the
-higher value of each query if its unjudged documents are not relevant, or all have the dataset's highest grade (null
+`judge_power` and `effective_labels` are null except for metrics by labels and judge, whose `queries` are labelled: the
+weight of the judge's values, from 0 to 1, and the number of labels that alone would give the same standard error.
+`unjudged_lowest` and `unjudged_highest` are bounds on the effect of missing judgements: the mean of the lower and of
+the higher value of each query if its unjudged documents are not relevant, or all have the dataset's highest grade (null
 without the metric `Judged`, and for metrics with rules of their own for unjudged documents).
 """
 
@@ -190,18 +190,18 @@ COMPARISONS = pa.schema(
         pa.field("stage", pa.string()),
     ]
 )
-"""One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
-Both counts are true for the metric.
+"""One row for each configuration, baseline, slice and metric, over the `queries` that both have; only one has the
+`unpaired` ones. Both counts are those of the metric.
 
-`p_value` is of the paired randomisation test, by the `p_method` "enumerated" (all flips of signs), "sampled" (10,000 of
-them) or "tilted" (importance sampling, for small ones); older releases name none. `p_adjusted` is it by Holm, and
-`q_value` by Benjamini and Hochberg, over all comparisons of the metric: those of all queries are one family, those of
-slices another. Configurations with equal values are one member of a family, and one with the values of the baseline is
-not tested: its p-values are null. `t_p_value` is of the paired t test, `effect_size` the difference over the standard
-deviation of the differences (Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a
-power of 80%, or null where all differences are equal. `clusters` is as in `configuration_metrics`. `stage` is "rewrite"
-or "rerank" where the configuration has this stage, the baseline lacks it and all else is equal, "retriever" where only
-the type of retriever differs, or null.
+`p_value` is that of the paired randomisation test, by the `p_method` "enumerated" (all flips of signs), "sampled"
+(10,000 of them) or "tilted" (importance sampling, for small p-values); older releases have no method. It is corrected
+over all comparisons of the metric, by Holm in `p_adjusted` and by Benjamini and Hochberg in `q_value`: comparisons over
+all queries are one family, those over slices another. Configurations with equal values are one member of a family, and
+one with the baseline's values is not tested: its p-values are null. `t_p_value` is that of the paired t test,
+`effect_size` the difference over the standard deviation of the differences (Cohen's d_z), `detectable` the smallest
+difference that a t test at 5% would find with a power of 80%, or null if all differences are equal. `clusters` is as in
+`configuration_metrics`. `stage` is "rewrite" or "rerank" if the configuration has this stage, the baseline lacks it and
+all else is equal, "retriever" if only the type of retriever differs, or null.
 """
 
 FAILURES = pa.schema(
@@ -218,13 +218,13 @@ FAILURES = pa.schema(
         pa.field("doc_id", pa.string()),
     ]
 )
-"""One row a failed call, or, where a `metric` is judged, a query that has no value of it because a call failed.
+"""One row for each failed call, or, if `metric` is set, for each query without its value because a call failed.
 
 A call that several configurations share, such as that of a retriever whose results two of them rerank, has a row for
 each.
 
-At the stage "import" a row is a document `doc_id` that could not be imported into a `corpus`: it is of no query, and of
-no configuration.
+At the stage "import" a row is a document `doc_id` that could not be imported into a `corpus`; it has neither query nor
+configuration.
 """
 
 CORPORA = pa.schema(
@@ -244,12 +244,12 @@ CORPORA = pa.schema(
         pa.field("expires", pa.timestamp("us", "UTC")),
     ]
 )
-"""One row a corpus that a service built for the run, or had built before.
+"""One row for each corpus that a service built for the run, or had built before.
 
 `identity` is a hash of `specification`, which is JSON, and of `documents`, their fingerprint; `resource` is its name at
-the service. `state` is "built" where the run imported files into it, `imported_files` of them, and "reused" where it
-did not. It holds `files` and lacks `failed_files`. `keep` is how long it exists: "run" until the run has ended,
-"always", or a number of days, which end at `expires` unless it is used again.
+the service. `state` is "built" if the run imported files into it, `imported_files` of them, and else "reused". It holds
+`files` and lacks `failed_files`. `keep` is its lifetime: "run" until the run has ended, "always", or a number of days,
+which end at `expires` unless it is used again.
 """
 
 USAGE_OF_CONFIGURATION = pa.struct(
@@ -265,7 +265,7 @@ USAGE_OF_CONFIGURATION = pa.struct(
         pa.field("cost", pa.float64()),
     ]
 )
-"""The use of a quota pool by one configuration; other configurations needed `shared_calls` of the calls as well."""
+"""Usage of a quota pool by one configuration; other configurations also needed `shared_calls` of the calls."""
 
 USAGE = pa.schema(
     [
@@ -282,16 +282,16 @@ USAGE = pa.schema(
         pa.field("configurations", pa.list_(USAGE_OF_CONFIGURATION)),
     ]
 )
-"""One row a stage, quota pool and model; the model is null where the services of the pool are none.
+"""One row for each stage, quota pool and model; the model is null if the pool's services are not models.
 
-The stage "judge" has the calls that generate answers, too, because one task answers a query and judges the answers; the
-model and the pool tell them apart where generator and judge differ.
+The stage "judge" includes the calls that generate answers, because one task answers a query and judges the answers; the
+model and the pool distinguish them if generator and judge differ.
 
-`calls` are attempts, failed ones included, and tokens are what they took; `cached_tokens` are part of `input_tokens`.
-`cost` is in the currency of the experiment's prices, and null where it names none for the pool. `p50_s` and `p95_s`
+`calls` are attempts, failed ones included, with their tokens; `cached_tokens` are part of `input_tokens`.
+`cost` is in the currency of the experiment's prices, and null without a price for the pool. `p50_s` and `p95_s`
 are percentiles of the seconds from the start of an attempt to its answer, within 1%: waiting for the quota, attempts
 that failed and answers of the ledger are left out, and null means that no call was answered. `configurations` has the
-same of calls that retrieve or answer for a configuration; one that several share counts for each of them, so that
+same for calls that retrieve or answer for a configuration; a call that several share counts for each of them, so that
 their sums may exceed the row's. Runs of earlier versions have none of the three.
 """
 
@@ -314,10 +314,10 @@ LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
 """Tables that grow with the queries."""
 
 ADDED = frozenset({"gates", "usage", "corpora", "monitor", *ANSWER_TABLES})
-"""Tables that runs of earlier versions do not have."""
+"""Tables that runs of earlier versions lack."""
 
 NEVER_EMPTY = frozenset({"runs", "configurations", "query_metrics", "configuration_metrics"})
-"""Tables of which every run has rows."""
+"""Tables that have rows in every run."""
 
 
 def own_columns(schema: pa.Schema) -> pa.Schema:

@@ -147,8 +147,8 @@ def documents_of(steps: AgentSteps | None) -> tuple[str, ...] | None:
     >>> documents_of((AgentStep("a", doc_ids=("1", "2")), AgentStep("b"), AgentStep("a", doc_ids=("3", "1"))))
     ('1', '2', '3')
     """
-    seen = [step.doc_ids for step in steps or () if step.doc_ids is not None]
-    return tuple(dict.fromkeys(name for doc_ids in seen for name in doc_ids)) if seen else None
+    retrieved = [step.doc_ids for step in steps or () if step.doc_ids is not None]
+    return tuple(dict.fromkeys(name for doc_ids in retrieved for name in doc_ids)) if retrieved else None
 
 
 def rows_of(steps: AgentSteps | None) -> list[dict[str, Any]] | None:

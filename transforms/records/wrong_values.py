@@ -90,17 +90,17 @@ def in_one(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     by_place = grouped((without_types(error["loc"]), error) for error in errors)
     inner = {place[:length] for place in by_place for length in range(len(place))}
     joined = []
-    for place, same_place in by_place.items():
-        if len(same_place) == 1 and same_place[0]["loc"] == place:
-            joined.append(dict(same_place[0]))
+    for place, place_errors in by_place.items():
+        if len(place_errors) == 1 and place_errors[0]["loc"] == place:
+            joined.append(dict(place_errors[0]))
             continue
-        others = [error for error in same_place if not _is_of_type(error)]
-        if not others and place in inner:
+        specific = [error for error in place_errors if not _is_of_type(error)]
+        if not specific and place in inner:
             continue
         words = dict.fromkeys(
-            map(in_words, others or [error for error in same_place if error["type"] != "none_required"])
+            map(in_words, specific or [error for error in place_errors if error["type"] != "none_required"])
         )
-        joined.append({**same_place[0], "joined": _any_of([*words])})
+        joined.append({**place_errors[0], "joined": _any_of([*words])})
     return joined
 
 

@@ -33,8 +33,8 @@ class Prices:
         """
         fresh = (tokens.input - tokens.cached) * self.input
         full = fresh + tokens.cached * self.cached + tokens.output * self.output
-        of_batch = tokens.batch_input * self.input + tokens.batch_output * self.output
-        return (full - of_batch / 2) / 1_000_000
+        batch = tokens.batch_input * self.input + tokens.batch_output * self.output
+        return (full - batch / 2) / 1_000_000
 
     def saved(self, tokens: int) -> float:
         """The cost that a number of input tokens saves if they are cached."""
@@ -95,8 +95,8 @@ class Quota:
         """
         if not self.has_price:
             return None
-        of_tokens = 0.0 if self.prices is None else self.prices.cost(tokens)
-        return calls * (self.price_per_1000 or 0.0) / 1000 + of_tokens
+        token_cost = 0.0 if self.prices is None else self.prices.cost(tokens)
+        return calls * (self.price_per_1000 or 0.0) / 1000 + token_cost
 
     @property
     def has_price(self) -> bool:

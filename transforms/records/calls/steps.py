@@ -171,9 +171,9 @@ def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
                 calls[place] = next(parts[place]) if outcomes is None else parts[place].send(outcomes)
             except StopIteration as end:
                 values[place] = end.value
-        together = yield [call for calls_of_one in calls.values() for call in calls_of_one] if calls else ()
+        together = yield [call for part_calls in calls.values() for call in part_calls] if calls else ()
         replies = iter(together)
-        sent = {place: [next(replies) for _ in calls_of_one] for place, calls_of_one in calls.items()}
+        sent = {place: [next(replies) for _ in part_calls] for place, part_calls in calls.items()}
     return [values[place] for place in range(len(parts))]
 
 
@@ -282,10 +282,10 @@ def summed(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
 
 
 def usages_by_position(usages: Iterable[CallUsage], needed_by: Mapping[int, Collection[int]]) -> dict[int, CallUsage]:
-    of: dict[int, CallUsage] = {}
+    totals: dict[int, CallUsage] = {}
     for item in usages:
         users = () if item.position is None else needed_by.get(item.position, ())
         for user in users:
-            here = replace(item, position=user, shared=item.calls if len(users) > 1 else item.shared)
-            of[user] = of[user] + here if user in of else here
-    return of
+            usage = replace(item, position=user, shared=item.calls if len(users) > 1 else item.shared)
+            totals[user] = totals[user] + usage if user in totals else usage
+    return totals

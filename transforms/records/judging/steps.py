@@ -267,8 +267,8 @@ class JudgeStep:
 
         Replies of a step with items are sequences; `rank` returns the position of a verdict on the scale.
         """
-        by_item = zip(*map(self.verdicts, replies), strict=True)
-        places = [decisive_vote([rank(verdict) for verdict in verdicts], voters) for verdicts in by_item]
+        item_verdicts = zip(*map(self.verdicts, replies), strict=True)
+        places = [decisive_vote([rank(verdict) for verdict in verdicts], voters) for verdicts in item_verdicts]
         chosen = [replies[place] for place in places if place is not None]
         if not chosen or len(chosen) < len(places):
             return None

@@ -167,6 +167,6 @@ def notes(words: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_foreign(name: str) -> None:
-    if (known := _FOREIGN.get(plain(name).removesuffix("metric"))) is not None:  # DeepEval: BiasMetric
-        _, what, nearest = known
-        raise InputError(f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}")
+    if (entry := _FOREIGN.get(plain(name).removesuffix("metric"))) is not None:  # DeepEval: BiasMetric
+        _, description, nearest = entry
+        raise InputError(f"rankbeam has no metric {name!r}: it is {description}; the nearest one is {nearest}")

@@ -113,5 +113,5 @@ def column_order(metrics: Sequence[AnyMetric]) -> list[int]:
     >>> column_order(parse_all(["Faithfulness", "AP", "RR"]))
     [2, 0, 1]
     """
-    by_panel = [str(metric) for panel in panels_of(metrics) for metric in panel.metrics]
-    return [by_panel.index(str(metric)) for metric in metrics]
+    ordered = [str(metric) for panel in panels_of(metrics) for metric in panel.metrics]
+    return [ordered.index(str(metric)) for metric in metrics]

@@ -106,13 +106,13 @@ def tie_bounds(
     """
     columns = []
     for metric in metrics:
-        seen = chunks if metric.definition.chunks else documents
-        if seen is None:
+        assessment = chunks if metric.definition.chunks else documents
+        if assessment is None:
             raise ValueError(f"{metric} needs the assessment of chunks")
         definition, only = metric.definition, metric.judged_only
         most = math.inf if definition.highest is None else definition.highest
         pair = bounds(
-            seen, definition.kernel, metric.arguments, definition.ties, judged_only=only, top_k=top_k, most=most
+            assessment, definition.kernel, metric.arguments, definition.ties, judged_only=only, top_k=top_k, most=most
         )
         columns.append(np.stack(pair))
     return np.stack(columns, axis=2) if columns else np.empty((2, documents.queries, 0))
@@ -159,8 +159,8 @@ def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Asse
     """float64[n, m], of n rankings with distinct documents by m metrics; `chunks` has every chunk counted."""
     columns = []
     for metric in metrics:
-        seen = chunks if metric.definition.chunks else documents
-        if seen is None:
+        assessment = chunks if metric.definition.chunks else documents
+        if assessment is None:
             raise ValueError(f"{metric} needs the assessment of chunks")
-        columns.append(metric.values(seen))
+        columns.append(metric.values(assessment))
     return np.stack(columns, axis=1) if columns else np.empty((documents.queries, 0))

@@ -69,21 +69,21 @@ def contexts_of(
         configuration = evaluation.configurations[position]
         if evaluation.sources[configuration.source].replayed:
             rows_given, failed_calls = replayed.get(configuration.source, ()), failures.get(configuration.source, ())
-            here = list(_supplied(queries, rows_given, failed_calls, position))
-            _add(by_query, here, configuration.queried(order))
+            entries = list(_supplied(queries, rows_given, failed_calls, position))
+            _add(by_query, entries, configuration.queried(order))
             continue
         answer = answers[configuration.source]
         limits = [limit for limit in (configuration.top_k, count) if limit is not None]
         passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
         failed = answer.failed_at(configuration.distance).tolist()
-        here = [[Contexts(position, passages[query], failed[query])] for query in range(queries.num_rows)]
-        _add(by_query, here, configuration.queried(order))
+        entries = [[Contexts(position, passages[query], failed[query])] for query in range(queries.num_rows)]
+        _add(by_query, entries, configuration.queried(order))
     return by_query
 
 
-def _add(by_query: Sequence[list[Contexts]], here: Sequence[Sequence[Contexts]], is_queried: BoolArray) -> None:
+def _add(by_query: Sequence[list[Contexts]], additions: Sequence[Sequence[Contexts]], is_queried: BoolArray) -> None:
     """Add the contexts of one configuration to those of the queries that it receives."""
-    for contexts, entries, is_asked in zip(by_query, here, is_queried.tolist(), strict=True):
+    for contexts, entries, is_asked in zip(by_query, additions, is_queried.tolist(), strict=True):
         if is_asked:
             contexts.extend(entries)
 
@@ -92,11 +92,11 @@ def _supplied(
     queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
 ) -> Iterator[list[Contexts]]:
     """For each query, the answers that exist already, with their contexts: usually one."""
-    known = grouped((row["query_id"], _contexts(row, position)) for batch in rows for row in batch.to_pylist())
+    answers = grouped((row["query_id"], _contexts(row, position)) for batch in rows for row in batch.to_pylist())
     problems = {failure.query_id: failure.message for failure in failures}
     for query_id in queries["query_id"].to_pylist():
-        here = known.get(query_id)
-        yield [Contexts(position, (), True, SuppliedAnswer(problem=problems[query_id]))] if here is None else here
+        entries = answers.get(query_id)
+        yield [Contexts(position, (), True, SuppliedAnswer(problem=problems[query_id]))] if entries is None else entries
 
 
 def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
@@ -108,8 +108,8 @@ def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
     citations = None if row["citations"] is None else tuple(row["citations"])
     tokens = Tokens(*(row[name] or 0 for name in NO_TOKENS.by_column()))
     used = Consumption(tokens, row["seconds"], row["first_token_s"])
-    known = SuppliedAnswer(row["answer"], None, has_contexts, used, steps, citations)
-    return Contexts(position, passages, False, known)
+    supplied = SuppliedAnswer(row["answer"], None, has_contexts, used, steps, citations)
+    return Contexts(position, passages, False, supplied)
 
 
 def _passages(answer: Answers, distance: float | None, count: int | None, queries: int) -> list[tuple[Passage, ...]]:

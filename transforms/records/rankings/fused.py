@@ -185,10 +185,10 @@ def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
     # Together the texts may have more bytes than the 32-bit offsets of a plain string array can address.
     texts = [pa.nulls(len(rows.query), pa.large_string()) if rows.text is None else rows.text for rows in parts]
     text = pa.concat_arrays([part_texts.cast(pa.large_string()) for part_texts in texts])
-    known = np.append(text.is_valid().to_numpy(zero_copy_only=False), False)
+    has_text = np.append(text.is_valid().to_numpy(zero_copy_only=False), False)
     chosen = np.full(row.shape[1], -1)
     for part_row in row[::-1]:
-        chosen = np.where(known[part_row], part_row, chosen)
+        chosen = np.where(has_text[part_row], part_row, chosen)
     return text.take(pa.array(chosen, mask=chosen < 0)).cast(pa.string())
 
 

@@ -101,8 +101,8 @@ class RankedSource:
         """Lists of `tables.DOCUMENT`; `row_grade` is float64[m], NaN for none, instead of the judgements' grades."""
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
-        judged_by = self.judgement[ranked.row]
-        pool_row = pa.array(judged_by, mask=judged_by < 0)
+        judgement = self.judgement[ranked.row]
+        pool_row = pa.array(judgement, mask=judgement < 0)
         text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
         grade = pa.array(pool.grade).take(pool_row)
         if row_grade is not None:
@@ -205,19 +205,19 @@ def filled(pool: Pool, query_ids: StringArray, grades: Sequence[pa.RecordBatch],
     doc_id = pa.concat_arrays([pa.array([], pa.string()), *table["doc_id"].chunks])
     query = np.asarray(pc.index_in(table["query_id"], value_set=query_ids)).astype(np.int64)
     worth = np.array(scale, np.int64)[table["grade"].to_numpy()]
-    judged_by = find_judgements(query, doc_id, pool)
-    human = np.append(pool.grade, -1.0)[judged_by]
+    judgement = find_judgements(query, doc_id, pool)
+    human = np.append(pool.grade, -1.0)[judgement]
     is_hole = human < 0
     stays = np.ones(len(pool.grade), bool)
-    stays[judged_by[is_hole & (judged_by >= 0)]] = False
+    stays[judgement[is_hole & (judgement >= 0)]] = False
     queries = np.concatenate([pool.query[stays], query[is_hole]])
     order = np.argsort(queries, kind="stable")
-    in_order = pa.array(order)
+    rows = pa.array(order)
     return FilledPool(
         Pool(
             pool.queries,
             queries[order],
-            pa.concat_arrays([pool.doc_id.filter(pa.array(stays)), doc_id.filter(pa.array(is_hole))]).take(in_order),
+            pa.concat_arrays([pool.doc_id.filter(pa.array(stays)), doc_id.filter(pa.array(is_hole))]).take(rows),
             np.concatenate([pool.grade[stays], worth[is_hole].astype(np.float64)])[order],
         ),
         np.repeat([False, True], [int(stays.sum()), int(is_hole.sum())])[order],

@@ -92,8 +92,8 @@ class Retrieved:
 
     def without_self(self, query_ids: StringArray) -> "Retrieved":
         """The rows whose document's id is not their query's id."""
-        other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
-        return self.only(other.to_numpy(zero_copy_only=False))
+        is_other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
+        return self.only(is_other.to_numpy(zero_copy_only=False))
 
     def first_without_score(self) -> int | None:
         """The first row without a score; None if all rows have one."""

@@ -85,9 +85,9 @@ class RankedSpans:
     @cached_property
     def assessment(self) -> SpanAssessment:
         """All rankings, not cut."""
-        evidence, in_order = self.evidence, self.ranked.ranked
+        evidence, ranked = self.evidence, self.ranked.ranked
         return SpanAssessment(
-            evidence.queries, self._chunks, in_order.rank, evidence.spans, evidence.grade, evidence.group
+            evidence.queries, self._chunks, ranked.rank, evidence.spans, evidence.grade, evidence.group
         )
 
     @cached_property

@@ -109,9 +109,9 @@ class PairedAggregate:
             estimates, plain_errors, self.wins, self.losses, tested.p_values, tested.methods, replicates, strict=True
         )
         differences = []
-        for estimate, plain_error, wins, losses, p_value, method, drawn in rows:
+        for estimate, plain_error, wins, losses, p_value, method, means in rows:
             mean, error = estimate.mean, estimate.standard_error
-            low, high = estimate.interval(drawn, statistics.confidence)
+            low, high = estimate.interval(means, statistics.confidence)
             differences.append(
                 Difference(
                     difference=or_null(mean),
@@ -206,15 +206,15 @@ class RunAggregate(RunFacts):
                 both, differences = _labelled_pair(ours, theirs)
             for name in slices:
                 chosen = partition.members(name, one, other)
-                here, unpaired = both & chosen, int((either & ~both & chosen).sum())
-                state = PairedAggregate.of(differences[here], drawn[here], (units - others)[here], unpaired)
+                selected, unpaired = both & chosen, int((either & ~both & chosen).sum())
+                state = PairedAggregate.of(differences[selected], drawn[selected], (units - others)[selected], unpaired)
                 pairs[one, other, number, name] = state
         replicates = {}
         if resampled := evaluation.statistics.replicates:
             columns, seed = layout.columns(parts), evaluation.statistics.seed
             for name, chosen in slices.items():
-                rows, own = layout.within(parts, columns, chosen)
-                replicates[name] = Replicates.of(drawn[rows], own, resampled, seed)
+                rows, slice_columns = layout.within(parts, columns, chosen)
+                replicates[name] = Replicates.of(drawn[rows], slice_columns, resampled, seed)
         return cls(
             queries,
             pairs,
@@ -261,8 +261,8 @@ def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tu
     """The state of labels and judged values: of each configuration, and of the differences of each pair."""
     numbers = [number for number, panel in enumerate(evaluation.panels) if panel.has_labels]
     strata = _strata(partition, evaluation) if numbers else None
-    own = [(place, NO_OTHER) for place in range(len(partition.configurations))]
-    for (one, other), number in product([*own, *evaluation.pairs] if numbers else [], numbers):
+    singles = [(place, NO_OTHER) for place in range(len(partition.configurations))]
+    for (one, other), number in product([*singles, *evaluation.pairs] if numbers else [], numbers):
         labels, judged, in_part, certain = _human_and_judged(partition.configurations[one].panels[number])
         if other != NO_OTHER:
             theirs = _human_and_judged(partition.configurations[other].panels[number])

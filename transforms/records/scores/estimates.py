@@ -37,8 +37,8 @@ class RunEstimates(RunFacts):
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
         names = dict.fromkeys(name for *_, name in aggregate.queries)
-        drawn = aggregate.replicates
-        totals = {name: drawn[name].totals() if name in drawn else None for name in names}
+        replicates = aggregate.replicates
+        totals = {name: replicates[name].totals() if name in replicates else None for name in names}
         pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
         return cls(
             {name: _means_of(name, totals[name], aggregate, evaluation) for name in names},
@@ -76,8 +76,8 @@ def _differences_of(
         clusters = None if moments is None else layout.by_cluster(moments, (one, other), number)
         if name != ALL and _counted(state.moments.count, clusters) < statistics.min_slice:
             continue
-        drawn = _no_replicates(panel) if totals is None else layout.replicates(totals, (one, other), number)
-        summaries = state.result(panel.ranges, drawn, statistics, clusters)
+        replicates = _no_replicates(panel) if totals is None else layout.replicates(totals, (one, other), number)
+        summaries = state.result(panel.ranges, replicates, statistics, clusters)
         if panel.has_labels:
             labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
             summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
@@ -97,10 +97,10 @@ def _means_of(
     firsts = _firsts(name, aggregate, evaluation)
     rows: dict[tuple[str, str], ConfigurationMetric] = {}
     for number in range(len(evaluation.panels)):
-        for of_metric in _contenders(name, number, totals, aggregate, evaluation, firsts):
+        for contenders in _contenders(name, number, totals, aggregate, evaluation, firsts):
             # Joint intervals and the best are drawn from replicates, which labels do not have.
             is_resampled = totals is not None and not evaluation.panels[number].has_labels
-            for row in _ranked(of_metric, is_resampled, evaluation):
+            for row in _ranked(contenders, is_resampled, evaluation):
                 rows[row.config_id, row.metric] = row
     return rows
 
@@ -121,7 +121,7 @@ def _contenders(
     by_configuration = []
     for position, configuration in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]
-        drawn = _no_replicates(panel) if totals is None else layout.replicates(totals, position, number)
+        replicates = _no_replicates(panel) if totals is None else layout.replicates(totals, position, number)
         clusters = None if moments is None else layout.by_cluster(moments, position, number)
         summaries = state.result(panel.ranges, evaluation.statistics.confidence, clusters)
         if panel.has_labels:
@@ -133,13 +133,13 @@ def _contenders(
             _row(configuration.config_id, name, metric, panel, state, summary, firsts)
             for metric, summary in zip(panel.metrics, summaries, strict=True)
         ]
-        by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges, clusters), drawn)))
+        by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges, clusters), replicates)))
     yield from map(list, zip(*by_configuration, strict=True))
 
 
 def _counted(queries: int, clusters: Sequence[Clustered] | None) -> float:
     """The number of units of evidence in a panel: clusters if there are any, else queries."""
-    return queries if clusters is None else max((by.count for by in clusters), default=0.0)
+    return queries if clusters is None else max((cluster.count for cluster in clusters), default=0.0)
 
 
 def _row(
@@ -174,14 +174,14 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):
-            seen: dict[tuple[object, ...], str] = {}
+            first_by_values: dict[tuple[object, ...], str] = {}
             for position, configuration in enumerate(evaluation.configurations):
                 state = aggregate.queries[position, number, name]
                 values: tuple[object, ...] = state.values_of(column) if state.moments.count else (position,)
                 if panel.has_labels:  # the judge's values count, too, if people decided nothing
                     labelled = aggregate.labelled[position, NO_OTHER, number, name]
                     values = (*values, labelled.labelled, labelled.others, labelled.certain)
-                firsts[configuration.config_id, metric] = seen.setdefault(values, configuration.config_id)
+                firsts[configuration.config_id, metric] = first_by_values.setdefault(values, configuration.config_id)
     return firsts
 
 
@@ -220,10 +220,10 @@ def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[C
     Configurations with equal values count once. The columns stay null for a configuration without a value.
     """
     leaders: dict[str, Contender] = {}
-    known = [contender for contender in contenders if contender.row.mean is not None]
-    for configuration in known:
-        leaders.setdefault(configuration.row.equal_to or configuration.row.config_id, configuration)
-    if len(known) < 2:
+    with_mean = [contender for contender in contenders if contender.row.mean is not None]
+    for contender in with_mean:
+        leaders.setdefault(contender.row.equal_to or contender.row.config_id, contender)
+    if len(with_mean) < 2:
         return [contender.row for contender in contenders]
     ranked = dict(zip(leaders, _rank([*leaders.values()], confidence), strict=True))
     return [

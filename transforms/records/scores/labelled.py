@@ -68,8 +68,8 @@ class LabelledMoments:
             for name, members in (strata or {}).items()
             if (chosen & members).any()
         }
-        others, known = (Moments.of(judged[rows][:, None]) for rows in (has_judged, has_value & certain))
-        return cls(Moments.of(columns), others, known, incomplete, by_stratum)
+        others, known_moments = (Moments.of(judged[rows][:, None]) for rows in (has_judged, has_value & certain))
+        return cls(Moments.of(columns), others, known_moments, incomplete, by_stratum)
 
     def merge(self, other: "LabelledMoments") -> "LabelledMoments":
         strata = dict(self.strata)
@@ -98,8 +98,8 @@ class LabelledMoments:
 
         A query with nothing to label counts as labelled, drawn with the same probability as all others.
         """
-        labels, judged, apart = self._spreads(self.labelled)
-        covariance = (labels.variance + judged.variance - apart.variance) / 2.0
+        labels, judged, differences = self._spreads(self.labelled)
+        covariance = (labels.variance + judged.variance - differences.variance) / 2.0
         (others,), (certain,) = self._spreads(self.others), self._spreads(self.certain)
         sample = LabelledSample(labels, judged, covariance, others)
         return sample.with_known(certain) if certain.count else sample

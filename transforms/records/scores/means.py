@@ -68,8 +68,8 @@ class SumLayout:
         if chosen.ndim == 1:
             return chosen, columns[chosen]
         masked = [
-            [(units * own[:, None], known & own) for units, known in config]
-            for config, own in zip(parts, chosen, strict=True)
+            [(units * members[:, None], known & members) for units, known in config]
+            for config, members in zip(parts, chosen, strict=True)
         ]
         rows: BoolArray = np.logical_or.reduce(chosen)
         return rows, self.columns(masked)[rows]
@@ -96,8 +96,8 @@ class SumLayout:
         """The replicates of means or mean differences, float64[m, b]; NaN where a replicate weighs nothing."""
         first, metrics = self._first(group, panel), len(self.panels[panel].metrics)
         *sums, weight = totals[first : first + metrics + 1].astype(np.float64)
-        known = np.where(weight > 0, weight, np.nan)
-        return np.reshape(sums, (metrics, len(weight))) / self._scales[panel][:, None] / known
+        divisor = np.where(weight > 0, weight, np.nan)
+        return np.reshape(sums, (metrics, len(weight))) / self._scales[panel][:, None] / divisor
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -138,8 +138,8 @@ def cluster_totals(
     columns = layout.columns(parts)
     hashes = drawn_hashes(partition.queries, evaluation)
     for name, chosen in partition.slices.items():
-        rows, own = layout.within(parts, columns, chosen)
-        for part, totals in ClusterTotals.of(hashes[rows], own).shares(_PARTS):
+        rows, slice_columns = layout.within(parts, columns, chosen)
+        for part, totals in ClusterTotals.of(hashes[rows], slice_columns).shares(_PARTS):
             yield (name, part), totals
 
 
@@ -218,8 +218,8 @@ class QueryAggregate:
         if clusters is None:
             return estimates
         return [
-            replace(plain, count=by.count, standard_error=by.standard_error, successes=None)
-            for plain, by in zip(estimates, clusters, strict=True)
+            replace(plain, count=cluster.count, standard_error=cluster.standard_error, successes=None)
+            for plain, cluster in zip(estimates, clusters, strict=True)
         ]
 
     def result(
@@ -230,16 +230,16 @@ class QueryAggregate:
         estimates, totals = self.estimates(ranges, clusters), self.moments.totals()
         tie_means, unjudged_means = _means(self.ties, len(estimates)), _means(self.unjudged, len(estimates))
         summaries = []
-        counts = [None] * len(estimates) if clusters is None else [by.count for by in clusters]
+        counts = [None] * len(estimates) if clusters is None else [cluster.count for cluster in clusters]
         columns = zip(estimates, totals, tie_means, counts, unjudged_means, strict=True)
         for estimate, total, tied, count, unjudged in columns:
             mean, error = estimate.mean, estimate.standard_error
             low, high = estimate.interval((1.0 - confidence) / 2.0)
-            at_least, at_most = (
+            lowest, highest = (
                 mean if not self.failed else None if end is None else (total + self.failed * end) / everyone
                 for end in (estimate.floor, estimate.ceiling)
             )
-            numbers = (mean, low, high, error, at_least, at_most, *tied, count, *unjudged)
+            numbers = (mean, low, high, error, lowest, highest, *tied, count, *unjudged)
             summaries.append(MetricSummary(*map(or_null, numbers)))
         return summaries
 
