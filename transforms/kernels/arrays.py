@@ -85,7 +85,7 @@ def concatenated(starts: IntArray, counts: IntArray) -> IntArray:
 
 
 def stable_order(groups: IntArray, count: int) -> IntArray:
-    """The rows sorted by group, in their given order inside each group.
+    """Sort rows by group; inside each group they keep their order.
 
     Args:
         groups: int64[n], group of each row, from 0 to count - 1.

@@ -137,7 +137,7 @@ _UNITS: Mapping[str, Callable[[str], list[Span]]] = {
 
 
 def _split(text: str, span: Span, size: int, finer: Sequence[Callable[[str], list[Span]]]) -> list[Span]:
-    """A unit, or the smaller units of one that has more than `size` words."""
+    """A unit, or its smaller units if it has more than `size` words."""
     start, end = span
     if not finer or len(words(text[start:end])) <= size:
         return [span]

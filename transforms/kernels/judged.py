@@ -272,8 +272,8 @@ def criterion_value(levels: FloatArray | Undefined) -> Value:
     """The mean value of the verdicts on a criterion.
 
     Args:
-        levels: float[statements, contexts], an axis has length 1 if there are none; or float[pairs], each from -1 to 1;
-            or the reason why there is no verdict.
+        levels: float[statements, contexts] (a missing axis has length 1) or float[pairs], each from -1 to 1; or the
+            reason why there is no verdict.
 
     >>> criterion_value(np.array([[1.0, 0.5]])), criterion_value(Undefined.NO_ANSWER)
     (0.75, <Undefined.NO_ANSWER: 'no_answer'>)
@@ -287,7 +287,7 @@ def answer_relevance(relevance: int) -> Value:
 
 
 def citation_precision(ac: BoolArray, cited: BoolArray, invented: int) -> Value:
-    """The share of cited contexts that support a claim of the answer; an invented context supports none.
+    """The share of cited contexts that support a claim of the answer; invented ones do not.
 
     After "citation precision" of Gao et al., EMNLP 2023, over contexts rather than over pairs of sentence and context.
 

@@ -15,7 +15,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 class Folded(NamedTuple):
-    """A text with every run of white space as one blank, and none at its ends.
+    """A text with every run of white space as one blank, and without white space at its ends.
 
     Attributes:
         text: the folded text.
@@ -70,7 +70,7 @@ def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | N
     r"""The span of a document's text that a chunk is taken from; the chunk may begin with what precedes the text.
 
     Args:
-        prefix: length of what precedes the text: a title and a line break.
+        prefix: length of the title and line break that precede the text.
         chunk: its text.
         document: prefix and text.
 

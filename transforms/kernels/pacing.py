@@ -2,7 +2,7 @@
 
 Time is always an argument, in seconds of any monotonic clock; nothing here sleeps or reads one.
 
-A service counts the tokens of a minute, and a client knows how many a call takes only when it is answered. So each call
+A service counts the tokens of a minute, and a client learns how many a call takes only when it ends. So each call
 reserves the most that it may take, and settles with the true number: that is as fast as a pace that knows the numbers
 beforehand, and never over the quota. Reserving a mean instead would exceed the quota by as much as the mean is wrong.
 """
@@ -94,7 +94,7 @@ class TokenPacer:
         return reservation
 
     def settle(self, reservation: TokenReservation, tokens: float) -> None:
-        """Count what a call took instead of what it might have taken."""
+        """Count the tokens that a call used instead of those that it might have used."""
         taken = math.ceil(tokens)
         excess = reservation.tokens - taken
         reservation.tokens = taken
@@ -178,14 +178,14 @@ class Pacer:
         """
         for window, begun in self._begun.items():
             while begun and begun[0] + window + _SLACK_S.get(window, 0.0) <= now:
-                begun.popleft()  # under a large quota they would be those of many windows
+                begun.popleft()  # under a large quota, calls of many windows would be left
             begun.append(now)
         is_idle = self._due < now - _IDLE_S
         self._due = (now + self._tolerance_s() if is_idle else max(self._due, now)) + self.interval_s / self.pace(now)
         return None if self.tokens is None or not tokens else self.tokens.reserve(now, tokens, self.pace(now))
 
     def settle(self, reservation: TokenReservation | None, tokens: float) -> None:
-        """Count the tokens that a call took instead of those that it might have taken."""
+        """Count the tokens that a call used instead of those that it might have used."""
         if self.tokens is not None and reservation is not None:
             self.tokens.settle(reservation, tokens)
 

@@ -1,4 +1,4 @@
-"""Samples by hash, and quotas of strata: the same on any machine, and in any order of what is sampled.
+"""Samples by hash, and quotas of strata: the same on any machine, and in any order of the inputs.
 
 The choice depends on a seed and on names. Quotas are computed in integers.
 """

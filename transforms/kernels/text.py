@@ -163,7 +163,7 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
 
 
 def edge_blanks(strings: pa.StringArray) -> npt.NDArray[np.bool_]:
-    """Return whether a string begins or ends with an ASCII blank, from the bytes; none may be null.
+    """Return whether a string begins or ends with an ASCII blank, from the bytes; no string may be null.
 
     >>> edge_blanks(pa.array(["a b", "a ", "\\ta", "", " "])).tolist()
     [False, True, True, False, True]

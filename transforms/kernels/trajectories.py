@@ -15,7 +15,7 @@ ToolCall = tuple[str, Mapping[str, str]]
 ToolCalls = Sequence[ToolCall]
 
 MATCHES = ("equal", "ignore", "subset")
-"""Rules for arguments: they are equal, they do not matter, or the expected ones are among those of the agent."""
+"""Rules for arguments: they are equal, they do not matter, or the expected ones are among the agent's."""
 
 
 def trajectory_exact(calls: ToolCalls, expected_calls: ToolCalls, args: str = "equal") -> Value:

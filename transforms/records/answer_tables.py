@@ -50,7 +50,7 @@ ANSWERS = pa.schema(
 """One row for each configuration, query and sample of its answer.
 
 `status` is "ok", "refused", "blocked", "truncated", "failed" or "no_context"; `message` says why there is no answer.
-`contexts` were given to the model, best first; `contexts_left_out` were not, since all together were longer than
+`contexts` were passed to the model, best first; `contexts_left_out` were not, since all together were longer than
 `max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null if no price is
 known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
 `first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools as
@@ -279,8 +279,8 @@ MONITOR = pa.schema(
 )
 """One row for each configuration and metric of a run that `rankbeam monitor` compared with a baseline run.
 
-`mode` is "fixed" if the queries are those of the baseline, and the interval from `low` to `high` is that of the
-paired difference. In the mode "fresh", it belongs to the most telling confidence sequence, which began at `since` and
+`mode` is "fixed" if the queries are those of the baseline, and the interval from `low` to `high` is the paired
+difference's. In the mode "fresh", it belongs to the most telling confidence sequence, which began at `since` and
 has `nights` nights; `lowest_high` and `highest_low` are the extremes over all sequences that are alive. `state` is
 "fell" if `lowest_high` is below -`tolerance`, "rose" if `highest_low` is above `tolerance`, else "no change", or
 "unknown" if no night counts. `alarm` is true for a fall, or, if the gate limits a rise, for a rise. `skipped`

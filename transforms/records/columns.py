@@ -1,4 +1,4 @@
-"""The columns of batches inside a pipeline, and the first ones of every table; `tables` has those of the tables."""
+"""The columns of batches inside a pipeline, and the first columns of every table; `tables` has the others."""
 
 from collections.abc import Iterable, Mapping
 

@@ -36,4 +36,4 @@ class Counter(StrEnum):
 
 
 Counts = Tally[tuple[Counter, str]]
-"""Counts by counter and quota pool; the pool is "" for counters that belong to none."""
+"""Counts by counter and quota pool; the pool is "" for counters that belong to no pool."""

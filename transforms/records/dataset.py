@@ -121,7 +121,7 @@ class References:
 class DatasetSummary:
     """A mergeable summary."""
 
-    queries: int | None = None  # queries in the file; None if no file of queries was given
+    queries: int | None = None  # queries in the file; None without a file of queries
     judged: int = 0
     judgements: int = 0
     repeated: int = 0

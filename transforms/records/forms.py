@@ -19,7 +19,7 @@ class Form(BaseModel):
 
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
-"""A text that says something."""
+"""A text that is not blank."""
 
 TEXT: dict[str, Any] = {"type": "string"}
 """The schema of a text."""

@@ -69,7 +69,7 @@ class Judgements:
     """The source of the relevant documents' ids."""
 
     qrels: str
-    queries: str | None = None  # path of the queries that are asked; None if these are the judged ones
+    queries: str | None = None  # path of the queries to ask; None for the judged ones
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A race: configurations that are significantly worse than the best at a look are asked no further query."""
+"""A race: configurations that are significantly worse than the best at a look get no further queries."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ def fuse(
     votes = np.concatenate([vote, [0.0]])[rows]  # index -1 takes the appended 0, which `absent` replaces
     votes = np.sort(np.where(rows >= 0, votes, absent[:, query]), axis=0)
     score = np.zeros(count)
-    for part_votes in votes:  # sum(axis=0) adds in another order if there is only one document
+    for part_votes in votes:  # sum(axis=0) adds in a different order if there is only one document
         score += part_votes
     if multiplied:
         score *= (rows >= 0).sum(axis=0)

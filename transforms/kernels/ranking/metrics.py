@@ -38,7 +38,7 @@ GAINS: dict[str, Callable[[FloatArray], FloatArray]] = {"linear": linear_gain, "
 
 
 def ndcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear") -> FloatArray:
-    """Discounted gain over that of the ideal ranking of the pool, discount log2(rank + 1).
+    """Discounted gain over that of the pool's ideal ranking, with the discount log2(rank + 1).
 
     Järvelin and Kekäläinen, TOIS 20(4), 2002; trec_eval's ndcg and ndcg_cut.
 

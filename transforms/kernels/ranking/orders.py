@@ -63,7 +63,7 @@ def order_by_id(
     Args:
         group: int64[m], from 0.
         doc_id: Arrow strings [m].
-        row: int64[m], orders rows of equal ids; by default they keep the given order.
+        row: int64[m], orders rows of equal ids; by default they keep their order.
         descending: sort ids from last to first.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Convert ordered rows into what metrics need: ranks, collapsed duplicates, hits with their grades.
+"""Convert ordered rows into the inputs of metrics: ranks, collapsed duplicates, hits with their grades.
 
 Rows are stored as columns: `query` holds, for each row, the position of its query among the n queries of a partition.
 """
@@ -200,7 +200,7 @@ def repeats(query: IntArray, doc_id: StringArray, key: HashArray | None = None) 
 
 
 def has_repeats(key: HashArray, query: IntArray | None = None) -> bool:
-    """Return whether two rows may name the same document for the same query; never False where two rows do.
+    """Return whether two rows may name the same document for the same query; never False if two rows do.
 
     Args:
         key: uint64[m], `keys` of the rows.
@@ -230,7 +230,7 @@ def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
 
     Args:
         ranked: the rows in rank order.
-        judgement: int64[m], the row of the pool for each given row, or -1 (`find_judgements`).
+        judgement: int64[m], the row of the pool for each input row, or -1 (`find_judgements`).
         pool: the judgements.
 
     Returns:
@@ -257,7 +257,7 @@ def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
 def with_assumed_grades(a: Assessment, grade: float, cutoff: int | None = None) -> Assessment:
     """Give a grade to every unjudged document among the first ones, which also enters the pool.
 
-    These are bounds on what missing judgements hide. Documents without a judgement count as not relevant. If all of
+    These are bounds on the effect of missing judgements. Documents without a judgement count as not relevant. If all of
     them had the highest grade instead, the value would be different. For precision, recall, reciprocal rank, success
     and RBP no assumption leads beyond these two values; Moffat and Zobel call their difference the residual
     ("Rank-biased precision for measurement of retrieval effectiveness", TOIS 2008). For nDCG and AP, whose ideal

@@ -1,4 +1,4 @@
-"""Rank-biased overlap: how much two rankings resemble each other, the first ranks most."""
+"""Rank-biased overlap: how much two rankings resemble each other, with the most weight on the first ranks."""
 
 import numpy as np
 

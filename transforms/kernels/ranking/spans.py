@@ -271,7 +271,7 @@ def _groups(a: SpanAssessment, chosen: BoolArray) -> IntArray:
 def _characters(
     a: SpanAssessment, cutoff: int | None, budget: int | None, rel: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Per query the characters that evidence and chunks share, those of the evidence, and those of the chunks."""
+    """The characters that evidence and chunks share, those of the evidence, and those of the chunks, per query."""
     chunks, evidence = a.seen(cutoff, budget), a.evidence.only(a.grade >= rel)
     retrieved, relevant = covered(chunks, a.queries), covered(evidence, a.queries)
     return retrieved + relevant - covered(chunks.joined(evidence), a.queries), relevant, retrieved

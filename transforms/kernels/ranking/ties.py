@@ -179,7 +179,7 @@ class Ties:
     """The effect of ties on a metric.
 
     `Ties.BY_GRADE` holds for every metric in which a higher grade never gains less and a higher rank never costs
-    anything, such as nDCG; `Ties.ORDER_FREE` for those of them that do not depend on the order at all, such as recall
+    anything, such as nDCG; `Ties.ORDER_FREE` for those that do not depend on the order at all, such as recall
     without a cutoff.
 
     Attributes:

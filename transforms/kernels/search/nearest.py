@@ -58,7 +58,7 @@ def _compare(queries: SingleArray, block: SingleArray, start: int, best: "list[_
         least = np.partition(ranked, last, axis=1)[:, last] - np.float32(_ROUNDING)
     number, row = np.divmod(np.flatnonzero(products >= least[:, None]), len(block))
     product = products[number, row]
-    is_there = product != 0  # that of a missing vector is 0
+    is_there = product != 0  # the product of a missing vector is 0
     is_there[~is_there] = block[row[~is_there]].any(axis=1)
     number, row, product = number[is_there], row[is_there], product[is_there]
     bounds = np.searchsorted(number, np.arange(len(queries) + 1))

@@ -123,10 +123,10 @@ def within(
     """The ranges of tokens that begin inside spans of documents.
 
     Args:
-        start: int[n], where each token of a stream begins in its document, ascending within each.
+        start: int[n], position of each token of a stream in its document, ascending within each.
         document: int64[d + 1]; document i has the tokens from document[i] to document[i + 1].
-        first: int64[u], where each span begins in its document.
-        last: int64[u], where it ends.
+        first: int64[u], start of each span in its document.
+        last: int64[u], its end.
         of: int64[u], its document.
 
     Returns:

@@ -124,7 +124,7 @@ class Bm25Scorer:
         scores[unit_rows] += self._weighted(term, unit[term_rows], count[term_rows])
 
     def weights(self, term: int) -> tuple[UnitArray, SingleArray]:
-        """The units that have a term, and what it adds to the score of each."""
+        """The units that have a term, and its contribution to the score of each."""
         unit, count = self.postings.of(term)
         return unit, self._weighted(term, unit, count)
 
@@ -179,7 +179,7 @@ def norms(postings: Postings, idf: FloatArray, at_once: int = 1 << 20) -> FloatA
 
 @dataclass(frozen=True)
 class TfIdfScorer:
-    """Scores units by the cosine of their tf-idf vectors with that of the query.
+    """Scores units by the cosine of their tf-idf vectors with the query's.
 
     Attributes:
         postings: postings of the units.

@@ -1,4 +1,4 @@
-"""The agreement of a judge: with known verdicts, with its repeated verdicts, and with its verdicts of another week.
+"""The agreement of a judge: with known verdicts, with its own repeated verdicts, and with its verdicts in another week.
 
 Values that are averaged over items are fractions, so that a sum over items is the same in any order.
 """

@@ -10,7 +10,7 @@ neither 5% of zeros nor a mean of 0.85, and thirty successes of thirty have no s
   Without an upper bound, the highest value of the sample counts twice instead.
 - Values that are all 0 or 1 have the exact interval of a share, which holds at every confidence: at 99%, and far out in
   the tails of joint intervals, two more values are too few.
-- A difference has the bootstrap's interval, whose ends move out where few queries differ (`DifferenceEstimate`).
+- A difference has the bootstrap's interval, whose ends move out if few queries differ (`DifferenceEstimate`).
 
 No end leaves the range. `tests/benchmarks/simulate.py` simulates how often the intervals hold the true mean.
 """
@@ -55,7 +55,7 @@ class Estimate:
             tail: probability beyond either end.
 
         Returns:
-            Lower and upper end. NaN, NaN for fewer than two values, and for values that are all equal where the range
+            Lower and upper end. NaN, NaN for fewer than two values, and for values that are all equal if the range
             has no end.
 
         >>> tuple(round(end, 3) for end in Estimate(30, 0.5, 0.0).interval())
@@ -136,7 +136,7 @@ class DifferenceEstimate:
             confidence: share of samples whose interval covers the true mean.
 
         Returns:
-            Lower and upper end. NaN, NaN for fewer than two values, and for values that are all equal where the range
+            Lower and upper end. NaN, NaN for fewer than two values, and for values that are all equal if the range
             has no end.
         """
         is_constant = self.standard_error == 0.0 and self.width is None

@@ -5,8 +5,8 @@ doubles is one exact Python integer, in units of 2^-1074, the smallest double: e
 number of them. Adding integers is associative and commutative, merged states are equal as values, and the
 final result is rounded once, correctly (the "long accumulator" of Kulisch, done with big integers).
 
-Queries of one cluster, such as the turns of one conversation, resemble each other, so they are less evidence than as
-many independent ones. The standard error of their mean counts clusters instead (Liang and Zeger, "Longitudinal data
+Queries of one cluster, such as the turns of one conversation, resemble each other, so they are less evidence than
+independent ones. The standard error of their mean counts clusters instead (Liang and Zeger, "Longitudinal data
 analysis using generalized linear models", Biometrika 1986; Cameron and Miller, "A practitioner's guide to
 cluster-robust inference", Journal of Human Resources 2015),
 

@@ -130,7 +130,7 @@ class Blocks:
 
         Args:
             seed: any whole number; its lowest 64 bits count.
-            flips: number of random sign vectors, at least 1; from 100,000 on, none are tilted.
+            flips: number of random sign vectors, at least 1; from 100,000 on, no signs are tilted.
 
         Raises:
             ValueError: there are no flips.

@@ -49,7 +49,7 @@ def category_weights(categories: int, power: int = 0) -> FloatArray:
 
 
 def confusion(first: IntArray, second: IntArray, categories: int) -> IntArray:
-    """Number of items by the category of one annotator (row) and of another (column).
+    """Number of items by the category of one annotator (row) and of the other (column).
 
     Args:
         first: int64[n].

@@ -1,7 +1,7 @@
 """Picking the best of several configurations: from bootstrap replicates that line up between them, or by their cost.
 
-The mean of the one that came out on top is too high on average, and often others are as good. Intervals that
-hold for all at once also hold for the one that was picked, and the subset of configurations that may be the best
+The mean of the winner is too high on average, and often others are as good. Intervals that hold
+for all at once also hold for the winner, and the subset of configurations that may be the best
 shows how much the queries can decide. Both account for the dependence between configurations, which saw the same
 queries, by the bootstrap, as in White, "A reality check for data snooping", Econometrica 2000.
 """

@@ -45,7 +45,7 @@ class Prices:
 class ImportQuota:
     """The budget of imports of files into the corpora of one project and region.
 
-    The default is what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
+    The defaults are those of RAG Engine: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
 
     Attributes:
         concurrent_calls: imports that may run at once.

@@ -55,7 +55,7 @@ class Call:
     key: str | None
     payload: str
     depth: SearchDepth | None = None  # None if an answer is whole
-    positions: frozenset[int] | None = None  # None for those of the call's task
+    positions: frozenset[int] | None = None  # None for the positions of the call's task
     keeps_malformed: bool = False
     step: str = ""
 
@@ -178,7 +178,7 @@ def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
 
 
 def without_calls(steps: Steps[Value]) -> Value:
-    """The value of a task none of whose steps has a call."""
+    """The value of a task whose steps have no calls."""
     try:
         calls = next(steps)
         while not calls:

@@ -153,7 +153,7 @@ class Judgement:
     model_version: str | None
     tokens: Tokens
     known: KnownAnswer | None = None  # the right answer to a known item; None for items that enter values
-    judge: str = ""  # the service that was asked
+    judge: str = ""  # the service that judged
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class LabelledVerdict:
 
 @dataclass(frozen=True)
 class Votes:
-    """The verdicts of several judges on the same items of one query and step; None where a judge failed."""
+    """The verdicts of several judges on the same items of one query and step; None if a judge failed."""
 
     step: str
     query_id: str

@@ -34,7 +34,7 @@ class Criterion:
     examples: str = ""  # right verdicts, as the judge reads them; empty for none
     # The queries' attribute with statements that are judged one by one; None for a question alone.
     rubrics: str | None = None
-    # "baseline" or "all", if the answer is compared with that of the baseline, or of all others; else None.
+    # "baseline" or "all", if the answer is compared with the baseline's or with all others; else None.
     pairs: str | None = None
 
     @property

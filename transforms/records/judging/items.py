@@ -95,7 +95,7 @@ class Item:
         return [self.passages[place] for place in system.passages]
 
     def knows_contexts(self, system: System) -> bool:
-        """Return whether contexts were given, or the corpus has the texts of all documents that an agent retrieved."""
+        """Return whether contexts were supplied, or the corpus has the texts of all that an agent retrieved."""
         retrieved = self.contexts(system)
         return system.supplied.has_contexts or (
             bool(retrieved) and all(passage.text is not None for passage in retrieved)

@@ -24,7 +24,7 @@ def step_of(name: str) -> JudgeStep | None:
 
 
 def is_metric(name: str) -> bool:
-    """Return whether an entry point is a metric: its name begins with a capital letter, that of a step does not."""
+    """Return whether an entry point is a metric: its name begins with a capital letter; a step's does not."""
     return name[:1].isupper()
 
 

@@ -65,7 +65,7 @@ class JudgedCase:
         gold: reference answer, nuggets, and whether the query is answerable, each None if the dataset lacks it.
         others: texts of the other sampled answers to the query.
         attributes: those of the query.
-        baseline: answer of the baseline; the CallError of one that failed; None if there is none.
+        baseline: answer of the baseline; the CallError if it failed; None without a baseline.
         rivals: answers of all other configurations, in the same form.
         outcome: the answer with its tokens, cost, duration and steps; None if contexts are judged alone.
     """
@@ -110,7 +110,7 @@ class JudgedInput:
             sent `JudgeReplies` and returns the argument. Questions that do not depend on a reply belong in one list.
         steps: names of the steps whose questions it yields.
         needs: required parts of the case.
-        per_context: the last axis is that of the contexts, in rank order; a cutoff `@k` keeps the first k.
+        per_context: the last axis is the contexts, in rank order; a cutoff `@k` keeps the first k.
         by_people: people's labels contain it, if they contain its steps.
     """
 
@@ -227,7 +227,7 @@ class JudgeStep:
         return tuple(max(verdicts, key=self.weight) for window in replies for verdicts in zip(*window, strict=True))
 
     def weight(self, part: Any) -> float:  # noqa: ARG002  for subclasses
-        """The weight of the verdict of one part of a text; the heaviest is that of the whole text."""
+        """The weight of the verdict on one part of a text; the heaviest verdict counts for the whole text."""
         return 0.0
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  for subclasses

@@ -127,7 +127,7 @@ class Evaluation:
 
     @property
     def panels(self) -> tuple[Panel, ...]:
-        """The groups of metrics that share a status: that of rankings first, then one for each judged metric."""
+        """The groups of metrics that share a status: rankings first, then one for each judged metric."""
         return panels_of(self.metrics)
 
     @property

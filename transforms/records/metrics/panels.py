@@ -96,7 +96,7 @@ class Panel:
 
 
 def panels_of(metrics: Sequence[AnyMetric]) -> tuple[Panel, ...]:
-    """The panels of an experiment: that of rankings first, whether it has metrics or not, then the judged ones.
+    """The panels of an experiment: rankings first, with or without metrics, then the judged ones.
 
     >>> from rankbeam.transforms.judge.metrics import parse_all
     >>> [panel.name for panel in panels_of(parse_all(["Faithfulness", "AP", "RR"]))]

@@ -1,4 +1,4 @@
-"""Rankings of every source for one bucket of queries: read, retrieved, or fused from those of other sources."""
+"""Rankings of every source for one bucket of queries: read, retrieved, or fused from other sources' rankings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -122,7 +122,7 @@ class RankedSource:
 
 
 def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
-    """The scores; for a query with a missing score, new ones that keep its rows in the given order without ties."""
+    """The scores; for a query with a missing score, new ones that keep its rows in their order without ties."""
     without = np.bincount(query, weights=np.isnan(score), minlength=queries) > 0
     return np.where(without[query], -np.arange(len(score), dtype=np.float64), score)
 

@@ -114,7 +114,7 @@ class Retrieved:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def take(self, row: IntArray) -> "Retrieved":
-        """Some of the rows, int64[≤ m], in another order."""
+        """Some of the rows, int64[≤ m], in a given order."""
         if np.array_equal(row, np.arange(len(self.query))):
             return self
         rows = pa.array(row)

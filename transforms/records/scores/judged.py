@@ -42,7 +42,7 @@ class JudgedValues:
     configuration: int  # its position in the experiment
     metric: str  # the canonical name
     query_ids: pa.StringArray  # n ids, each once
-    values: FloatArray  # float64[n]; NaN where the status is neither OK nor EMPTY
+    values: FloatArray  # float64[n]; NaN if the status is neither OK nor EMPTY
     status: npt.NDArray[np.int8]
     reasons: pa.StringArray  # n texts: the reason for a missing value; null for a value
 
@@ -86,7 +86,7 @@ def with_judged(
     values: Sequence[JudgedValues],
     evaluation: Evaluation,
 ) -> tuple[ScoredConfiguration, ...]:
-    """Configurations with a panel for each judged metric besides that of rankings.
+    """Configurations with a panel for each judged metric besides the panel of rankings.
 
     A query that should have a judged value and has none has failed. In the panels of a configuration that is not
     judged, all queries are missing, except those that come after a race has dropped it.

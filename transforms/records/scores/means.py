@@ -93,7 +93,7 @@ class SumLayout:
         return [moments.result(column, scale) for column, scale in columns]
 
     def replicates(self, totals: IntArray, group: Group, panel: int) -> FloatArray:
-        """The replicates of means or mean differences, float64[m, b]; NaN where a replicate weighs nothing."""
+        """The replicates of means or mean differences, float64[m, b]; NaN if a replicate weighs nothing."""
         first, metrics = self._first(group, panel), len(self.panels[panel].metrics)
         *sums, weight = totals[first : first + metrics + 1].astype(np.float64)
         divisor = np.where(weight > 0, weight, np.nan)

@@ -72,14 +72,14 @@ class ScoredConfiguration:
 
     configuration: int
     panels: tuple[ScoredPanel, ...]
-    documents: pa.ListArray | None = None  # per query a list of `tables.DOCUMENT`; None if rankings are not kept
+    documents: pa.ListArray | None = None  # per query a list of `tables.DOCUMENT`; None if rankings are not stored
     has_results: bool = False
     has_judged: bool = False
     examples: tuple[str, str] | None = None
 
     @property
     def retrieval(self) -> ScoredPanel:
-        """The panel of rankings, whose status is also that of the query."""
+        """The panel of rankings, whose status is also the query's."""
         return self.panels[0]
 
 
