@@ -62,7 +62,7 @@ def located(chunk: str, document: str) -> tuple[int, int] | None:
     if (start := document.find(chunk)) >= 0:
         return start, start + len(chunk)
     within, piece = folded(document), folded(chunk).text
-    start, end = _shared(piece, within.text)
+    start, end = _longest_shared(piece, within.text)
     return None if start == end else (int(within.place[start]), int(within.place[end - 1]) + 1)
 
 
@@ -89,7 +89,7 @@ def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | N
     return None if place is None else (max(0, place[0] - prefix), max(0, place[1] - prefix))
 
 
-def _shared(piece: str, text: str) -> tuple[int, int]:
+def _longest_shared(piece: str, text: str) -> tuple[int, int]:
     """The longest span of a text that is part of a piece, if it has the least share of the piece; else an empty one.
 
     Such a span holds the middle of the piece, wherever it begins: only occurrences of the middle are examined.

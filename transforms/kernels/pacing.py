@@ -85,7 +85,7 @@ class TokenPacer:
             tokens: most tokens that the call can use.
             pace: the share of the full rate that is used now.
         """
-        self._leave(now)
+        self._drop_expired(now)
         reservation = TokenReservation(now, math.ceil(tokens), self._per_s * pace)
         self._reserved.append(reservation)
         self._total += reservation.tokens
@@ -108,7 +108,7 @@ class TokenPacer:
 
     def _room_at(self, now: float, tokens: float) -> float:
         """Time at which the window has room."""
-        self._leave(now)
+        self._drop_expired(now)
         if not self.fits(tokens):
             return math.inf
         over, room_at = self._total + math.ceil(tokens) - self.per_minute, now
@@ -119,7 +119,7 @@ class TokenPacer:
             room_at = reservation.begun + MINUTE_S + _SLACK_S[MINUTE_S]
         return room_at
 
-    def _leave(self, now: float) -> None:
+    def _drop_expired(self, now: float) -> None:
         """Remove the reservations that the window that ends now no longer counts."""
         while self._reserved and self._reserved[0].begun + MINUTE_S + _SLACK_S[MINUTE_S] <= now:
             reservation = self._reserved.popleft()

@@ -150,7 +150,7 @@ class Labels:
         for key, text_rows in texts.items():
             lists = grouped((row.items_hash, row) for row in text_rows)
             ranked = sorted(lists.items(), key=lambda item: (-len(item[1]), item[0] or ""))
-            result[key] = next(filter(None, (_whole(name, rows) for name, rows in ranked)), None)
+            result[key] = next(filter(None, (_complete_list(name, rows) for name, rows in ranked)), None)
         return result
 
     @cached_property
@@ -178,7 +178,7 @@ class Labels:
 NO_LABELS = Labels()
 
 
-def _whole(name: str | None, rows: Iterable[Label]) -> tuple[str, ...] | None:
+def _complete_list(name: str | None, rows: Iterable[Label]) -> tuple[str, ...] | None:
     """The claims of a list, by its hash; None if one is missing. Older labels have no hash, and only show gaps."""
     by_position = {row.position or 0: row.left_text or "" for row in rows}
     claims = tuple(by_position[position] for position in sorted(by_position))

@@ -89,7 +89,7 @@ def steps_in(value: Any) -> AgentSteps:
 def step_in(value: Any) -> AgentStep:
     """The step in a call of a tool, under the names that agents' frameworks use."""
     call = value["function"] if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping) else value
-    tool = _first(call, _TOOL) if isinstance(call, Mapping) else None
+    tool = _first_value(call, _TOOL) if isinstance(call, Mapping) else None
     if not isinstance(tool, str) or not tool:
         keys = ", ".join(map(str, call)) if isinstance(call, Mapping) else type(call).__name__
         raise ValueError(f"has no tool; its keys: {shortened(keys, 100)}")
@@ -100,7 +100,7 @@ def step_in(value: Any) -> AgentStep:
     if doc_ids is not None and not is_list:
         raise ValueError("doc_ids: expected a list of ids")
     return AgentStep(
-        tool, _arguments(_first(call, _ARGS)), status, None if doc_ids is None else tuple(map(str, doc_ids))
+        tool, _arguments(_first_value(call, _ARGS)), status, None if doc_ids is None else tuple(map(str, doc_ids))
     )
 
 
@@ -122,10 +122,10 @@ def steps_of_parts(parts: Iterable[Mapping[str, Any]], documents: Documents = la
     steps: list[AgentStep] = []
     waiting: list[tuple[int, Mapping[str, Any]]] = []
     for part in parts:
-        if (call := _first(part, ("functionCall", "function_call"))) is not None:
+        if (call := _first_value(part, ("functionCall", "function_call"))) is not None:
             waiting.append((len(steps), call))
             steps.append(AgentStep(str(call.get("name") or ""), _arguments(call.get("args"))))
-        elif (response := _first(part, ("functionResponse", "function_response"))) is not None:
+        elif (response := _first_value(part, ("functionResponse", "function_response"))) is not None:
             entry = next((one for one in waiting if _answers(response, one[1])), None)
             if entry is not None:
                 waiting.remove(entry)
@@ -172,12 +172,12 @@ def as_json(steps: AgentSteps) -> list[dict[str, Any]]:
 
 def _stored_parts(value: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     """The parts of ADK's `intermediate_data`, in either of its forms; None for something else."""
-    events, uses = _first(value, _EVENTS), _first(value, _USES)
+    events, uses = _first_value(value, _EVENTS), _first_value(value, _USES)
     if events is not None:
         return list(parts_of(events))
     if uses is None:
         return None
-    responses = _first(value, _RESPONSES) or ()
+    responses = _first_value(value, _RESPONSES) or ()
     return [*({"functionCall": call} for call in uses), *({"functionResponse": response} for response in responses)]
 
 
@@ -191,7 +191,7 @@ def _status(result: Any) -> str:
     return ERROR if has_failed else OK
 
 
-def _first(value: Mapping[str, Any], names: Iterable[str]) -> Any:
+def _first_value(value: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((value[name] for name in names if value.get(name) is not None), None)
 
 

@@ -116,7 +116,7 @@ class Pool:
         (Bloom, CACM 13(7), 1970). A second table gives the first judgement of each prefix, so that few steps reach
         the key.
         """
-        row = np.flatnonzero(self._seen[key >> self._seen_shift])
+        row = np.flatnonzero(self._has_prefix[key >> self._prefix_shift])
         candidates = key[row]
         position = self._first[candidates >> self._first_shift]
         pending = np.arange(len(row))
@@ -127,14 +127,14 @@ class Pool:
         return row[is_match], self.by_key[position[is_match]]
 
     @cached_property
-    def _seen_shift(self) -> np.uint64:
+    def _prefix_shift(self) -> np.uint64:
         return np.uint64(64 - min(22, max(8, (8 * len(self.query)).bit_length())))
 
     @cached_property
-    def _seen(self) -> BoolArray:
-        """True if a judgement's key begins with each prefix."""
-        seen = np.zeros(1 << (64 - int(self._seen_shift)), bool)
-        seen[self._keys >> self._seen_shift] = True
+    def _has_prefix(self) -> BoolArray:
+        """For each prefix, whether a judgement's key begins with it."""
+        seen = np.zeros(1 << (64 - int(self._prefix_shift)), bool)
+        seen[self._keys >> self._prefix_shift] = True
         return seen
 
     @cached_property

@@ -144,16 +144,16 @@ class Assessment:
         if top_k is None:
             return self
         within = self.hit_rank <= top_k
-        return self._only(within, self.hit_query[within], self.hit_rank[within], np.minimum(self.retrieved, top_k))
+        return self._with_hits(within, self.hit_query[within], self.hit_rank[within], np.minimum(self.retrieved, top_k))
 
     def judged_only(self) -> "Assessment":
         """The same rankings without the documents that have no judgement (trec_eval -J)."""
         judged = self.hit_grade >= 0
         query = self.hit_query[judged]
         rank = position_in_group(query, self.queries) + 1
-        return self._only(judged, query, rank, np.bincount(query, minlength=self.queries))
+        return self._with_hits(judged, query, rank, np.bincount(query, minlength=self.queries))
 
-    def _only(self, hits: BoolArray, query: IntArray, rank: IntArray, retrieved: IntArray) -> "Assessment":
+    def _with_hits(self, hits: BoolArray, query: IntArray, rank: IntArray, retrieved: IntArray) -> "Assessment":
         return replace(
             self,
             retrieved=retrieved,

@@ -25,7 +25,7 @@ def subtopic_recall(a: Assessment, *, cutoff: int) -> FloatArray:
     >>> subtopic_recall(EXAMPLE, cutoff=2).tolist()
     [0.5]
     """
-    subtopics, query, _, subtopic = _seen(a, cutoff)
+    subtopics, query, _, subtopic = _hit_subtopics(a, cutoff)
     covered = np.unique(np.stack([query, subtopic]), axis=1)[0]
     return hits.ratio(np.bincount(covered, minlength=a.queries).astype(np.float64), subtopics.number)
 
@@ -75,7 +75,7 @@ def _rank(rank: IntArray) -> FloatArray:
     return divisor
 
 
-def _seen(a: Assessment, cutoff: int) -> tuple[Subtopics, IntArray, IntArray, IntArray]:
+def _hit_subtopics(a: Assessment, cutoff: int) -> tuple[Subtopics, IntArray, IntArray, IntArray]:
     """The subtopics, and query, rank and subtopic of each pair of a hit and a subtopic, by query and rank."""
     assert a.subtopics is not None  # noqa: S101  pipelines read them where a metric needs them
     assert a.hit_judgement is not None  # noqa: S101
@@ -89,7 +89,7 @@ def _seen(a: Assessment, cutoff: int) -> tuple[Subtopics, IntArray, IntArray, In
 
 def _gained(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> tuple[FloatArray, Subtopics]:
     """float64[n], the sum over the first ranks of the gains of new subtopics, each over its divisor; the subtopics."""
-    subtopics, query, rank, subtopic = _seen(a, cutoff)
+    subtopics, query, rank, subtopic = _hit_subtopics(a, cutoff)
     order = np.lexsort((rank, subtopic, query))
     group = runs_of(query[order], subtopic[order])
     earlier = np.empty(len(order), np.int64)

@@ -201,14 +201,14 @@ def _item(row: Mapping[str, Any]) -> Item:
         attributes_in(row["attributes"]),
         tuple(Passage(entry["doc_id"], entry["text"]) for entry in row["passages"]),
         tuple(
-            System(entry["configuration"], tuple(entry["passages"]), entry["failed"], _provided(entry))
+            System(entry["configuration"], tuple(entry["passages"]), entry["failed"], _supplied_answer(entry))
             for entry in row["systems"]
         ),
         _gold(row["reference"], row),
     )
 
 
-def _provided(row: Mapping[str, Any]) -> SuppliedAnswer:
+def _supplied_answer(row: Mapping[str, Any]) -> SuppliedAnswer:
     return SuppliedAnswer(
         row["answer"],
         row["problem"],

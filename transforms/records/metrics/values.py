@@ -70,11 +70,11 @@ def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
     >>> span_values([parse_metric("SpanRecall@50t"), parse_metric("R@1")], EXAMPLE).round(2).tolist()
     [[0.85, 0.33]]
     """
-    columns = [metric.definition.kernel(_seen(a, VIEWS[metric.name]), **metric.arguments) for metric in metrics]
+    columns = [metric.definition.kernel(_view_of(a, VIEWS[metric.name]), **metric.arguments) for metric in metrics]
     return np.stack(columns, axis=1) if columns else np.empty((a.queries, 0))
 
 
-def _seen(a: SpanAssessment, view: View) -> SpanAssessment | Assessment:
+def _view_of(a: SpanAssessment, view: View) -> SpanAssessment | Assessment:
     match view:
         case View.EVIDENCE:
             return a.by_evidence

@@ -202,15 +202,15 @@ def _normalised(how: Normalisation, query: IntArray, score: FloatArray, queries:
 
 
 def _failed(query_ids: StringArray, failures: Sequence[Failure]) -> BoolArray:
-    return _among(query_ids, pa.array([failure.query_id for failure in failures], pa.string()))
+    return _named_mask(query_ids, pa.array([failure.query_id for failure in failures], pa.string()))
 
 
 def _unranked(query_ids: StringArray, rows: Sequence[pa.RecordBatch]) -> BoolArray:
     names = [batch["query_id"].filter(batch["documents"].is_null()) for batch in rows]
-    return _among(query_ids, pa.concat_arrays([pa.array([], pa.string()), *names]))
+    return _named_mask(query_ids, pa.concat_arrays([pa.array([], pa.string()), *names]))
 
 
-def _among(query_ids: StringArray, names: StringArray) -> BoolArray:
+def _named_mask(query_ids: StringArray, names: StringArray) -> BoolArray:
     is_named: BoolArray = pc.is_in(query_ids, value_set=names).to_numpy(zero_copy_only=False)
     return is_named
 

@@ -82,19 +82,19 @@ class SumLayout:
         lasts = np.repeat(np.cumsum(widths) - 1, widths)
         return tuple(lasts.tolist())
 
-    def _first(self, group: Group, panel: int) -> int:
+    def _first_column(self, group: Group, panel: int) -> int:
         """The first column of a panel of a configuration or pair."""
         place = group if isinstance(group, int) else self.configurations + self.pairs.index(group)
         return place * self._starts[-1] + self._starts[panel]
 
     def by_cluster(self, moments: ClusterMoments, group: Group, panel: int) -> list[Clustered]:
         """The statistics by cluster of each metric."""
-        columns = enumerate(self._scales[panel].tolist(), self._first(group, panel))
+        columns = enumerate(self._scales[panel].tolist(), self._first_column(group, panel))
         return [moments.result(column, scale) for column, scale in columns]
 
     def replicates(self, totals: IntArray, group: Group, panel: int) -> FloatArray:
         """The replicates of means or mean differences, float64[m, b]; NaN if a replicate weighs nothing."""
-        first, metrics = self._first(group, panel), len(self.panels[panel].metrics)
+        first, metrics = self._first_column(group, panel), len(self.panels[panel].metrics)
         *sums, weight = totals[first : first + metrics + 1].astype(np.float64)
         divisor = np.where(weight > 0, weight, np.nan)
         return np.reshape(sums, (metrics, len(weight))) / self._scales[panel][:, None] / divisor

@@ -60,7 +60,7 @@ class ConfigurationMetric(MetricSummary):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
         """A row of the table, perhaps of an older run; absent columns and nulls take the defaults."""
-        return cls(**_known(cls, row))
+        return cls(**_field_values(cls, row))
 
     @property
     def failure_rate(self) -> float:
@@ -164,7 +164,7 @@ class Comparison(Difference):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
         """A row of the table; absent columns are None."""
-        return cls(**_known(cls, row))
+        return cls(**_field_values(cls, row))
 
     @property
     def is_unreliable(self) -> bool:
@@ -215,7 +215,7 @@ def evidence_of(row: ConfigurationMetric | Comparison) -> float:
     return row.queries if row.clusters is None else row.clusters
 
 
-def _known(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+def _field_values(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
     """A value for every field: null if the row has none, unless the field has a default."""
     values = {entry.name: row.get(entry.name) for entry in fields(kind)}
     optional = {entry.name for entry in fields(kind) if entry.default is not MISSING}
