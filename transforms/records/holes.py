@@ -49,5 +49,5 @@ class Holes:
             return self.grades
         if highest not in _DEFAULT_SCALES:
             problem = f"the highest human grade is {highest:g}, but the judge grades from 0 to 3"
-            raise InputError(f"{problem}; set with {option} which grades these four correspond to, such as 0,0,2,4")
+            raise InputError(f"{problem}; set {option} to the human grades for these four, such as 0,0,2,4")
         return tuple(_DEFAULT_SCALES[highest])

@@ -52,7 +52,7 @@ def queries_needed_for_shares(difference: float, discordant: float, power: float
     """
     _check(difference, power, level)
     if not difference <= discordant <= 1.0:
-        raise ValueError(f"shares that differ by {difference} differ at as many of the queries, not {discordant}")
+        raise ValueError(f"discordant must be from {difference}, the difference, to 1, not {discordant}")
     deviations = math.sqrt(discordant), math.sqrt(discordant - difference**2)
     return _smallest(deviations, difference, power, level)
 

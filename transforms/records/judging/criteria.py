@@ -82,7 +82,7 @@ def levels_of(scale: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]
     if wrong := [word for word, value in levels if not (math.isfinite(value) and 0.0 <= value <= 1.0)]:
         raise ValueError(f"the value of {wrong[0]!r} is not from 0 to 1")
     if wrong := [word for word, _ in levels if not word or "|" in word or "\n" in word]:
-        raise ValueError(f"{wrong[0]!r} is not a verdict; write a word, or some, without | and line breaks")
+        raise ValueError(f"{wrong[0]!r} is not a verdict; write one or more words, without | and line breaks")
     if len({word for word, _ in levels}) < len(levels):
         raise ValueError("a verdict is given twice; keep one")
     return levels
@@ -105,9 +105,9 @@ def statements_of(text: str) -> tuple[str, ...]:
         try:
             entries = json.loads(text)
         except ValueError as error:
-            raise ValueError("is not a JSON list; write a list of strings, or one statement a line") from error
+            raise ValueError("is not a JSON list; write a list of strings, or one statement per line") from error
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise ValueError("is not a list of strings; each statement is one")
+        raise ValueError("is not a list of strings; each statement is a string")
     return tuple(dict.fromkeys(entry.strip() for entry in entries if entry.strip()))
 
 

@@ -21,8 +21,8 @@ class View(Enum):
     """The input of a metric."""
 
     EVIDENCE = "credited evidence, at the rank of its chunk"
-    PLACES = "credited evidence, at places that an ideal ranking also has"
-    CHUNKS = "chunks, relevant where they are credited with evidence"
+    PLACES = "credited evidence, at ranks that an ideal ranking also has"
+    CHUNKS = "chunks, relevant if they are credited with evidence"
     CHARACTERS = "the spans themselves"
 
 
