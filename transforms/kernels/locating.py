@@ -90,7 +90,7 @@ def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | N
 
 
 def _longest_shared(piece: str, text: str) -> tuple[int, int]:
-    """The longest span of a text that is part of a piece, if it has the least share of the piece; else an empty one.
+    """The longest span of a text that is part of a piece, if it covers enough of the piece; else an empty one.
 
     Such a span holds the middle of the piece, wherever it begins: only occurrences of the middle are examined.
     """

@@ -25,7 +25,7 @@ class Chunker(ABC):
             text: the document, without its title.
 
         Returns:
-            Each chunk's [start, end) in code points, by start; chunks may overlap. None for a text without chunks.
+            Each chunk's [start, end) in code points, by start; chunks may overlap. Empty for a text without chunks.
         """
 
     @property
@@ -62,12 +62,12 @@ class Chunking(Chunker):
 
     @property
     def identity(self) -> Sequence[object]:
-        """By, size and overlap, whether longer units are cut, and whether tables and code are kept whole."""
+        """Unit, size and overlap, whether longer units are cut, and whether tables and code are kept whole."""
         longer = [] if self.longer == "keep" else [self.longer]
         return [self.by, self.size, self.overlap, *longer, *(["intact"] if self.intact else [])]
 
     def __str__(self) -> str:
-        """For people.
+        """The chunking as text, for people.
 
         >>> str(Chunking("words", 256, 64)), str(Chunking("sentences", 128, 0))
         ('chunks of at most 256 words, 64 of them shared', 'chunks of whole sentences, at most 128 words')

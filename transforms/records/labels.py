@@ -170,7 +170,7 @@ class Labels:
         """The attribute by whose values queries were drawn, the same for all; None if all were drawn at random."""
         names = sorted({row.drawn_by for row in self.rows if row.drawn_by is not None})
         if len(names) > 1:
-            problem = f"queries were drawn by {names[0]} and by {names[1]}; keep only one's labels in a folder"
+            problem = f"queries were drawn by {names[0]} and by {names[1]}; keep their labels in separate folders"
             raise InputError(problem)
         return names[0] if names else None
 

@@ -99,7 +99,7 @@ class Rewriting:
     temperature: float = 0.0
     seed: int = 0
     max_output_tokens: int = 512
-    thinking: int | None = None  # tokens that the model may think; None for as many as it has by default
+    thinking: int | None = None  # budget of thinking tokens; None for the model's default
     sample: int = 0  # number of this reply among several to one prompt
 
 
@@ -166,7 +166,7 @@ class Generation:
     temperature: float = 0.0
     seed: int = 0
     max_output_tokens: int = 1024
-    thinking: int | None = None  # tokens that the model may think; None for as many as it has by default
+    thinking: int | None = None  # budget of thinking tokens; None for the model's default
     samples: int = 1
     without_contexts: bool = False
 
@@ -179,11 +179,11 @@ class Judging:
     embeddings: str | None = None
     samples: int = 1
     repeat_share: float = 0.1
-    prompts: str = "v2"  # a version of rankbeam's prompts, or the folder of those that replace them
-    examples: str | None = None  # the folder of examples that the judge is shown; None for those of the version
+    prompts: str = "v2"  # a version of rankbeam's prompts, or the folder of prompts that replace them
+    examples: str | None = None  # the folder of examples that the judge is shown; None for the version's
     max_output_tokens: int = 4096
     strict_version: bool = False
-    labels: str | None = None  # the file, folder or table of labels; None for none
+    labels: str | None = None  # the file, folder or table of labels, if any
     strata: str | None = None  # attribute by which the labelled queries were drawn
-    max_context_tokens: int | None = None  # of a text that is judged at once; None for all
+    max_context_tokens: int | None = None  # most tokens of a text that is judged at once; None for all
     in_windows: bool = True  # whether many items or sentences are judged in parts

@@ -219,7 +219,7 @@ def estimate(sample: LabelledSample, lowest: float = 0.0, highest: float = 1.0) 
 
     Args:
         sample: at least two labelled queries.
-        lowest: the lowest value that a query can have; of a difference, that of differences.
+        lowest: the lowest value, or difference, that a query can have.
         highest: the highest value that a query can have.
 
     >>> labels, judged = np.array([1.0, 0.0, 1.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.0])
@@ -239,7 +239,7 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
 
     Args:
         samples: one per stratum, with at least two labels each.
-        lowest: the lowest value that a query can have; of a difference, that of differences.
+        lowest: the lowest value, or difference, that a query can have.
         highest: the highest value that a query can have.
 
     >>> half = LabelledSample.of(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2))

@@ -107,7 +107,7 @@ class Prompt:
         return Rendered(_filled(self.system, texts), _filled(self.user, texts))
 
     def identity(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        """All that determines the answer, for `content_key`. Texts are hashed, so that a key does not reveal them.
+        """Everything that determines the answer, for `content_key`. Texts are hashed, so that keys do not reveal them.
 
         Args:
             model: identity and settings of the service, as JSON values.

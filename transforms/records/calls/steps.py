@@ -26,7 +26,7 @@ class SearchDepth:
     """The depth of a call into a ranking. An answer of a larger depth also answers calls of smaller depths."""
 
     results: int
-    distance: float | None = None  # results at this distance or farther are not wanted; None if all are wanted
+    distance: float | None = None  # only results nearer than this; None for all
 
     def covers(self, other: "SearchDepth") -> bool:
         """Return whether an answer of this depth contains all results of the other depth.

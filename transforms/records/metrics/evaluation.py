@@ -186,7 +186,7 @@ class Evaluation:
         return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
     def primary(self, source: int) -> int | None:
-        """Position of the configuration for which a source is called; None if others are only made from it."""
+        """Position of the configuration for which a source is called; None if it is only part of others."""
         users = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
         return next((i for i in users if self.configurations[i].derived_from is None), None)
 
