@@ -83,7 +83,7 @@ class Documents:
     index_folder: str | None = None
     embeddings: Embeddings | None = None
     judgements: Judgements | None = None
-    is_rewritten: bool = False  # whether other texts than the queries are searched for
+    is_rewritten: bool = False  # whether texts other than the queries are searched for
 
     def name(self, doc_id: str, start: int, end: int) -> str:
         return doc_id if self.as_documents else chunk_id(doc_id, start, end)

@@ -25,7 +25,7 @@ def order_of(query_ids: StringArray) -> HashArray:
 
 
 class Look(NamedTuple):
-    """One look at the configurations that are left."""
+    """One look at the remaining configurations."""
 
     queries: int
     level: float
