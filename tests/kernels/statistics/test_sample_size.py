@@ -63,5 +63,5 @@ def test_clusters_and_samples() -> None:
 def test_wrong_questions_are_refused(wrong: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="no sample detects"):
         queries_needed(*wrong)
-    with pytest.raises(ValueError, match="differ at as many"):
+    with pytest.raises(ValueError, match="discordant must be"):
         queries_needed_for_shares(0.3, 0.2)
