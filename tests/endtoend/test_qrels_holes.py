@@ -214,7 +214,7 @@ def test_lines_of_a_judge_are_refused_where_it_would_audit_itself_and_marked_els
         (
             "5",
             "llm",
-            "the highest human grade is 5, but the judge grades from 0 to 3; set with dataset.qrels_holes",
+            "the highest human grade is 5, but the judge grades from 0 to 3; set dataset.qrels_holes",
         ),
         ("0.5", {"grades": [0, 0, 1, 1]}, "grades that are not whole numbers: 1; dataset.qrels_holes"),
     ],
