@@ -17,7 +17,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 _LOOK_AGAIN_S = 0.1
-_LOOKED_AT = 9  # waiting calls that are considered: no call is overtaken by more than eight
+_MOST_CANDIDATES = 9  # waiting calls that are considered: no call is overtaken by more than eight
 
 
 class Stopped(Exception):
@@ -25,7 +25,7 @@ class Stopped(Exception):
 
 
 def window(quota: Quota) -> int | None:
-    """Tokens that one call may take, at most; None where they are not counted.
+    """The most tokens that one call may use; None if tokens are not counted.
 
     >>> window(Quota(600)), window(Quota(600, tokens_per_minute=9000, lanes=2))
     (None, 4500)
@@ -41,7 +41,7 @@ def window(quota: Quota) -> int | None:
 class Permit:
     """The right to make one attempt."""
 
-    begun: tuple[Begun, Begun]  # of the service, and of the answers to the step
+    begun: tuple[Begun, Begun]  # as counted by the breakers of the service and of the step's answers
     reservation: TokenReservation | None  # the reserved tokens; None if tokens are not counted
     used: float | None = None  # tokens that the attempt used; None until that is known
     is_usable: bool = True
@@ -97,10 +97,10 @@ class Admission:
                 self._pacer.settle(permit.reservation, permit.used)
             self._wake_next()
             if not (is_closed and self._allows(breaker)):
-                breaker.notify()  # attempts of other lanes wait for it
+                breaker.notify()  # attempts of other lanes wait for this breaker
 
     def watch(self, breaker: Breaker) -> None:
-        """Look at a breaker again whenever an attempt of another lane has changed it."""
+        """Check a breaker again whenever an attempt of another lane changes it."""
         breaker.on_change.append(self._wake_next)
 
     def unwatch(self, breaker: Breaker) -> None:
@@ -111,7 +111,7 @@ class Admission:
         return breaker.wait_until(now) == now
 
     async def pause(self, seconds: float) -> None:
-        """Wait; raises `Stopped` once the lane was stopped."""
+        """Wait; raises `Stopped` if the lane is stopped."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
@@ -165,7 +165,7 @@ class Admission:
         return Permit(waiting.breaker.begin(), self._pacer.spend(now, waiting.tokens))
 
     def _first(self) -> tuple[_Waiting | None, float]:
-        """The attempt to begin next, and in how many seconds; None where it depends on the end of another attempt."""
+        """The attempt to begin next, and seconds until then; None if another attempt must end first."""
         now = self._clock.monotonic()
         candidates = self._candidates(now)
         if not candidates:
@@ -173,16 +173,16 @@ class Admission:
         if not self._slots:
             return None, math.inf
         waits_s = [self._pacer.wait_s(now, waiting.tokens) for waiting in candidates]
-        place = first_to_begin(waits_s, [waiting.overtaken for waiting in candidates])
-        return candidates[place], max(waits_s[place], _LOOK_AGAIN_S if self._is_held() else 0.0)
+        position = first_to_begin(waits_s, [waiting.overtaken for waiting in candidates])
+        return candidates[position], max(waits_s[position], _LOOK_AGAIN_S if self._is_held() else 0.0)
 
     def _candidates(self, now: float) -> list[_Waiting]:
         """The first attempts that their breakers allow, in the order of the queue."""
         candidates: list[_Waiting] = []
         for breaker, line in self._lines.items():
             if line and breaker.wait_until(now) == now:
-                candidates += [_probe(line, breaker)] if breaker.is_open else line[:_LOOKED_AT]
-        return sorted(candidates, key=lambda waiting: waiting.number)[:_LOOKED_AT]
+                candidates += [_probe(line, breaker)] if breaker.is_open else line[:_MOST_CANDIDATES]
+        return sorted(candidates, key=lambda waiting: waiting.number)[:_MOST_CANDIDATES]
 
     def _until_a_probe_s(self, now: float) -> float:
         times = [breaker.wait_until(now) for breaker, line in self._lines.items() if line]
@@ -203,9 +203,9 @@ class Admission:
         if first is not None and wait_s == 0:
             first.woken.set()
         elif math.isfinite(wait_s):
-            self._timer = asyncio.get_running_loop().call_later(wait_s, self._waited, now)
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._note_wait, now)
 
-    def _waited(self, since: float) -> None:
+    def _note_wait(self, since: float) -> None:
         self.waited_s += self._clock.monotonic() - since
         self._wake_next()
 
@@ -219,14 +219,14 @@ class Admission:
         elif error.tokens.total:
             permit.used = error.tokens.total
         elif error.kind is FailureKind.UNAVAILABLE and permit.reservation is not None:
-            # Refused, or dropped on its way: few such attempts take as much as they may, and some take nothing.
+            # Refused, or the connection dropped: few such attempts use all their tokens, and some use none.
             permit.used = min(permit.reservation.tokens, self._pacer.mean_tokens())
 
 
 def _probe(line: list[_Waiting], breaker: StepBreaker) -> _Waiting:
-    """The first call without an attempt, or else the first: calls that always fail must not block the others.
+    """The first call that has not been attempted, or else the first: calls that always fail must not block the others.
 
-    Where answers were malformed, the first in line: a repair may be what the service answers.
+    If answers were malformed, the first in line: the service may answer a repair.
     """
     if not breaker.service.is_open:
         return line[0]

@@ -1,4 +1,4 @@
-"""The attempts at one call: which failures are worth another attempt, and after which pause."""
+"""The attempts at one call: which failures are worth another attempt, and after what pause."""
 
 import math
 import random
@@ -13,9 +13,9 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-_MOST_MALFORMED = 3  # answers that break the schema (or in the same way), after which a call is not retried
+_MOST_MALFORMED = 3  # answers that break the schema (if no tokens are counted: in the same way) before it gives up
 _MOST_TRUNCATED = 2
-_MOST_FORMS = 6  # as many as the parts of a request that a service may refuse one after the other
+_MOST_FORMS = 6  # at least the number of request parts that a service may refuse one after the other
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Attempts:
 
     @property
     def is_longer(self) -> bool:
-        """True if the next attempt may ask for a longer answer, since one was cut short."""
+        """True if the next attempt may ask for a longer answer, because an answer was cut short."""
         return self._truncated > 0
 
     def begin(self, now: float) -> None:
@@ -85,14 +85,14 @@ class Attempts:
         """The pause before another attempt: longer each time, and never shorter than the service requests."""
         if error.changes_form:
             return 0.0
-        asked_s = error.retry_after_s or 0.0
+        requested_s = error.retry_after_s or 0.0
         longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (self.counted - 1))
         jitter = random.uniform(0.5, 1.0)  # noqa: S311  it spreads attempts, and decides no result
-        return max(longest_s * jitter, asked_s * (1 + 0.1 * jitter))
+        return max(longest_s * jitter, requested_s * (1 + 0.1 * jitter))
 
 
 def after(outcome: Any, attempts: int, tokens: Tokens) -> Any:
-    """An outcome; an error carries the tokens, and the number of attempts, which is 0 where the ledger has it."""
+    """An outcome; an error gets the tokens and the number of attempts, which is 0 if the answer was in the ledger."""
     if isinstance(outcome, CallError):
         return CallError(outcome.kind, outcome.message, attempts, tokens=tokens)
     return outcome

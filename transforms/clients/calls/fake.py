@@ -1,6 +1,6 @@
 """A service without a network, for tests: a function answers, in virtual time.
 
-It replaces a real service, as httpx's MockTransport replaces a network: all code above it is the code of production.
+It replaces a real service, as httpx's MockTransport replaces a network: all code above it is production code.
 `call_all` makes calls to a service, this one or a plug-in's own, as an experiment does: at the pace of a quota, with
 retries, the circuit breaker and the ledger.
 """
@@ -46,7 +46,7 @@ class FakeService:
     """A service whose answers come from a function.
 
     Attributes:
-        answer: returns JSON values, or a Reply where tokens matter; raises CallError for a request that fails.
+        answer: returns JSON values, or a Reply if tokens matter; raises CallError for a request that fails.
         latency_s: duration of a call, or a function from the request to it.
         requests: the requests received so far.
         most_in_flight: the most requests in flight at once.
@@ -77,29 +77,29 @@ class FakeService:
         return answer if isinstance(answer, Reply) else Reply(json.dumps(answer))
 
     async def close(self) -> None:
-        """As `Connection`; nothing was acquired."""
+        """See `Connection`; there is nothing to release."""
 
     def read(self, answer: str) -> Any:
-        """As `Service`: the JSON value."""
+        """See `Service`: the JSON value."""
         try:
             return json.loads(answer)
         except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}") from error
 
     def most_tokens(self, payload: str) -> Tokens:
-        """As `Service`: a token for every four characters of the request."""
+        """See `Service`: one token for every four characters of the request."""
         return Tokens(len(payload) // 4)
 
 
 def call_all(
     service: Service, payloads: Iterable[Mapping[str, Any]], quota: Quota, ledger: str, clock: Clock
 ) -> list[Any]:
-    """Make calls as an experiment makes them.
+    """Make calls as an experiment does.
 
     Args:
         service: the service to call.
         payloads: the calls' contents, as JSON values; equal ones are one call.
-        quota: sets the pace.
+        quota: pace of the calls.
         ledger: a folder of answers; calls that it answers are not made.
         clock: a `VirtualClock`, or the `SystemClock` for a service behind a network.
 
@@ -115,7 +115,7 @@ def call_all(
 
 @dataclass(frozen=True)
 class _OneCall:
-    """A work of one call: the item is the call."""
+    """A work with one call, which is the item."""
 
     service: Service
 

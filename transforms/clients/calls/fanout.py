@@ -1,7 +1,7 @@
 """The fan-out: lanes of tasks, begun by a DoFn, running on the event loop of its process.
 
-The thread that begins lanes reads their tasks while there is room for them, and takes their outcomes as they come. All
-lanes run meanwhile, so that several lanes in one bundle each keep their pace.
+The thread that begins lanes reads their tasks while there is room, and takes their outcomes as they arrive. All lanes
+run meanwhile, so several lanes in one bundle each keep their pace.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _MOST, _MOST_BYTES = 1000, 16 << 20  # outcomes above which the queue is full
 
 
 class OutcomeQueue:
-    """A queue of outcomes. Any thread may put one, full or not; None only wakes the thread that waits."""
+    """A queue of outcomes. Any thread may add one, even if the queue is full; None only wakes the waiting thread."""
 
     def __init__(self, clock: Clock, on_room: Callable[[], object]) -> None:
         self._changed, self._on_room = clock.condition(), on_room
@@ -67,7 +67,7 @@ class OutcomeQueue:
             self._changed.notify_all()
 
     def get(self, timeout_s: float = 0.0) -> Outcome | None:
-        """The first outcome; None after some time without one."""
+        """Take the first outcome; None if there is none within the timeout."""
         with self._changed:
             if not self._outcomes and timeout_s > 0:
                 self._changed.wait(timeout_s)
@@ -82,7 +82,7 @@ class OutcomeQueue:
 
 _TICK_S = 0.25
 _MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 64 << 20
-"""Bytes of tasks that were read, and of those that were started and have no outcome; lanes have equal shares."""
+"""Bytes of tasks that were read, and of started tasks without an outcome; lanes have equal shares."""
 
 _started: "weakref.WeakSet[FanOut]" = weakref.WeakSet()
 
@@ -99,7 +99,7 @@ class FanOut:
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
         self._counted: Counts = Tally()
-        self._leaving = False
+        self._is_stopping = False
         _started.add(self)
 
     @property
@@ -107,7 +107,7 @@ class FanOut:
         return all(end.done() for end in self._ends)
 
     def begin(self, lane: Lane, feed: Feed) -> None:
-        """Begin a lane; returns at once. Its tasks are read by `outcomes`, when the shares of all lanes are in."""
+        """Begin a lane; returns at once. `outcomes` reads its tasks once all lanes have their shares of the budget."""
         self._shared.account.limit += self._stage.budget_of_lane(lane.pools)
         self._feeds.append(feed)
         self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane, feed), self._clock.loop()))
@@ -118,20 +118,20 @@ class FanOut:
         self._runs.append((lane, run))
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
         feed.connect(on_filled=wake, on_taken=partial(self._outcomes.put, None))
-        if self._leaving:
+        if self._is_stopping:
             run.stop()
         await run.run()
 
     def outcomes(self) -> Iterator[Outcome | None]:
-        """As `taken`, for lanes without recalled tasks."""
+        """Like `taken`, for lanes without recalled tasks."""
         return (taken for taken in self.taken() if not isinstance(taken, Recalled))
 
     def taken(self) -> Iterator[Outcome | Recalled | None]:
-        """Read the tasks of all lanes that were begun, and yield every outcome as it comes."""
+        """Read the tasks of all lanes that were begun, and yield every outcome as it arrives."""
         with self._clock.at_work():
             yield from self._taken()
         for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
-            end.result()  # the first error, not the stops of other lanes that it caused
+            end.result()  # raises the first error, rather than the `Stopped` of lanes that it stopped
 
     def _taken(self) -> Iterator[Outcome | Recalled | None]:
         try:
@@ -171,8 +171,9 @@ class FanOut:
         totals: dict[tuple[str, str], Tally[Counter]] = {}
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
-                totals.setdefault(self._used(service), Tally())[counter] += number
-        usages = grouped((self._used(service), item) for _, run in self._runs for service, item in run.sums.usages())
+                totals.setdefault(self._pool_and_model(service), Tally())[counter] += number
+        sums = (item for _, run in self._runs for item in run.sums.usages())
+        usages = grouped((self._pool_and_model(service), usage) for service, usage in sums)
         return [
             Usage(
                 pool,
@@ -195,7 +196,7 @@ class FanOut:
         return list(dict.fromkeys([*texts, *(over_budget(pools, number) for pools, number in (+refused).items())]))
 
     def stop(self, grace_s: float) -> None:
-        """Begin no further call, give those in flight some time to end, and write all answers to the ledger."""
+        """Begin no further call, give calls in flight some time to end, and write all answers to the ledger."""
         _stop([self], grace_s)
 
     def _look_up(self) -> None:
@@ -206,12 +207,12 @@ class FanOut:
                 feed.look_up(self._lookup)
 
     def _recalled(self) -> Recalled | None:
-        """Answers of the ledger that are not read yet; None where there are none."""
-        feeds = self._feeds if not self._leaving else ()
+        """Answers in the ledger that have not been read yet; None if there are none."""
+        feeds = self._feeds if not self._is_stopping else ()
         return next((recalled for feed in feeds if (recalled := feed.read_recalled()) is not None), None)
 
     def _read_tasks(self) -> bool:
-        """Read some tasks of each lane that has room for them; returns whether there were any."""
+        """Read some tasks of each lane that has room for them; returns whether any were read."""
         most = _MOST_READY_BYTES // len(self._feeds)
         return sum(feed.fill(most) for feed in self._feeds) > 0
 
@@ -219,19 +220,19 @@ class FanOut:
         """The most bytes that the open tasks of one lane may hold."""
         return _MOST_HELD_BYTES // len(self._feeds)
 
-    def _used(self, service: str) -> tuple[str, str]:
+    def _pool_and_model(self, service: str) -> tuple[str, str]:
         """The pool and the model of a service."""
         return self._stage.pools[service], self._stage.model(service) or ""
 
     def is_full(self) -> bool:
-        """True while too many outcomes wait; then neither tasks nor answers of the ledger are read."""
-        return self._outcomes.is_full and not self._leaving
+        """True while too many outcomes wait; meanwhile, neither tasks nor ledger answers are read."""
+        return self._outcomes.is_full and not self._is_stopping
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)
 
     def _begin_no_more(self) -> None:
-        self._leaving = True
+        self._is_stopping = True
         for _, run in self._runs:
             self._clock.loop().call_soon_threadsafe(run.stop)
 
@@ -272,7 +273,7 @@ def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
 
 @dataclass
 class Alone:
-    """One service that a process calls by itself."""
+    """One service that a process calls outside a pipeline."""
 
     service: Service
     account: str

@@ -1,4 +1,4 @@
-"""The tasks of a lane on their way to the event loop from the thread of the bundle, the only one that may read them."""
+"""The tasks of a lane on their way from the bundle's thread, the only one that may read them, to the event loop."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +19,7 @@ class Feed:
         self._rows: Iterator[bytes] = iter(rows)
         self._number, self._taken = number, 0
         self._recall = recall
-        self._read_bytes = self._taken_bytes = 0  # each of them is changed by one thread alone
+        self._read_bytes = self._taken_bytes = 0  # only one thread changes each of them
         self._ready: deque[bytes] = deque()
         self._is_read = False
         self._on_filled: Callable[[], object] = lambda: None
@@ -34,17 +34,17 @@ class Feed:
 
     @property
     def left(self) -> int:
-        """Number of groups that are neither taken nor recalled yet."""
+        """Number of groups that have been neither taken nor recalled yet."""
         return 0 if self.has_ended else max(0, self._number - self._taken - self.recalled.total())
 
     @property
     def recalled(self) -> Counter[str]:
-        """Number of calls that the ledger has answered so far, by service, for tasks that need not be taken."""
+        """Number of calls that the ledger has answered so far, by service; their tasks need not be taken."""
         return Counter() if self._recall is None else self._recall.counted
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the rows that were read and not taken."""
+        """Bytes of the rows that were read but not taken."""
         return self._read_bytes - self._taken_bytes
 
     def fill(self, most_bytes: int) -> bool:
@@ -67,12 +67,12 @@ class Feed:
         return True
 
     def look_up(self, lookup: Lookup) -> None:
-        """Look up which of the tasks can be recalled, before the first is read."""
+        """Look up which tasks can be recalled, before the first one is read."""
         if self._recall is not None:
             self._number = self._recall.look_up(lookup)
 
     def read_recalled(self) -> Recalled | None:
-        """Tasks that the ledger answers, and that need not be taken; None where there are no more."""
+        """Tasks that the ledger answers, which need not be taken; None if there are no more."""
         if self._recall is None or self._recall.has_ended:
             return None
         recalled = self._recall.read()

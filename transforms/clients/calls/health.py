@@ -1,4 +1,4 @@
-"""The circuit breaker of one service: whether it may be called, judged by the outcomes of its last attempts.
+"""The circuit breaker of one service: decides from the outcomes of its last attempts whether it may be called.
 
 closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s ──► one probe ── answered ──► closed
                                     ▲                                   │ failed          given up: after
@@ -22,7 +22,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 
 FAILURES_TO_OPEN = 20
 MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN
-"""Attempts since the last answer, in flight or failed: the most that a service without any reply costs."""
+"""Most attempts since the last answer, in flight or failed: a service that never replies costs no more than these."""
 
 _FIRST_PROBE_S, _LONGEST_PROBE_S = 1.0, 60.0
 _COUNTED = {
@@ -36,7 +36,7 @@ _REPLIED = {FailureKind.MALFORMED, FailureKind.BLOCKED, FailureKind.TRUNCATED}
 
 
 class NotAsked(CallError):
-    """An attempt was not made, since its service was given up."""
+    """An attempt was not made, because its service was given up."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Breaker:
             on_change()
 
     def try_first(self, access: Access) -> None:
-        """Let the first attempt go alone, unless there has been one."""
+        """Let the first attempt go alone, unless one has been made already."""
         self.access = access
         self._awaits_first |= not (self._answers or self._unconfirmed or self._failures)
 
@@ -87,7 +87,7 @@ class Breaker:
         return self._is_given_up
 
     def wait_until(self, now: float) -> float | None:
-        """When an attempt may begin; None where it depends on the end of another attempt."""
+        """When an attempt may begin; None if another attempt must end first."""
         if self.is_given_up(now) or self._is_probing:
             return None
         if self._opened is not None:
@@ -102,13 +102,13 @@ class Breaker:
         return Begun(self._answers, self._is_probing)
 
     def stop(self, error: CallError, now: float) -> None:
-        """Give the service up permanently, whatever is still answered: no call of its quota pool can succeed soon."""
+        """Give the service up permanently, even if more answers arrive: no call of its quota pool can succeed soon."""
         self._stopped_by, self._is_given_up = error, True
         if self._opened is None:
             self._open(now)
 
     def answered(self) -> None:
-        """An attempt was answered: the breaker closes, whichever attempt it was, unless the service was stopped."""
+        """Record an answer to any attempt: the breaker closes, unless the service was stopped."""
         self._has_answered, self._awaits_first = True, False
         self._answers += 1
         self._failures = self._unconfirmed = 0
@@ -118,11 +118,11 @@ class Breaker:
         self._opened, self._is_probing, self._is_given_up = None, False, False
 
     def answered_before(self) -> None:
-        """The ledger has an answer of the service."""
+        """Record that the ledger has an answer of the service."""
         self._has_answered = True
 
     def failed(self, begun: Begun, error: CallError, now: float) -> None:
-        """An attempt failed; failures of a single query do not count."""
+        """Record a failed attempt; failures due to a single query do not count."""
         # A service that has answered before may only be down for now.
         is_lasting = error.kind is FailureKind.PERMISSION or not self._has_answered
         if self._awaits_first and is_lasting and self.access is not None and self.access.is_refused(error):
@@ -134,7 +134,7 @@ class Breaker:
             self._add(begun, error, now)
 
     def rejected(self, begun: Begun, call: str, error: CallError, now: float) -> None:
-        """An answer to a call was empty or malformed; further attempts at the same call count as probes only."""
+        """Record an empty or malformed answer to a call; further ones to the same call count only for probes."""
         if call in self._rejected and not begun.is_probe:
             self.ended(begun, now)
         else:
@@ -156,7 +156,7 @@ class Breaker:
             self._open(now)
 
     def ended(self, begun: Begun, now: float) -> None:
-        """An attempt ended without evidence about the service."""
+        """Record that an attempt ended without evidence about the service."""
         self._awaits_first = False
         if begun.answers == self._answers:
             self._unconfirmed -= 1
@@ -190,7 +190,7 @@ class Breaker:
 
 @dataclass(frozen=True)
 class StepBreaker:
-    """The circuit breakers that one call needs closed: its service's, and that of its step's answers."""
+    """The two circuit breakers that one call depends on: its service's, and the one for its step's answers."""
 
     service: Breaker
     answers: Breaker  # counts empty and malformed answers to one step
@@ -207,14 +207,14 @@ class StepBreaker:
         return self.service.is_given_up(now) or self.answers.is_given_up(now)
 
     def wait_until(self, now: float) -> float | None:
-        of_service, of_answers = self.service.wait_until(now), self.answers.wait_until(now)
-        return None if of_service is None or of_answers is None else max(of_service, of_answers)
+        service_at, answers_at = self.service.wait_until(now), self.answers.wait_until(now)
+        return None if service_at is None or answers_at is None else max(service_at, answers_at)
 
     def begin(self) -> tuple[Begun, Begun]:
         return self.service.begin(), self.answers.begin()
 
     def answered(self, begun: tuple[Begun, Begun], now: float, *, is_usable: bool) -> None:
-        """An attempt was answered; a blocked or truncated answer says nothing about the answers to its step."""
+        """Record an answer; an unusable one (blocked or truncated) says nothing about the answers to its step."""
         self.service.answered()
         if is_usable:
             self.answers.answered()
@@ -222,15 +222,15 @@ class StepBreaker:
             self.answers.ended(begun[1], now)
 
     def failed(self, begun: tuple[Begun, Begun], error: CallError, now: float) -> None:
-        of_service, of_answers = begun
+        service_begun, answers_begun = begun
         if error.kind in _REPLIED:
             self.service.answered()
         else:
-            self.service.failed(of_service, error, now)
+            self.service.failed(service_begun, error, now)
         if error.kind is FailureKind.MALFORMED:
-            self.answers.rejected(of_answers, self.call, error, now)
+            self.answers.rejected(answers_begun, self.call, error, now)
         else:
-            self.answers.ended(of_answers, now)
+            self.answers.ended(answers_begun, now)
 
     def ended(self, begun: tuple[Begun, Begun], now: float) -> None:
         self.service.ended(begun[0], now)

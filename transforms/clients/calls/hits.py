@@ -1,4 +1,4 @@
-"""The calls of a lane that it need not make: those that the ledger answers, and those left to batch jobs."""
+"""Calls that a lane need not make: those that the ledger answers, and those left to batch jobs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ Read = tuple[OpenCall, Reply, list[Any]]
 
 
 class Hits:
-    """The calls that the ledger answers, or is about to."""
+    """The calls that the ledger answers, or will answer once its writer has flushed."""
 
     def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, SearchDepth | None]) -> None:
         self._lookup, self._flush, self._added = lookup, flush, added
@@ -33,11 +33,11 @@ class Hits:
         return len(self._calls)
 
     def added(self, key: str, depth: SearchDepth | None) -> None:
-        """This lane adds an answer to the ledger that is not in the index yet."""
+        """Note that this lane has added an answer to the ledger, which is not in the index yet."""
         self._added[key] = depth
 
     def has_many(self) -> bool:
-        """True if so many answers are not in the index that it is time to refresh it: there they take less memory."""
+        """Return whether enough answers are missing from the index to refresh it: they take less memory there."""
         return len(self._added) >= _MOST_ADDED
 
     def take(self, open_call: OpenCall) -> bool:
@@ -53,7 +53,7 @@ class Hits:
         return True
 
     async def refresh(self) -> None:
-        """Read what other runs, or this lane, have added to the ledger."""
+        """Read the answers that other runs, or this lane, have added to the ledger."""
         await asyncio.to_thread(self._lookup.refresh)
         place = self._lookup.place
         for key in [key for key, depth in self._added.items() if place(key, depth) is not None]:
@@ -70,15 +70,15 @@ class Hits:
                 await asyncio.to_thread(self._flush)
             await self.refresh()
         reads = self._read(calls)
-        while some := await asyncio.to_thread(lambda: list(islice(reads, _READ_AT_ONCE))):
-            yield some
+        while batch := await asyncio.to_thread(lambda: list(islice(reads, _READ_AT_ONCE))):
+            yield batch
 
     def _read(self, calls: dict[str, OpenCall]) -> Iterator[Read]:
         for entry in self._lookup.read({key: open_call.call.depth for key, open_call in calls.items()}):
             open_call = calls[entry.key]
             reply = Reply(entry.answer, entry.tokens)
             outcomes = open_call.read(reply)
-            # Where no task can read an answer any more, the call is made again.
+            # If no task can read an answer any more, the call is made again.
             is_useless = all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)
             if open_call.call.keeps_malformed or not is_useless:
                 yield open_call, reply, outcomes
@@ -101,9 +101,9 @@ class Parking:
         self._decided = self._batch.decided()
 
     def refusal(self, call: Call, positions: Collection[int]) -> CallError | None:
-        """The error of a call that is not made now; None for one that is.
+        """The error of a call that is not made now; None for a call to be made.
 
-        A call that no job answered fails where the service says `otherwise: fail`.
+        A call that no job answered fails if the service has `otherwise: fail`.
         """
         if call.key is None:
             return None

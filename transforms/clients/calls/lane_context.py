@@ -1,7 +1,7 @@
-"""State that the lanes of one process share, and what the pools of one lane share.
+"""State that the lanes of one process share, and state that the pools of one lane share.
 
-The former is money, and for each service one connection and one circuit breaker. Each call reserves the most that it
-may cost, and settles with what it did.
+Lanes share money, and one connection and one circuit breaker for each service. Each call reserves the most that it may
+cost, and settles its actual cost.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply
 
-_ROUNDING = 1e-9  # of sums of many small costs
+_ROUNDING = 1e-9  # tolerance for sums of many small costs
 
 
 @dataclass
@@ -35,7 +35,7 @@ class BudgetReservation:
 
 
 class Account:
-    """The money that lanes of one loop share: what one of them does not need, another may spend."""
+    """The money that the lanes of one loop share: one lane may spend what another does not need."""
 
     def __init__(self, limit: float = 0.0) -> None:
         self.limit = limit
@@ -59,7 +59,7 @@ class Budget:
 
     @asynccontextmanager
     async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[BudgetReservation]:
-        """Put aside the most that an attempt may cost, once there is enough beside those in flight, if there can be."""
+        """Reserve the most that an attempt may cost; waits for attempts in flight to settle if too little is left."""
         account = self._account
         while most > 0 and account.is_over(account.spent + account.reserved + most):
             refuse_when_stopped()
@@ -80,7 +80,7 @@ class Budget:
             self.wake()
 
     def wake(self) -> None:
-        """Let those that wait look again."""
+        """Let waiting attempts check the budget again."""
         self._account.changed.set()
 
 
@@ -91,8 +91,8 @@ TakeOutcome = Callable[[Reply | CallError], None]
 class SharedServices:
     """The services of a stage, as the lanes that run together on one loop use them.
 
-    What one lane learns, all lanes know: that a service is down, or which form of requests it refuses. Lanes in other
-    processes learn it for themselves.
+    If one lane learns that a service is down, or refuses a form of request, all lanes know it. Lanes in other processes
+    learn it for themselves.
     """
 
     def __init__(self, services: Mapping[str, Service]) -> None:
@@ -105,7 +105,7 @@ class SharedServices:
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
         self._lanes: Tally[str] = Tally()
-        self.dearest: dict[str, float] = {}  # cost of an attempt so far, by service
+        self.dearest: dict[str, float] = {}  # highest cost of an attempt so far, by service
         self._first: dict[str, asyncio.Lock] = {}
 
     def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
@@ -114,7 +114,7 @@ class SharedServices:
         return self._breakers[service, step]
 
     def first_of(self, service: str) -> asyncio.Lock:
-        """Held by the attempt that shows what a service's attempts cost."""
+        """The lock of the first attempt at a service, which shows what its attempts cost."""
         return self._first.setdefault(service, asyncio.Lock())
 
     def flush(self) -> None:
@@ -122,9 +122,9 @@ class SharedServices:
             flush()
 
     def joins(self, open_call: OpenCall, take: TakeOutcome) -> bool:
-        """True if another lane is making the same call, and `take` gets its outcome; otherwise the caller makes it.
+        """Return whether another lane makes the same call: `take` then gets its outcome. If not, the caller makes it.
 
-        Rankings are left out: their tasks are named by their calls, so that no two lanes have the same.
+        Rankings are left out: their tasks are named after their calls, so no two lanes have the same one.
         """
         call = open_call.call
         if call.key is None or call.depth is not None:
@@ -141,7 +141,7 @@ class SharedServices:
             take(outcome)
 
     async def connect(self, service: str) -> Connection:
-        """The connection to a service, made for the first lane; `disconnect` is called once for each call."""
+        """The connection to a service, opened for the first lane; each `connect` needs one `disconnect`."""
         async with self._connecting.setdefault(service, asyncio.Lock()):
             if service not in self._connections:
                 self._connections[service] = await self._services[service].connect()
@@ -156,7 +156,7 @@ class SharedServices:
 
 
 class InFlight:
-    """Runs calls concurrently. A call is paid for once it is begun, so an error of one does not cancel the others."""
+    """Runs calls concurrently. A call is paid for once it has begun, so an error in one does not cancel the others."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop
@@ -169,7 +169,7 @@ class InFlight:
         task.add_done_callback(self._ended)
 
     async def end(self) -> None:
-        """Wait until all calls have ended; raises the first exception of a call, if any."""
+        """Wait until all calls have ended; raises their first exception, if any."""
         while self._calls:
             await asyncio.wait(self._calls)
         if self._errors:

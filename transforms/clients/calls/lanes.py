@@ -37,7 +37,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
 
-_HITS_AT_ONCE = 50_000  # neighbours in the ledger's files are read together
+_HITS_AT_ONCE = 50_000  # many at once: neighbours in the ledger's files are read together
 _logger = logging.getLogger(__name__)
 
 
@@ -84,7 +84,7 @@ class LaneRun:
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums = CallSums()
-        self._answered_of: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
+        self._answer_counts: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self._records = {
             pool: ledger.record(pool, lane.number, partial(self._counted, pool), clock) for pool in lane.pools
         }
@@ -98,7 +98,7 @@ class LaneRun:
         self._unexpected = UnexpectedErrors(ledger.keep_log)
         self._budget = Budget(shared.account)
         self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
-        parts = LaneContext(
+        lane_context = LaneContext(
             lane.number,
             self,
             self._writer.count_in_flight,
@@ -111,7 +111,7 @@ class LaneRun:
             clock,
         )
         self._pools = {
-            pool: PoolCalls(quota, stage.services_of([pool]), parts)
+            pool: PoolCalls(quota, stage.services_of([pool]), lane_context)
             for pool, quota in stage.in_lanes(lane.pools).items()
         }
         self._news = asyncio.Event()
@@ -136,14 +136,14 @@ class LaneRun:
         return self._feed.left
 
     async def run(self) -> None:
-        """Bring all tasks of the feed to an outcome; raises `Stopped` if the lane was stopped before that."""
+        """Run all tasks of the feed until they have outcomes; raises `Stopped` if the lane was stopped before that."""
         await self._hits.refresh()
         if self._parking is not None:
             await asyncio.to_thread(self._parking.load)
         self._in_flight.begin(self._start_tasks())
         self._in_flight.begin(self._read_all_hits())
         try:
-            await self._has_missed.wait()  # or the end
+            await self._has_missed.wait()  # or until the end
             if not self._is_over():
                 await self._make_calls()
         except BaseException:
@@ -158,7 +158,7 @@ class LaneRun:
             raise Stopped
 
     def stop(self) -> None:
-        """Begin no further call; those in flight may end. Called on the loop."""
+        """Begin no further call; calls in flight may end. Called on the loop."""
         self._is_stopped = True
         for pool in self._pools.values():
             pool.stop()
@@ -166,16 +166,16 @@ class LaneRun:
         self._has_missed.set()
 
     def wake(self) -> None:
-        """Wake the lane: there are tasks to take, or room for outcomes. Called on the loop."""
+        """Wake the lane when there are tasks to take, or room for outcomes. Called on the loop."""
         self._news.set()
 
     def flush(self) -> None:
-        """Write all answers to the ledger; from any thread."""
+        """Write all answers to the ledger; any thread may call it."""
         self._writer.flush()
 
     def warnings(self) -> list[str]:
-        of_pools = (warning for pool in self._pools.values() for warning in pool.warnings())
-        return [*self._lookup.warnings(), *of_pools, *self._unexpected.warnings()]
+        pool_warnings = (warning for pool in self._pools.values() for warning in pool.warnings())
+        return [*self._lookup.warnings(), *pool_warnings, *self._unexpected.warnings()]
 
     @property
     def over_budget(self) -> int:
@@ -212,7 +212,7 @@ class LaneRun:
             for group, size in groups:
                 self._driver.start(group, size)
             if groups or not self._has_room:
-                self.wake()  # it may be worth it to read hits now, and nothing else may say so
+                self.wake()  # it may now be worth reading hits, and nothing else may wake their reader
             await (asyncio.sleep(0) if groups else self._wait_for_news())  # calls begin meanwhile
         for warning in self._lookup.warnings():
             _logger.warning("%s", warning)
@@ -226,7 +226,7 @@ class LaneRun:
                 self._pools[self._stage.pools[service]].answered_before(service)
 
     async def _read_all_hits(self) -> None:
-        """Read what the ledger has, until all tasks have an outcome."""
+        """Read hits from the ledger, until all tasks have an outcome."""
         while not self._is_over() and not self._is_stopped:
             is_worth_it = self._feed.has_ended or not self._has_room or len(self._hits) >= _HITS_AT_ONCE
             await (self._read_hits() if self._hits and is_worth_it else self._wait_for_news())
@@ -288,8 +288,8 @@ class LaneRun:
                 self._tally[Counter.LEDGER_HITS, service] += 1
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[open_call.call.key or ""]
-                more = open_call.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
-                self._driver.settle(open_call, [after(outcome, 0, reply.tokens) for outcome in (*outcomes, *more)])
+                outcomes += open_call.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
+                self._driver.settle(open_call, [after(outcome, 0, reply.tokens) for outcome in outcomes])
                 self._shared.ended(open_call.call, reply)
             self._news.set()
             while self._room.is_full() and not self._is_stopped and not self._is_over():
@@ -314,7 +314,7 @@ class LaneRun:
             arguments = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
             self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *arguments))
             self._hits.added(call.key, call.depth)
-            self._answered_of[self._stage.pools[call.service]] += 1
+            self._answer_counts[self._stage.pools[call.service]] += 1
         self._driver.settle(answered.open_call, answered.outcomes)
         self._shared.ended(call, answered.reply)
         self._news.set()
@@ -338,4 +338,4 @@ class LaneRun:
         usages = tuple(
             (stage.name, stage.model(name) or "", usage) for name, usage in self.sums.usages() if name in services
         )
-        return LaneCounts(hits, calls, self._answered_of[pool], usages, planned, stage.name)
+        return LaneCounts(hits, calls, self._answer_counts[pool], usages, planned, stage.name)

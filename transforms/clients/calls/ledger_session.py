@@ -20,22 +20,22 @@ _TICK_S = 0.25
 _POLL_S = 1.0
 _LOOK_EVERY_S, _LOOK_LEAST_S = 50.0, 2.0
 _NOTE_EVERY_S = 5.0
-_STOP_EVERY_S = 1.0  # a cancelled run may begin calls for that long
+_STOP_EVERY_S = 1.0  # a cancelled run may go on beginning calls for this long
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class SessionHooks:
-    """The effects of a session on its lane."""
+    """The callbacks of a session to its lane."""
 
     look: Callable[[], Awaitable[bool]]  # looks up answers of other runs; returns whether calls are left to make
     stop: Callable[[], None]
     sleep: Callable[[float], Awaitable[None]]
-    is_look_due: Callable[[], bool] = lambda: False  # before its time
+    is_look_due: Callable[[], bool] = lambda: False  # whether to look before the usual time
 
 
 class LedgerSession:
-    """Holds the ledger for a lane, as an asynchronous context inside of which the calls are made."""
+    """Holds the ledger for a lane: an asynchronous context in which the calls are made."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class LedgerSession:
 
     def _refuse_to_wait(self, lease: Lease, holder: Holder, waited_s: float) -> None:
         owner = self._ledger.owner
-        of_this_run = owner.run_id != "" and (holder.run_id, holder.run_started) == (owner.run_id, owner.started)
-        if owner.wait_s is not None and waited_s >= owner.wait_s and not of_this_run:
+        is_this_run = owner.run_id != "" and (holder.run_id, holder.run_started) == (owner.run_id, owner.started)
+        if owner.wait_s is not None and waited_s >= owner.wait_s and not is_this_run:
             advice = "wait for it (--wait-for-lease SECONDS), end it, or use another ledger (output.ledger)"
             raise InputError(_held_by(lease, holder, advice), path=self._ledger.folder)
 
@@ -117,10 +117,10 @@ class LedgerSession:
         try:
             while not await self._has_ended(_TICK_S):
                 self._check_writer()
-                if self._clock() - self._asked_to_stop >= _STOP_EVERY_S:
+                if self._clock() - self._stop_checked >= _STOP_EVERY_S:
                     await self._refuse_cancelled()
                 await self._beat()
-                await self._note()
+                await self._write_records()
                 await self._look_again()
         except InputError as error:
             self._problem = InputError(error.problem, path=error.path)  # not a subclass: workers send its name
@@ -133,7 +133,7 @@ class LedgerSession:
         return self._ended.is_set()
 
     def _check_writer(self) -> None:
-        """Let no call begin while the writer has a problem; end the lane if the problem lasts."""
+        """Begin no call while the writer has a problem; end the lane if the problem lasts."""
         problem = self._writer.problem
         if problem is None:
             self._failing_since = None
@@ -145,7 +145,7 @@ class LedgerSession:
             raise problem
 
     async def _refuse_cancelled(self) -> None:
-        self._asked_to_stop = self._clock()
+        self._stop_checked = self._clock()
         if await asyncio.to_thread(self._ledger.is_stop_requested):
             raise InputError("the run was cancelled; no answer is lost", path=self._ledger.folder)
 
@@ -156,7 +156,7 @@ class LedgerSession:
             with suppress(InputError):  # optional: it saves calls, and is repeated later
                 await self._hooks.look()
 
-    async def _note(self) -> None:
+    async def _write_records(self) -> None:
         if self._clock() - self._noted >= _NOTE_EVERY_S:
             self._noted = self._clock()
             for record in self._records:
@@ -182,5 +182,5 @@ class LedgerSession:
                 await asyncio.to_thread(record.write, at_once=True)
 
 
-def _held_by(lease: Lease, holder: Holder, what: str) -> str:
-    return f"{lease.name}: {holder} makes calls with the same ledger; {what}"
+def _held_by(lease: Lease, holder: Holder, advice: str) -> str:
+    return f"{lease.name}: {holder} makes calls with the same ledger; {advice}"

@@ -1,7 +1,7 @@
-"""The calls of one quota pool in one lane: begun in order at its pace, while failed ones are retried.
+"""The calls of one quota pool in one lane: begun in order at the pool's pace, while failed calls are retried.
 
 waiting ─► connection ─► permit ─► one attempt ─► read ─► ledger ─► the tasks that requested it
-                          ▲          │ transient failure: a pause, as the service asks for or longer each time
+                          ▲          │ transient failure: a pause, longer each time, or as the service requests
                           └──────────┘   no permit: the service was given up, the call is not made
 """
 
@@ -52,7 +52,7 @@ class PoolCalls:
         self._connections: dict[str, Connection] = {}
         self._shared = context.shared
         self._breakers = {service: context.shared.breaker(service, quota.give_up_after_s) for service in services}
-        self._of_answers: dict[tuple[str, str], Breaker] = {}
+        self._answer_breakers: dict[tuple[str, str], Breaker] = {}
         for breaker in self._breakers.values():
             self.admission.watch(breaker)
 
@@ -65,20 +65,20 @@ class PoolCalls:
         self._changed.set()
 
     def remove(self, open_call: OpenCall) -> bool:
-        """Withdraw a call; returns False where it was begun or withdrawn before."""
+        """Withdraw a call; returns False if it was already begun or withdrawn."""
         return any(calls.pop(open_call, open_call) is None for calls in (self._waiting, self._last))
 
     def ask_last(self, keys: frozenset[str]) -> None:
-        """Make these calls last: they failed in an earlier run, which did not make all of the others."""
+        """Make these calls last: they failed in an earlier run, which did not get to all other calls."""
         self._tried_before = keys
         for open_call in [open_call for open_call in self._waiting if open_call.call.key in keys]:
             del self._waiting[open_call]
             self._last[open_call] = None
 
     def to_ask_last(self) -> set[str] | None:
-        """The keys of the calls that the next run should make last; None where they have not changed."""
+        """The keys of the calls that the next run should make last; None if they have not changed."""
         now = self._clock.monotonic()
-        breakers = [*self._breakers.values(), *self._of_answers.values()]
+        breakers = [*self._breakers.values(), *self._answer_breakers.values()]
         is_given_up = any(breaker.is_given_up(now) for breaker in breakers)
         tried = {*self._tried_before, *self._tried} if is_given_up else set()
         return None if tried == self._tried_before else tried
@@ -90,14 +90,14 @@ class PoolCalls:
         by_connection = (getattr(connection, "warnings", ()) for connection in self._connections.values())
         problem = "reports impossible numbers of tokens: the maximum that a call may use is counted instead"
         impossible = [f"{service} {problem}" for service in self._misreporting]
-        return [*dict.fromkeys(warning for of_one in by_connection for warning in of_one), *impossible]
+        return [*dict.fromkeys(warning for texts in by_connection for warning in texts), *impossible]
 
     def close(self) -> None:
         self._is_closed = True
         self._changed.set()
 
     def stop(self) -> None:
-        """Begin no further call; those in flight may end."""
+        """Begin no further call; calls in flight may end."""
         self.admission.stop()
         self._budget.wake()
         self._changed.set()
@@ -140,7 +140,7 @@ class PoolCalls:
             self._next.release()
 
     async def _ask(self, open_call: OpenCall) -> None:
-        """Make attempts until there is an answer, or until another attempt would not help."""
+        """Make attempts until there is an answer, or another attempt would not help."""
         attempts = Attempts()
         try:
             while (pause_s := await self._pause_after(open_call, attempts)) is not None:
@@ -155,7 +155,7 @@ class PoolCalls:
             else:
                 self._fail(open_call, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
         except Stopped:
-            """The calls that wait behind it stop as well."""
+            pass  # the calls that wait behind it stop as well
         finally:
             if attempts.made:
                 self._sums.add(open_call.call.service, open_call.positions(), attempts)
@@ -163,9 +163,9 @@ class PoolCalls:
                 self._next.release()
             self._open.release()
 
-    # Tenacity's loop would leave a cycle of some twenty objects behind each call, until Python collects all garbage.
+    # Each call of Tenacity's loop would leave a reference cycle of some twenty objects until Python collects garbage.
     async def _pause_after(self, open_call: OpenCall, attempts: Attempts) -> float | None:
-        """Make an attempt; returns the pause before the next one, and None for an answer."""
+        """Make an attempt; returns the pause before the next one, or None after an answer."""
         try:
             await self._attempt(open_call, attempts)
         except CallError as error:
@@ -194,16 +194,17 @@ class PoolCalls:
 
     def _settle(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
         count, seconds, service = attempts.made, attempts.seconds, open_call.call.service
-        for part, one, values in open_call.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
+        # The first part carries all attempts, so that sums are right.
+        for part, part_reply, values in open_call.parts_of(reply, outcomes):
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
             self._owner.answered(
-                Answered(part, one, [after(value, count, one.tokens) for value in values], count, seconds)
+                Answered(part, part_reply, [after(value, count, part_reply.tokens) for value in values], count, seconds)
             )
             count, seconds = 0, 0.0
 
     async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:
-        """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
+        """Wait for a permit, then make an attempt at once: other work in between would lead to bursts of calls."""
         call, service = open_call.call, open_call.call.service
         most, is_new = self._most_tokens(call, attempts), not attempts.made
         breaker = self._breaker(call)
@@ -233,7 +234,7 @@ class PoolCalls:
 
     def _breaker(self, call: Call) -> StepBreaker:
         answers = self._shared.breaker(call.service, self._quota.give_up_after_s, call.step)
-        self._of_answers[call.service, call.step] = answers
+        self._answer_breakers[call.service, call.step] = answers
         return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)
 
     async def _call(self, call: Call, attempts: Attempts, reservation: BudgetReservation) -> Reply:
@@ -246,7 +247,7 @@ class PoolCalls:
         except CallError as error:
             tokens = self._possible(call, error.tokens)
             self._count(call.service, attempts, tokens)
-            if error.kind is not FailureKind.TIMEOUT:  # what was answered too late may be charged
+            if error.kind is not FailureKind.TIMEOUT:  # an answer that came too late may be charged
                 reservation.cost = self._cost(tokens)
             if error.stops_pool:
                 for breaker in self._breakers.values():
@@ -255,7 +256,7 @@ class PoolCalls:
             raise
         except RankbeamError:
             raise
-        except Exception as error:  # of a plug-in, or of an answer in a shape that no client foresaw
+        except Exception as error:  # from a plug-in, or an answer in an unforeseen shape
             raise UnexpectedError(error) from None
         finally:
             took_s = self._clock.monotonic() - began
@@ -268,14 +269,14 @@ class PoolCalls:
         return reply
 
     def _possible(self, call: Call, tokens: Tokens) -> Tokens:
-        """The tokens of an attempt as reported; the most that it may take where no call can use so many."""
+        """The tokens that an attempt reports; if no call can use that many, the most that it may use."""
         if tokens.is_possible:
             return tokens
         self._misreporting[call.service] = None
         return self._services[call.service].most_tokens(call.payload)
 
     def _most_tokens(self, call: Call, attempts: Attempts) -> Tokens:
-        """Most tokens of the next attempt; not computed where it makes no difference."""
+        """Most tokens of the next attempt; not computed if no quota or budget depends on them."""
         if self._quota.tokens_per_minute is None and not self._budget.is_limited:
             return NO_TOKENS
         most = self._services[call.service].most_tokens(call.payload)
@@ -283,7 +284,7 @@ class PoolCalls:
 
     @asynccontextmanager
     async def _alone_if_unknown(self, service: str, most: Tokens) -> AsyncIterator[None]:
-        """Let an attempt whose cost is only known afterwards go alone, until one has an answer."""
+        """Let an attempt whose cost is only known afterwards go alone, until one has been answered."""
         dearest, is_priced = self._shared.dearest, self._quota.prices is not None
         if most.total == 0 and is_priced and self._budget.is_limited and service not in dearest:
             async with self._shared.first_of(service):
@@ -293,7 +294,7 @@ class PoolCalls:
         yield
 
     def _most_cost(self, service: str, most: Tokens) -> float:
-        """The most that the next attempt may cost; as much as others, if its tokens are only known afterwards."""
+        """The most that the next attempt may cost; the highest cost so far if its tokens are only known afterwards."""
         return self._cost(most) if most.total else max(self._cost(most), self._shared.dearest.get(service, 0.0))
 
     def _cost(self, tokens: Tokens) -> float:
@@ -310,7 +311,7 @@ class PoolCalls:
         if isinstance(open_call, Together):
             again = self._together.split(open_call, error)
             if again and error.kind is FailureKind.OVER_BUDGET:
-                self._budget.refused -= 1  # smaller requests may cost less than is left
+                self._budget.refused -= 1  # smaller requests may fit into the budget
             for part in open_call.parts:
                 if again:
                     self.add(part)

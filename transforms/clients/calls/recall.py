@@ -1,10 +1,10 @@
-"""The tasks of a lane that the ledger answers: their answers are read many at a time, and need neither loop nor driver.
+"""The tasks of a lane that the ledger answers: many answers are read at a time, without event loop or driver.
 
 batches of tasks ─► index of the ledger ─┬─ no answer ────────────► rows for the driver
                                          └─ answer ─► files, in order ─┬─ a value ─────► values of many tasks
                                                                        └─ none, damaged ─► rows for the driver
 
-That works for tasks of one call. The driver sees whatever needs a decision: it knows all rules.
+This works for tasks with one call. Whatever needs a decision goes to the driver, which knows all rules.
 """
 
 from collections import Counter as Tally
@@ -23,11 +23,11 @@ from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.steps import OneCall, Recalled, Subject, Work
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
-"""Tasks whose answers are read in the order of the files: each file is read once for all of them."""
+"""The most tasks whose answers are read together, in the order of the files, so that each file is read once."""
 
 
 class Recall:
-    """Recalls answers for the tasks of a lane; used by the thread of the bundle alone."""
+    """Recalls answers for the tasks of a lane; only the bundle's thread uses it."""
 
     def __init__(self, works: Mapping[str, Work[Any]], batches: Callable[[], Iterable[pa.RecordBatch]]) -> None:
         self._works = {name: work for name, work in works.items() if isinstance(work, OneCall)}
@@ -39,7 +39,7 @@ class Recall:
         self.has_ended = True
 
     def look_up(self, lookup: Lookup) -> int:
-        """Look all tasks up; then `missed` and `read` have their rows."""
+        """Look up all tasks, before `missed` and `read`; returns their number."""
         index = lookup.index
         self._numbers = [self._numbers_of(batch, index) for batch in self._batches()]
         if any((numbers != NONE).any() for numbers in self._numbers):
@@ -62,7 +62,7 @@ class Recall:
         return self._rejected.popleft() if self._rejected else None
 
     def read(self) -> Recalled | None:
-        """Values of some further tasks; None at the end."""
+        """The values of some more tasks; None at the end."""
         recalled = next(self._read, None)
         self.has_ended = recalled is None
         return recalled
@@ -74,9 +74,9 @@ class Recall:
         named = batch["work"].dictionary_encode()
         for code, name in enumerate(named.dictionary.to_pylist()):
             if (work := self._works.get(name)) is not None:
-                here = np.flatnonzero(named.indices.fill_null(NONE).to_numpy() == code)
-                names = batch["name"].take(pa.array(here)).to_pylist()
-                numbers[here] = index.newest(names, work.depth)
+                rows = np.flatnonzero(named.indices.fill_null(NONE).to_numpy() == code)
+                names = batch["name"].take(pa.array(rows)).to_pylist()
+                numbers[rows] = index.newest(names, work.depth)
         return numbers
 
     def _values(self, lookup: Lookup, index: Index) -> Iterator[Recalled]:
@@ -87,13 +87,13 @@ class Recall:
                 yield from self._recalled(in_order[here].to_pylist(), stored)
 
     def _windows(self) -> Iterator[tuple[pa.Array, IntArray]]:
-        """Tasks that the ledger answers, as many as are read together, with the numbers of their answers."""
+        """The tasks that the ledger answers, in groups that are read together, with the numbers of their answers."""
         tasks: list[pa.Array] = []
         numbers: list[IntArray] = []
-        for of_batch, batch in zip(self._numbers, self._batches(), strict=True):
-            is_known = of_batch != NONE
+        for batch_numbers, batch in zip(self._numbers, self._batches(), strict=True):
+            is_known = batch_numbers != NONE
             tasks.append(batch["tasks"].filter(pa.array(is_known)))
-            numbers.append(of_batch[is_known])
+            numbers.append(batch_numbers[is_known])
             if sum(map(len, numbers)) >= _ROWS_AT_ONCE or sum(task.nbytes for task in tasks) >= _BYTES_AT_ONCE:
                 yield pa.concat_arrays(tasks), np.concatenate(numbers)
                 tasks, numbers = [], []
@@ -101,7 +101,7 @@ class Recall:
             yield pa.concat_arrays(tasks), np.concatenate(numbers)
 
     def _recalled(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[Recalled]:
-        """The values of tasks, by work; a task without one is rejected."""
+        """The values of tasks, by work; a task without a value is rejected."""
         by_work: dict[str, list[tuple[bytes, Sequence[Subject], bytes]]] = {}
         for row, answer in zip(rows, stored, strict=True):
             ((key, work, _, subjects),) = fields_of(row)
@@ -112,12 +112,12 @@ class Recall:
         for name, known in by_work.items():
             values = self._works[name].recall([content for _, _, content in known])
             has_value = values.is_valid().to_pylist()
-            self._rejected += [row for (row, _, _), is_there in zip(known, has_value, strict=True) if not is_there]
+            self._rejected += [row for (row, _, _), is_valid in zip(known, has_value, strict=True) if not is_valid]
             self.counted[self._works[name].service] += sum(has_value)
             pairs = [
-                (place, subject)
-                for place, (_, subjects, _) in enumerate(known)
-                if has_value[place]
+                (position, subject)
+                for position, (_, subjects, _) in enumerate(known)
+                if has_value[position]
                 for subject in subjects
             ]
-            yield Recalled(name, [subject for _, subject in pairs], [place for place, _ in pairs], values)
+            yield Recalled(name, [subject for _, subject in pairs], [position for position, _ in pairs], values)

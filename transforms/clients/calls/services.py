@@ -19,7 +19,7 @@ class Access:
     Attributes:
         address: the service's URL or resource name, for messages.
         credentials: names of the credentials that its calls carry, such as `${env:KEY}`.
-        refusals: kinds of failures that every call would share; `NOT_FOUND` where a query has no address of its own.
+        refusals: kinds of failures that every call would share; `NOT_FOUND` among them if queries share one address.
     """
 
     address: str
@@ -44,10 +44,10 @@ class Access:
 class Connection(Protocol):
     """An open connection to a service, or several. It lives on the loop of the process that makes the calls.
 
-    One that has something to say to users may have a list `warnings`: its texts are added to the run's warnings.
-    One whose service has a free request may have `check(timeout_s)`: what that request found, None if it is missing.
-    One that can embed several texts in one request may have `texts_per_request`, the most that it takes at present; its
-    `call` then also takes a JSON list of payloads, and returns a `Reply` with `parts`.
+    A connection with messages for users may have a list `warnings`, which is added to the run's warnings. If its
+    service has a free request, it may have `check(timeout_s)`, which returns what the request found, or None if the
+    service lacks it. If it can embed several texts in one request, it may have `texts_per_request`, the most that it
+    takes at present; its `call` then also takes a JSON list of payloads, and returns a `Reply` with `parts`.
     """
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
@@ -76,20 +76,20 @@ class Connection(Protocol):
 class Service(Protocol):
     """A service that can be connected to, as a value that travels to workers.
 
-    A service may also have `access`, an `Access`: the run then ends if its first call is refused. One whose calls may
-    wait for batch jobs has `waits(payload)`: whether that call may.
+    A service may also have `access`, an `Access`: the run then ends if its first call is refused. If its calls may wait
+    for batch jobs, it has `waits(payload)`, which returns whether that call may.
     """
 
     async def connect(self) -> Connection:
         """Connect; called on the loop that makes the calls, and only when there is a call to make.
 
         Raises:
-            InputError: the configuration cannot work, such as missing credentials or an unset variable.
+            InputError: the configuration cannot work, for example because credentials or a variable are missing.
         """
         ...
 
     def read(self, answer: str) -> Any:
-        """The value of an answer; called for new answers and for those of the ledger.
+        """The value of an answer; called for new answers and for those in the ledger.
 
         Raises:
             CallError: the answer is not in the service's format (`MALFORMED`), ends too early (`TRUNCATED`), is a
@@ -98,15 +98,15 @@ class Service(Protocol):
         ...
 
     def most_tokens(self, payload: str) -> Tokens:
-        """The most tokens that one attempt uses, which quota and budget reserve; none where tokens are not charged."""
+        """The most tokens that one attempt uses, for quota and budget to reserve; zero if tokens are not charged."""
         ...
 
 
 async def connected(module: str, parameters: Service) -> Connection:
-    """Connect by the `connect(parameters)` of a module.
+    """Call the `connect(parameters)` of a module.
 
-    The module knows the class of its parameters, and is imported only where calls are made: many libraries of services
-    take a second to import.
+    The module knows the class of its parameters, and is imported only where calls are made: many service libraries take
+    a second to import.
     """
     connection: Connection = await import_module(module).connect(parameters)
     return connection

@@ -26,20 +26,20 @@ class Stage:
     accounts: Mapping[str, str]
     max_failure_rate: float = 1.0
     budget: float = math.inf
-    batch: BatchRound | None = None  # None where no call is left to batch jobs
+    batch: BatchRound | None = None  # None if no call is left to batch jobs
 
     def connected(self) -> dict[str, Pools]:
-        """For each work the pools of its lane: those of its own calls, and those that other works connect to them."""
+        """The pools of each work's lane: those of its own calls, and those that other works connect to them."""
         components: list[set[str]] = []
         for work in self.works.values():
-            together = {self.pools[service] for service in work.services}
-            apart = [pools for pools in components if not pools & together]
-            components = [*apart, together.union(*(pools for pools in components if pools & together))]
-        of_pool = {pool: tuple(sorted(pools)) for pools in components for pool in pools}
-        return {name: of_pool[self.pools[work.services[0]]] for name, work in self.works.items()}
+            work_pools = {self.pools[service] for service in work.services}
+            unconnected = [pools for pools in components if not pools & work_pools]
+            components = [*unconnected, work_pools.union(*(pools for pools in components if pools & work_pools))]
+        connected_pools = {pool: tuple(sorted(pools)) for pools in components for pool in pools}
+        return {name: connected_pools[self.pools[work.services[0]]] for name, work in self.works.items()}
 
     def in_lanes(self, pools: Pools) -> dict[str, Quota]:
-        """The quotas of connected pools, divided among one number of lanes, which each of them allows."""
+        """The quotas of connected pools, divided among the same number of lanes, which each of them allows."""
         quotas = {pool: self.quotas[pool] for pool in pools}
         if len(quotas) == 1:
             return quotas
@@ -49,15 +49,13 @@ class Stage:
 
     def budget_of_lane(self, pools: Pools) -> float:
         """A lane's part of the budget of its process: an equal share if its calls have a price, else nothing."""
-        priced = {
-            service for service in self.connected().values() if any(self.quotas[pool].has_price for pool in service)
-        }
+        priced = {group for group in self.connected().values() if any(self.quotas[pool].has_price for pool in group)}
         if math.isinf(self.budget):
             return self.budget
         return self.budget / len(priced) / self.in_lanes(pools)[pools[0]].lanes if pools in priced else 0.0
 
     def after(self, used: Iterable[Usage]) -> "Stage":
-        """The stage with what earlier stages have left of the budget."""
+        """The stage, with the budget that earlier stages have left."""
         spent = sum(self.quotas[usage.pool].cost(usage.calls, usage.tokens) or 0.0 for usage in used)
         return replace(self, budget=max(0.0, self.budget - spent))
 
@@ -65,7 +63,7 @@ class Stage:
         return {name: service for name, service in self.services.items() if self.pools[name] in pools}
 
     def model(self, service: str) -> str | None:
-        """The model that a service calls, or what it is where it needs none; None for a service that is not a model."""
+        """The model that a service calls, or the description of an offline one; None if the service is not a model."""
         parameters = self.services[service]
         model = getattr(parameters, "offline", None) or getattr(parameters, "model", None)
         return None if model is None else str(model)

@@ -28,9 +28,9 @@ _will_be_written = False
 
 
 def count(counter: Counter, number: int, pool: str = "") -> None:
-    """Add to a counter; called once a batch, not once a row."""
+    """Add to a counter; called once per batch, not once per row."""
     global _will_be_written
-    _of_beam(counter).inc(number)
+    _beam_counter(counter).inc(number)
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return
@@ -45,20 +45,20 @@ def count(counter: Counter, number: int, pool: str = "") -> None:
 
 
 @cache
-def _of_beam(counter: Counter) -> "BeamMetrics.DelegatingCounter":
+def _beam_counter(counter: Counter) -> "BeamMetrics.DelegatingCounter":
     from apache_beam.metrics import Metrics  # commands that only read a tally start without Beam
 
     return Metrics.counter(NAMESPACE, counter.value)
 
 
 def _write(folder: str) -> None:
-    """Leave the tally of a worker process for the process that reads it."""
+    """Write the tally of a worker process, for the process that reads it."""
     global _will_be_written
     with _lock, suppress(FileNotFoundError):  # the folder is deleted once the reader has ended
         _will_be_written = False
-        beside = Path(folder) / f"{os.getpid()}.part"
-        beside.write_text(json.dumps(_tally))
-        beside.replace(beside.with_suffix(".json"))
+        part_file = Path(folder) / f"{os.getpid()}.part"
+        part_file.write_text(json.dumps(_tally))
+        part_file.replace(part_file.with_suffix(".json"))
 
 
 @shared
@@ -66,8 +66,8 @@ def _write(folder: str) -> None:
 def tallying() -> Iterator[Callable[[], Counts]]:
     """Tally the counts of this process and of the worker processes it starts; yields a function that reads the tally.
 
-    Runs in several threads have one tally. Workers of a local run inherit the environment, and each leaves its counts
-    in a folder of this machine.
+    Runs in several threads share one tally. Workers of a local run inherit the environment, and each writes its counts
+    to a folder on this machine.
     """
     global _is_read_here
     _tally.clear()
@@ -77,9 +77,9 @@ def tallying() -> Iterator[Callable[[], Counts]]:
 
         def read() -> Counts:
             with _lock:
-                own = dict(_tally)
+                own_counts = dict(_tally)
             total: Counts = Tally()
-            for tally in (own, *(json.loads(part.read_text()) for part in Path(folder).glob("*.json"))):
+            for tally in (own_counts, *(json.loads(part.read_text()) for part in Path(folder).glob("*.json"))):
                 for name, number in tally.items():
                     counter, _, pool = name.partition(" ")
                     total[Counter(counter), pool] += number

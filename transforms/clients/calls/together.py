@@ -1,4 +1,4 @@
-"""Several calls as one request, where a connection makes one for them: embeddings of texts.
+"""Several calls as one request, if a connection supports it: embeddings of texts.
 
 Each call keeps its own key, answer and row in the ledger. A request that fails as a whole is made again in halves.
 """
@@ -17,7 +17,7 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 MOST_CHARACTERS = 60_000
 """The most characters of one request: some services take 20,000 tokens."""
 
-_LOOKED_AT = 1_000
+_MOST_CANDIDATES = 1_000
 _EMBED, _TEXT = '{"step":"embed"', '"text":'
 _SPLITTING = {
     FailureKind.INVALID,
@@ -31,7 +31,7 @@ _SPLITTING = {
 
 @dataclass(eq=False)
 class Together(OpenCall):
-    """Calls that are made in one request, as one call without a key."""
+    """Calls that are made in one request: to other code, one call without a key."""
 
     parts: Sequence[OpenCall] = ()  # the calls, at least two
 
@@ -51,30 +51,32 @@ class Together(OpenCall):
         return error.kind in _SPLITTING and not error.changes_form and not isinstance(error, NotAsked)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
-        return [value for part, one in zip(self.parts, reply.parts, strict=True) for value in part.read(one, skip)]
+        pairs = zip(self.parts, reply.parts, strict=True)
+        return [value for part, part_reply in pairs for value in part.read(part_reply, skip)]
 
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[OpenCall, Reply, Sequence[Any]]]:
-        """Each call with its reply and outcomes; tokens of earlier attempts are counted with the first call."""
-        parts = sum((one.tokens for one in reply.parts), start=Tokens())
-        total, rest = reply.tokens, iter(outcomes)
+        """Each call with its reply and outcomes; the tokens of earlier attempts are counted for the first call."""
+        parts = sum((part_reply.tokens for part_reply in reply.parts), start=Tokens())
+        total, remaining = reply.tokens, iter(outcomes)
         extra = Tokens(total.input - parts.input, total.cached - parts.cached, total.output - parts.output)
-        for part, one in zip(self.parts, reply.parts, strict=True):
-            yield part, replace(one, tokens=one.tokens + extra), list(islice(rest, len(part.requested_by)))
+        for part, part_reply in zip(self.parts, reply.parts, strict=True):
+            part_outcomes = list(islice(remaining, len(part.requested_by)))
+            yield part, replace(part_reply, tokens=part_reply.tokens + extra), part_outcomes
             extra = Tokens()
 
 
 class Joining:
-    """Chooses the calls of requests: fewer for calls whose last request failed as a whole."""
+    """Chooses the calls of each request: fewer if their last request failed as a whole."""
 
     def __init__(self) -> None:
         self._most: dict[OpenCall, int] = {}
 
     def joined(self, first: OpenCall, waiting: MutableMapping[OpenCall, None], most: int) -> OpenCall:
-        """A call, or the request that makes it and others."""
+        """A call alone, or one request for it and others."""
         parts, group = [first], _group(first)
         most = min(most, self._most.pop(first, most))
         characters = len(first.call.payload)
-        for open_call in islice(waiting, _LOOKED_AT):
+        for open_call in islice(waiting, _MOST_CANDIDATES):
             if len(parts) >= most or group is None:
                 break
             fits = characters + len(open_call.call.payload) <= MOST_CHARACTERS
@@ -96,7 +98,7 @@ class Joining:
 
 
 def shared(tokens: Tokens, lengths: Sequence[int]) -> list[Tokens]:
-    """Tokens of a request as those of its texts, by their lengths; their sum is exact.
+    """The tokens of a request, divided among its texts by length; their sum is exact.
 
     >>> shared(Tokens(10, 0, 0), [1, 1, 2])
     [Tokens(input=2, cached=0, output=0), Tokens(input=3, cached=0, output=0), Tokens(input=5, cached=0, output=0)]
@@ -117,7 +119,7 @@ def _shares(number: int, lengths: Sequence[int]) -> list[int]:
 
 
 def _group(open_call: OpenCall) -> tuple[Any, ...] | None:
-    """The key that calls of one request have in common; None for a call that joins no other."""
+    """A key that is equal for calls that fit into one request; None for a call that is always made alone."""
     payload = open_call.call.payload
     if open_call.call.key is None or not payload.startswith(_EMBED):
         return None

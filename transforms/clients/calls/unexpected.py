@@ -1,6 +1,6 @@
-"""Errors that a connection or a reader did not mean to raise: each fails one call, and one traceback of each is kept.
+"""Unexpected errors of connections and readers: each fails one call, and the traceback of each kind is kept once.
 
-Messages of such errors are left out everywhere: those of HTTP libraries may quote headers, and so hold secrets.
+Messages of such errors are left out everywhere: those of HTTP libraries may quote headers, and so contain secrets.
 """
 
 import traceback
@@ -9,11 +9,11 @@ from hashlib import sha256
 
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
-_MOST_FRAMES = 50  # the last ones: an endless recursion has thousands
+_MOST_FRAMES = 50  # the innermost ones: an endless recursion has thousands
 
 
 class UnexpectedError(CallError):
-    """A call that failed with an error which is not a `CallError`."""
+    """A call that failed with an error that is not a `CallError`."""
 
     def __init__(
         self, error: BaseException, raised: str = "an unexpected", advice: str = "please report it, with"
@@ -34,7 +34,7 @@ class UnexpectedErrors:
         self._places: dict[str, str] = {}
 
     def add(self, service: str, error: UnexpectedError) -> None:
-        """Note an error; those of one type, place and service are kept once."""
+        """Note an error; errors of the same type, source line and service are kept once."""
         name = f"{service}: {error.name}"
         if name not in self._places and name not in self._unwritten:
             self._unwritten[name] = error
@@ -47,7 +47,7 @@ class UnexpectedErrors:
             self._places[name] = "its traceback could not be written"
             try:
                 path = self._keep(f"error-{sha256(name.encode()).hexdigest()[:32]}.log", text)
-            except InputError:  # a log must not fail what an answer did not
+            except InputError:  # a failure to write the log must not fail the run
                 continue
             self._places[name] = f"{error.advice} {path}"
 

@@ -61,7 +61,7 @@ _MOST_TRIED = 10_000
 
 
 class Ledger:
-    """The finished calls of a folder."""
+    """The finished calls in a folder."""
 
     def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
@@ -72,7 +72,7 @@ class Ledger:
         yield from lookup.read(depths)
 
     def lookup(self) -> Lookup:
-        """A lookup for a stream of calls; it knows no part before it is refreshed."""
+        """A lookup for a stream of calls; it knows no parts until it is refreshed."""
         return Lookup(self.folder)
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
@@ -96,10 +96,10 @@ class Ledger:
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 
     def tried(self, pool: str, lane: int) -> frozenset[str]:
-        """The keys of calls that failed in an earlier run, which gave their service up before it made all calls.
+        """The keys of calls that failed in an earlier run, which gave up their service before making all calls.
 
-        Made first, they would fail first in every run, and those behind them would never be made. None if they cannot
-        be read, as they only decide an order.
+        Made first, they would fail first in every run, and the calls behind them would never be made. Empty if the keys
+        cannot be read, as they only decide the order of calls.
         """
         try:
             with files.open_raw(files.join(self.folder, store.USES, store.tried_name(pool, lane))) as handle:
@@ -109,26 +109,26 @@ class Ledger:
         return frozenset(key for key in keys if isinstance(key, str)) if isinstance(keys, list) else frozenset()
 
     def keep_tried(self, pool: str, lane: int, keys: Collection[str]) -> None:
-        """Keep the keys of such calls for the next run. If they cannot be written, only its order of calls changes."""
+        """Store the keys of such calls for the next run. If they cannot be written, only its order of calls changes."""
         content = json.dumps(sorted(keys)[:_MOST_TRIED]).encode()
         with suppress(InputError):
             store.put_use(self.folder, store.tried_name(pool, lane), content)
 
     def keep_log(self, name: str, text: str) -> str:
-        """Keep a log of an unexpected error; returns where."""
+        """Write the log of an unexpected error; returns its path."""
         return store.put_use(self.folder, name, text.encode("utf-8", "backslashreplace"))
 
     def request_stop(self) -> None:
-        """Have the lanes of the run begin no further call, in whatever process they work.
+        """Ask all lanes of the run, in any process, to begin no further call.
 
-        An engine that cancels a job may leave the bundle of a lane to its end, which is hours of calls. So the process
-        that cancels leaves a file in the ledger, and every lane of the run looks for it. It stays: lanes may outlive
-        their job, and a later run under the same id has another file.
+        An engine that cancels a job may let a lane's bundle finish, which may mean hours of calls. So the process that
+        cancels writes a file to the ledger, and every lane of the run looks for it. The file stays: lanes may outlive
+        their job, and a later run with the same id has another file.
         """
         place_of(self.folder).create(self._stop_name, _STOP)
 
     def is_stop_requested(self) -> bool:
-        """True if the lanes of the run shall begin no further call; False while the ledger cannot be read."""
+        """Return whether the run's lanes should begin no further call; False while the ledger cannot be read."""
         try:
             return place_of(self.folder).read(self._stop_name) is not None
         except InputError:  # the next heartbeat reports it
@@ -136,7 +136,7 @@ class Ledger:
 
     @property
     def _stop_name(self) -> str:
-        # A run may be repeated under the same id: with its start, the id names one execution.
+        # A run may be repeated with the same id: id and start together identify one execution.
         run = f"{self.owner.run_id} {self.owner.started}"
         return f"stop-{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
 

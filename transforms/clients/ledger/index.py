@@ -33,7 +33,7 @@ _OFFSETS = {name: field[1] for name, field in (ROW.fields or {}).items()}
 _ROWS_AT_ONCE = 1 << 15
 COLUMNS = ["key", "results", "distance", "finished_at", "check"]
 NONE = -1
-"""The number of an answer that the index does not have."""
+"""Stands in for the number of an answer that the index does not have."""
 
 
 class IndexPlace(NamedTuple):
@@ -45,14 +45,14 @@ class IndexPlace(NamedTuple):
 
 
 class Index:
-    """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
+    """The rows of all parts, sorted by the hash of their key and, for equal keys, from new to old; it never changes.
 
-    A large index is in a file, 52 bytes an answer, and is made for one range of hashes after the other.
+    A large index is in a file, with 52 bytes for each answer, and is made one range of hashes at a time.
     """
 
     def __init__(self, paths: Sequence[str], rows: Mapping[str, Rows] | Rows) -> None:
         self.paths = list(paths)
-        # Single values of a view are read several times as fast as those of NumPy's arrays.
+        # Reading single values is several times as fast from a memory view as from a NumPy array.
         self._columns = {name: rows[name].data for name in _OFFSETS}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
@@ -63,7 +63,7 @@ class Index:
         return np.asarray(self._columns["check"])
 
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":
-        """The index of other parts: of those here that stay, and of new ones, whose rows are sorted by hash."""
+        """The index of the parts `paths`: those of this index that stay, and new ones, whose rows are sorted by hash."""
         numbers = {path: number for number, path in enumerate(paths)}
         parts = np.array([numbers.get(path, NONE) for path in self.paths], np.int32)
         blocks = self._blocks(parts, {numbers[path]: rows for path, rows in new.items()})
@@ -74,47 +74,47 @@ class Index:
         hashes = [np.asarray(self._hashes), *(rows["hash"] for rows in new.values())]
         count = 1 + sum(map(len, hashes)) // _ROWS_AT_ONCE
         bounds = np.linspace(-(2.0**63), 2.0**63, count + 1)[1:-1].astype(np.int64)
-        cuts = [[0, *np.searchsorted(some, bounds).tolist(), len(some)] for some in hashes]
+        cuts = [[0, *np.searchsorted(column, bounds).tolist(), len(column)] for column in hashes]
         for block in range(count):
-            here, *others = (slice(*cut[block : block + 2]) for cut in cuts)
-            old = {name: np.asarray(column[here]) for name, column in self._columns.items()}
+            old_slice, *new_slices = (slice(*cut[block : block + 2]) for cut in cuts)
+            old = {name: np.asarray(column[old_slice]) for name, column in self._columns.items()}
             old["part"] = parts[old["part"]]
             stays = old["part"] != NONE
-            added = [rows[place] for rows, place in zip(new.values(), others, strict=True)]
+            added = [rows[piece] for rows, piece in zip(new.values(), new_slices, strict=True)]
             numbers = [np.full(len(rows), number, np.int32) for number, rows in zip(new, added, strict=True)]
             rows = {
-                name: np.concatenate([column[stays], *(numbers if name == "part" else (one[name] for one in added))])
+                name: np.concatenate([column[stays], *(numbers if name == "part" else (block_rows[name] for block_rows in added))])
                 for name, column in old.items()
             }
             order = _order(rows)
             yield {name: column[order] for name, column in rows.items()}
 
     def places(self, key: str, depth: SearchDepth | None) -> Iterator[IndexPlace]:
-        """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
+        """The positions of answers to a call, the newest first. Only the entries show if keys with equal hashes differ."""
         digest, hashes = hash(key), self._hashes
-        at = bisect_left(hashes, digest)
-        while at < len(hashes) and hashes[at] == digest:
-            if covers(self._results[at], self._distances[at], depth):
-                part, group, row = (column[at] for column in self._places)
+        row_number = bisect_left(hashes, digest)
+        while row_number < len(hashes) and hashes[row_number] == digest:
+            if covers(self._results[row_number], self._distances[row_number], depth):
+                part, group, row = (column[row_number] for column in self._places)
                 yield IndexPlace(self.paths[part], group, row)
-            at += 1
+            row_number += 1
 
     def newest(self, keys: Sequence[str], depth: SearchDepth | None) -> IntArray:
-        """The numbers of the newest answers to many calls, all of one depth; NONE where it does not go far enough."""
+        """The numbers of the newest answers to many calls of one depth; NONE if the answer does not go that deep."""
         digests, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.asarray(self._hashes)
         if not len(hashes):
             return np.full(len(keys), NONE)
-        at = np.minimum(np.searchsorted(hashes, digests), len(hashes) - 1)
-        results, distances = np.asarray(self._results)[at], np.asarray(self._distances)[at]
-        return np.where((hashes[at] == digests) & _cover(results, distances, depth), at, NONE)
+        row_numbers = np.minimum(np.searchsorted(hashes, digests), len(hashes) - 1)
+        results, distances = np.asarray(self._results)[row_numbers], np.asarray(self._distances)[row_numbers]
+        return np.where((hashes[row_numbers] == digests) & _cover(results, distances, depth), row_numbers, NONE)
 
     def in_order(self, numbers: IntArray) -> IntArray:
-        """The order of the files for answers."""
+        """The permutation that sorts answers by their positions in the files."""
         part, group, row = (np.asarray(column)[numbers] for column in self._places)
         return np.lexsort((row, group, part))
 
     def groups(self, numbers: IntArray) -> Iterator[tuple[str, int, slice, list[int]]]:
-        """The row groups of answers that are in the order of the files."""
+        """The row groups of answers that are sorted by their positions in the files."""
         part, group, row = (np.asarray(column)[numbers] for column in self._places)
         ends = [*(np.flatnonzero((np.diff(part) != 0) | (np.diff(group) != 0)) + 1).tolist(), len(numbers)]
         for begin, end in pairwise([0, *ends] if len(numbers) else []):
@@ -147,20 +147,20 @@ def joined(rows: Iterable[Rows]) -> Rows:
 
 def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
     """The rows of a row group; `changed` numbers their part."""
-    here = np.flatnonzero(possible.to_numpy())
-    columns = columns.take(pa.array(here))
-    rows = np.zeros(len(here), ROW)
+    row_numbers = np.flatnonzero(possible.to_numpy())
+    columns = columns.take(pa.array(row_numbers))
+    rows = np.zeros(len(row_numbers), ROW)
     rows["hash"] = [hash(key) for key in columns.column("key").to_pylist()]
     rows["moment"] = pc.cast(columns.column("finished_at"), pa.int64()).to_numpy()
     rows["check"] = columns.column("check").to_numpy()
     rows["results"] = columns.column("results").to_numpy()
     rows["distance"] = pc.fill_null(columns.column("distance"), np.nan).to_numpy()
-    rows["group"], rows["row"] = group, here
+    rows["group"], rows["row"] = group, row_numbers
     return rows
 
 
 def _cover(results: IntArray, distances: FloatArray, depth: SearchDepth | None) -> BoolArray:
-    """`covers` of many answers."""
+    """The vectorized form of `covers`."""
     has_none = np.isnan(distances)
     nearest = np.inf if depth is None or depth.distance is None else depth.distance
     is_far = results == WHOLE.results if depth is None else results >= depth.results
@@ -169,15 +169,15 @@ def _cover(results: IntArray, distances: FloatArray, depth: SearchDepth | None) 
 
 
 def _order(rows: Mapping[str, Rows]) -> IntArray:
-    """The order of rows by hash, and of the few that share one by time, with ties broken as merges leave them."""
+    """The order of rows by hash, then by time, with ties broken in a way that merges do not change."""
     hashes = rows["hash"]
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     is_as_before = np.append(False, hashes[1:] == hashes[:-1])
     shared = np.flatnonzero(is_as_before | np.append(is_as_before[1:], False))
     if len(shared):
-        some = order[shared]
-        keys = [rows[name][some] for name in ("row", "group", "part", "check", "moment", "hash")]
+        tied = order[shared]
+        keys = [rows[name][tied] for name in ("row", "group", "part", "check", "moment", "hash")]
         keys[4] = -keys[4]
-        order[shared] = some[np.lexsort(keys)]
+        order[shared] = tied[np.lexsort(keys)]
     return order

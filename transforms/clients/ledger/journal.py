@@ -1,10 +1,11 @@
-"""The journal of a ledger's writer: answers that are in no part yet, and how many calls are in flight.
+"""The journal of a ledger's writer: answers that are in no part yet, and the number of calls in flight.
 
 answer ─► journal, at once ─► part, with others ─► the journal's file is deleted
               └── the process is killed: the next reader of the ledger makes a part of it
 
-A part takes milliseconds of processor time, a line of the journal microseconds. So a killed process loses only calls
-that nobody has answered yet. The journal outlives its process, not the machine: only parts are synchronised.
+Writing a part takes milliseconds of processor time, writing a line of the journal microseconds. So a killed process
+loses only calls that have not been answered yet. The journal survives its process but not a crash of the machine: only
+parts are synchronised.
 """
 
 import fcntl
@@ -24,7 +25,7 @@ from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
-_DIGITS = 8  # the length of the number of calls in flight, with which a file begins, and of a line's checksum
+_DIGITS = 8  # length of the number of calls in flight at the beginning of a file, and of a line's checksum
 
 
 class Journal:
@@ -38,7 +39,7 @@ class Journal:
         self._lock = threading.Lock()
 
     def add(self, entry: LedgerEntry) -> None:
-        """Append an answer. If that fails, as on a full disk, the writer's next part fails, too, and is retried."""
+        """Append an answer. If this fails, for example on a full disk, the writer's next part fails too, and is retried."""
         tokens, depth = entry.tokens, entry.depth
         values = [
             entry.key,
@@ -56,24 +57,24 @@ class Journal:
             self._open().write(b"\n%08x%s" % (zlib.crc32(line), line))
 
     def count_in_flight(self, change: int) -> None:
-        """Store that a call begins (1) or has ended (-1)."""
+        """Record that a call begins (1) or has ended (-1)."""
         with self._lock, suppress(OSError):
             self._in_flight += change
             if self._in_flight or self._file is not None:
                 _store_count(self._open(), self._in_flight)
 
     def end_file(self) -> None:
-        """Begin a new file: all answers so far are about to be written to parts."""
+        """Begin a new file, since all answers so far are about to be written to parts."""
         with self._lock, suppress(OSError):
             if self._file is not None:
-                ended, self._file = self._file, None
-                self._ended.append(ended)
+                ended_file, self._file = self._file, None
+                self._ended.append(ended_file)
                 if self._in_flight:
                     self._open()
-                _store_count(ended[1], 0)
+                _store_count(ended_file[1], 0)
 
     def delete_ended(self) -> None:
-        """Delete the files that were ended: their answers are in parts."""
+        """Delete the ended files, whose answers are in parts."""
         for path, file in self._ended:
             path.unlink(missing_ok=True)
             file.close()
@@ -91,7 +92,7 @@ class Journal:
             file = whole.opened_new(path, "xb", buffering=0)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
-            except OSError:  # without a lock, others would take it for that of a killed process
+            except OSError:  # without a lock, others would believe that its process was killed
                 path.unlink()
                 file.close()
                 raise
@@ -103,7 +104,7 @@ class Journal:
 
 @contextmanager
 def left_in(folder: str) -> Iterator[tuple[list[LedgerEntry], int]]:
-    """The journals of killed processes in a ledger on this machine; they are deleted if the block succeeds.
+    """Read the journals of killed processes in a ledger on this machine; deletes them if the block succeeds.
 
     Yields their answers, and the number of calls that were in flight.
     """
@@ -112,7 +113,7 @@ def left_in(folder: str) -> Iterator[tuple[list[LedgerEntry], int]]:
     with ExitStack() as stack:
         paths = []
         for path in (Path(stored.path) for stored in store.journals_in(folder)):
-            with suppress(OSError):  # its writer lives, another reader was faster, or it is another user's
+            with suppress(OSError):  # its writer is alive, another reader was faster, or it belongs to another user
                 file = stack.enter_context(path.open("rb"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 content = file.read() if os.fstat(file.fileno()).st_nlink else b""
@@ -129,7 +130,7 @@ def left_in(folder: str) -> Iterator[tuple[list[LedgerEntry], int]]:
 
 
 def _entry(line: bytes) -> LedgerEntry | None:
-    """The answer of a line; None for an incomplete one."""
+    """The answer in a line; None if the line is incomplete."""
     if len(line) < _DIGITS or line[:_DIGITS] != b"%08x" % zlib.crc32(line[_DIGITS:]):
         return None
     key, depth, answer, attempts, seconds, moment, tokens, service, via = json.loads(line[_DIGITS:])

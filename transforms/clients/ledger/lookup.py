@@ -1,4 +1,4 @@
-"""Looks up answers for a stream of calls: the small columns of all parts are read once and kept as an index."""
+"""Looks up answers for a stream of calls: the small columns of all parts are read once, into an index."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,39 +33,39 @@ _ROUNDS = 20
 
 
 class Lookup:
-    """Finds the answers of any number of earlier calls, in any order, for any number of threads.
+    """Finds the answers to any number of earlier calls, in any order, for any number of threads.
 
-    Only `refresh` lists the folder; it reads the new parts, and at first the journals of killed processes.
+    Only `refresh` lists the folder; it reads the new parts and, the first time, the journals of killed processes.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._damage: dict[str, str] = {}
         self._unusable: set[IndexPlace] = set()
-        self.index = Index([], np.empty(0, ROW))  # of the parts that are known now
+        self.index = Index([], np.empty(0, ROW))  # of the parts known so far
         self._refreshing = threading.Lock()
         self._adopts = True
         self.lost = 0
 
     def refresh(self) -> None:
-        """Read the index of the parts that were added, and drop that of deleted parts."""
+        """Add new parts to the index, and drop deleted ones."""
         with self._refreshing:
             self._refresh()
             if self._adopts:
                 self._adopts = False
-                with suppress(InputError, OSError):  # a ledger that this process cannot write: the next one may
+                with suppress(InputError, OSError):  # this process cannot write the ledger, but the next one may
                     self._adopt()
 
     def _refresh(self) -> None:
-        for _ in range(_ROUNDS):  # again when a merge has moved the rows of a part to one that was not listed
+        for _ in range(_ROUNDS):  # again if a merge has moved rows to a part that was not listed
             if self._is_refreshed():
                 return
 
     def _adopt(self) -> None:
-        """Write a part of the answers that killed processes left in journals, and count the calls in flight."""
+        """Write the answers that killed processes left in journals to a part, and count the calls in flight."""
         with journal.left_in(self._folder) as (entries, self.lost):
             checks = table_of(entries).column("check").to_numpy()
-            is_known = np.isin(checks, self.index.checks)  # in a part, before the journal was deleted
+            is_known = np.isin(checks, self.index.checks)  # in a part, but the journal was not deleted
             new = [entry for entry, known in zip(entries, is_known, strict=True) if not known]
             if new:
                 store.put(self._folder, encoded(new))
@@ -73,18 +73,18 @@ class Lookup:
             self._refresh()
 
     def place(self, key: str, depth: SearchDepth | None) -> IndexPlace | None:
-        """The position of the newest answer whose depth covers the requested one, or None."""
+        """The position of the newest answer whose depth covers the requested one; None if there is none."""
         return next((place for place in self.index.places(key, depth) if place not in self._unusable), None)
 
     def read(self, depths: Mapping[str, SearchDepth | None]) -> Iterator[LedgerEntry]:
-        """The answers to some calls, in the order of files; none for those absent or unreadable."""
-        left = dict(depths)
-        for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
-            places = {place: key for key, depth in left.items() if (place := self.place(key, depth)) is not None}
+        """The answers to some calls, in the order of the files, without missing and unreadable ones."""
+        remaining = dict(depths)
+        for _ in range(_ROUNDS):  # again if a merge moved an answer, or a damaged one has an older copy
+            places = {place: key for key, depth in remaining.items() if (place := self.place(key, depth)) is not None}
             is_settled = True
             for place, entry in self._entries(sorted(places)):
-                if entry is not None and _answers(entry, places[place], left[places[place]]):
-                    del left[entry.key]
+                if entry is not None and _answers(entry, places[place], remaining[places[place]]):
+                    del remaining[entry.key]
                     yield entry
                 else:
                     self._unusable.add(place)
@@ -94,15 +94,15 @@ class Lookup:
             self.refresh()
 
     def read_at(self, index: Index, numbers: IntArray) -> Iterator[tuple[slice, Sequence[StoredRow | None]]]:
-        """Answers in the order of the files, as they are stored."""
+        """The stored answers with these numbers, which are in the order of the files."""
         for path, groups in groupby(index.groups(numbers), key=itemgetter(0)):
             try:
                 reader = PartReader(path)
             except PartError:
-                yield from ((here, [None] * len(rows)) for _, _, here, rows in groups)
+                yield from ((positions, [None] * len(rows)) for _, _, positions, rows in groups)
                 continue
             with reader:
-                yield from ((here, _stored(reader, group, rows)) for _, group, here, rows in groups)
+                yield from ((positions, _stored(reader, group, rows)) for _, group, positions, rows in groups)
 
     def warnings(self) -> list[str]:
         """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
@@ -118,22 +118,22 @@ class Lookup:
         return warnings
 
     def _is_refreshed(self) -> bool:
-        """Read what was added; returns whether every listed part was still there."""
+        """Read new parts; returns whether every listed part still existed."""
         folders = (self._folder, *store.also_read(self._folder))
         listed = [part.path for folder in folders for part in store.parts_in(folder)]
         known = set(self.index.paths)
         new = [path for path in listed if path not in known]
         with ThreadPoolExecutor(_THREADS) as threads:  # on an object store, reading is mostly waiting
             rows = dict(zip(new, threads.map(self._rows_of, new), strict=True))
-        read = {path: here for path, here in rows.items() if here is not None}
-        there = [path for path in listed if path in known or path in read]
-        if read or len(there) < len(known):
-            self.index = self.index.changed(there, read)
-            spill.release_unused_memory()  # of the index so far, and of what the threads have read
+        read = {path: part_rows for path, part_rows in rows.items() if part_rows is not None}
+        present = [path for path in listed if path in known or path in read]
+        if read or len(present) < len(known):
+            self.index = self.index.changed(present, read)
+            spill.release_unused_memory()  # from the previous index, and from the reading threads
         return len(read) == len(new)
 
     def _rows_of(self, path: str) -> Rows | None:
-        """The index of a part; empty where it cannot be read, None where it was deleted."""
+        """The index of a part; empty if it cannot be read, None if it was deleted."""
         try:
             return joined(self._rows_of_groups(path))
         except Vanished:
@@ -150,18 +150,18 @@ class Lookup:
                     yield indexed(columns, possible, group)
 
     def _entries(self, places: Iterable[IndexPlace]) -> Iterator[tuple[IndexPlace, LedgerEntry | None]]:
-        """The entries at sorted places; None for one that is damaged or deleted."""
-        for path, of_part in grouped((place.path, place) for place in places).items():
+        """The entries at sorted positions; None for a damaged or deleted one."""
+        for path, part_places in grouped((place.path, place) for place in places).items():
             try:
                 with PartReader(path) as reader:
-                    for group, here in grouped((place.group, place) for place in of_part).items():
-                        yield from zip(here, self._of_group(reader, group, here), strict=True)
+                    for group, group_places in grouped((place.group, place) for place in part_places).items():
+                        yield from zip(group_places, self._group_entries(reader, group, group_places), strict=True)
             except PartError as error:
                 if not isinstance(error, Vanished):
                     self._note(path, error)
-                yield from ((place, None) for place in of_part)
+                yield from ((place, None) for place in part_places)
 
-    def _of_group(self, reader: PartReader, group: int, places: list[IndexPlace]) -> list[LedgerEntry | None]:
+    def _group_entries(self, reader: PartReader, group: int, places: list[IndexPlace]) -> list[LedgerEntry | None]:
         entries: list[LedgerEntry | None] = [None] * len(places)
         with self._noting(reader.path):  # other row groups may be good
             entries = reader.entries(group, [place.row for place in places])
@@ -171,7 +171,7 @@ class Lookup:
 
     @contextmanager
     def _noting(self, path: str) -> Iterator[None]:
-        """Note the damage of a part, and go on behind the block; a part that has vanished is not damaged."""
+        """Note a part's damage and go on after the block; a part that has vanished is not damaged."""
         try:
             yield
         except Vanished:
@@ -184,7 +184,7 @@ class Lookup:
 
 
 def adopt_journals(folder: str) -> int:
-    """Write the answers that killed processes left in journals to a part; returns their number of calls in flight."""
+    """Write the answers that killed processes left in journals to a part; returns the number of calls in flight."""
     lookup = Lookup(folder)
     if store.journals_in(folder):
         lookup.refresh()
@@ -192,13 +192,13 @@ def adopt_journals(folder: str) -> int:
 
 
 def _answers(entry: LedgerEntry, key: str, depth: SearchDepth | None) -> bool:
-    """Return whether an entry agrees with its row's small columns, which may be damaged as well."""
+    """Return whether an entry answers the call; the row's small columns, which say so, may be damaged, too."""
     stored = entry.depth or WHOLE
     return entry.key == key and covers(stored.results, stored.distance, depth)
 
 
 def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[StoredRow | None]:
-    """Some rows of a row group as they are stored; None where they cannot be read."""
+    """Some stored rows of a row group; None for each if they cannot be read."""
     try:
         return reader.stored(group, rows)
     except PartError:

@@ -1,8 +1,8 @@
-"""Merges parts of a ledger, so that its files stay few whatever the number of runs.
+"""Merges parts of a ledger, so that it has few files no matter how many runs use it.
 
 The merged part is written before its sources are deleted: readers may see an answer twice, but never miss it, and a
-killed process leaves both. Two processes may merge the same parts at once: a part is deleted only when its content is
-in a part that stays, and a process whose sources disappeared meanwhile (merged or cleared) deletes its own part again.
+killed process leaves both. Two processes may merge the same parts at once: a part is deleted only if its content is in
+a part that stays, and a process whose sources have disappeared meanwhile (merged or cleared) deletes its own part again.
 Parts that cannot be read, or that contradict the others in a column or in their metadata, are left alone.
 """
 
@@ -20,13 +20,13 @@ from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.records.errors import InputError
 
 TIERS = (1 << 20, 8 << 20)
-"""Sizes below which parts stay few; parts larger than the last are left alone."""
+"""Sizes below which the number of parts is kept small; parts larger than the last size are left alone."""
 MANY = 32
-_PART_BYTES = 2 * TIERS[-1]  # of a merged part, about, and of what a merge holds in memory
+_PART_BYTES = 2 * TIERS[-1]  # approximate size of a merged part, and of a merge in memory
 _LEFT_BEHIND_S = 86_400.0
 
 Merge = Generator[None, None, StoredFile | None]
-"""A merge that proceeds step by step, and returns the new part, or None."""
+"""A merge that proceeds step by step, and returns the new part; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def compact(folder: str) -> Compacted:
 
 
 def tidy(folder: str) -> None:
-    """Merge small parts of a ledger, of any run, where there are many; errors leave the merge to a later run."""
+    """Merge small parts of any run if a ledger has many; after an error, a later run merges them."""
     with suppress(InputError):
         if not due(store.parts_in(folder)):
             return
@@ -68,7 +68,7 @@ def run_to_end(steps: Iterable[None]) -> None:
 
 
 def due(parts: Sequence[StoredFile]) -> list[StoredFile]:
-    """The parts to merge: those of a tier that has many; else none."""
+    """The parts to merge: those of a tier with many parts; empty if no tier has many."""
     for tier in TIERS:
         below = [part for part in parts if part.bytes < tier]
         if len(below) >= MANY:
@@ -77,7 +77,7 @@ def due(parts: Sequence[StoredFile]) -> list[StoredFile]:
 
 
 def fitting(chosen: Sequence[StoredFile]) -> list[StoredFile]:
-    """The first parts, as many as fit into one of bounded size."""
+    """The first parts, as many as fit into one part of bounded size."""
     taken, size = [], 0
     for part in chosen:
         size += part.bytes
@@ -107,7 +107,7 @@ def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
 
 def _copied(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, None, Encoder | None]:
     """Encode the rows of parts, a row group at a time; None if a part cannot be read, which is then removed."""
-    encoder, seen = Encoder(layout), set[int]()  # of 2**20 rows, two share a hash with a probability of 2**-25
+    encoder, seen = Encoder(layout), set[int]()  # with 2**20 rows, two share a hash with a probability of 2**-25
     for part in joined:
         try:
             with PartReader(part.path) as reader:
@@ -121,13 +121,13 @@ def _copied(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, Non
 
 
 def _joined(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]:
-    """The largest group of parts that can be merged, and all columns and metadata that they have."""
+    """The largest group of parts that can be merged, with all their columns and metadata."""
     groups: list[tuple[PartLayout, list[StoredFile]]] = [(WRITTEN, [])]
     for part in chosen:
         with suppress(PartError), PartReader(part.path) as reader:
             for number, (layout, joined) in enumerate(groups):
-                if both := layout.joined(reader.layout):
-                    groups[number] = both, [*joined, part]
+                if union := layout.joined(reader.layout):
+                    groups[number] = union, [*joined, part]
                     break
             else:
                 groups.append((reader.layout, [part]))
@@ -135,7 +135,7 @@ def _joined(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]
 
 
 def _only_once(rows: pa.Table, seen: set[int]) -> pa.Table:
-    """Leave out repeated rows: an earlier merge that was killed between two steps left them twice."""
+    """Leave out repeated rows, which an earlier merge left when it was killed between two steps."""
     names = list(map(hash, zip(rows.column("key").to_pylist(), rows.column("check").to_pylist(), strict=True)))
     new = [name not in seen for name in names]
     seen.update(names)
@@ -144,7 +144,7 @@ def _only_once(rows: pa.Table, seen: set[int]) -> pa.Table:
 
 @contextmanager
 def _alone(folder: str) -> Iterator[bool]:
-    """Return whether no other process compacts the ledger now: two at once are safe, but repeat the work."""
+    """Yield whether no other process is compacting the ledger: two at once are safe, but repeat the work."""
     lease = Lease(place_of(folder), "compaction", Holder.here("", ""))
     is_alone = lease.claim() is None
     try:

@@ -1,6 +1,6 @@
 """Part files of the ledger: finished calls as Parquet, with a checksum for every page and every row.
 
-Unreadable content is left out, with the reason: a part that was cut short or altered, or another program's. Page
+Unreadable content is left out and the reason reported: a part was cut short or altered, or is another program's. Page
 checksums cover neither page headers nor the end of a file, so each row has its own hash as well.
 """
 
@@ -27,11 +27,11 @@ from rankbeam.transforms.records.errors import InputError
 
 
 class PartError(Exception):
-    """A part, or a piece of it, cannot be used; the message says why."""
+    """A part, or a piece of it, cannot be used; the message states the reason."""
 
 
 class Vanished(PartError):
-    """The file was deleted: merged into another part, or cleared with the ledger."""
+    """The file was deleted because it was merged into another part, or the ledger was cleared."""
 
 
 class ForeignPart(PartError):
@@ -44,7 +44,7 @@ class Encoder:
     def __init__(self, layout: PartLayout = WRITTEN) -> None:
         self._layout = layout
         self._sink = pa.BufferOutputStream()
-        # Nearly every value is different: dictionaries and statistics would only take space.
+        # Nearly every value is different, so dictionaries and statistics would only take space.
         self._writer = pq.ParquetWriter(
             self._sink,
             layout.schema,
@@ -56,9 +56,9 @@ class Encoder:
         self._waiting: list[pa.Table] = []
 
     def add(self, table: pa.Table) -> None:
-        """Add at most a row group of rows; small additions share a row group with the next ones."""
-        together = [*self._waiting, table]
-        rows, size = sum(piece.num_rows for piece in together), sum(piece.nbytes for piece in together)
+        """Add rows, at most a row group; small additions share a row group with the next ones."""
+        tables = [*self._waiting, table]
+        rows, size = sum(piece.num_rows for piece in tables), sum(piece.nbytes for piece in tables)
         if rows > GROUP_ROWS or size > GROUP_BYTES:
             self._end_group()
         self._waiting.append(self._layout.fitted(table))
@@ -97,12 +97,12 @@ class PartReader:
         self._file.close(force=True)
 
     def rows(self, group: int, columns: list[str] | None = None) -> pa.Table:
-        """Some columns of a row group, all by default."""
+        """The rows of a row group, with these columns, by default all."""
         try:
             table = self._file.read_row_group(group, columns=columns, use_threads=False)
             table.validate(full=True)
             return table
-        except Exception as error:  # a filesystem's client or a decoder of damaged bytes raises errors of any class
+        except Exception as error:  # filesystem clients, and decoders of damaged bytes, raise errors of any class
             raise _why_not(self.path, error) from error
 
     def entries(self, group: int, numbers: list[int]) -> list[LedgerEntry | None]:
@@ -110,7 +110,7 @@ class PartReader:
         return list(map(entry_of, self.stored(group, numbers)))
 
     def stored(self, group: int, numbers: list[int]) -> list[StoredRow | None]:
-        """Some rows of a row group as they are stored, by number; None for one whose hash does not match."""
+        """Some stored rows of a row group, by number; None for a row whose hash does not match."""
         table = self.rows(group, self.layout.read)
         if numbers != list(range(table.num_rows)):
             table = table.take(pa.array(numbers, pa.int64()))

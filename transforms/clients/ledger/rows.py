@@ -1,13 +1,13 @@
-"""Finished calls as rows of a part, its columns by format, and the metadata that describe them.
+"""Finished calls as rows of a part: its columns by format, and the metadata that describe them.
 
-Each row has a hash of its own: a damaged row is left out. Format 1 is that of the first release. Format 2 adds columns
-that may be null. Whatever the format, a part is read by column name: the columns of format 1 are always present, others
-are read where the part has them, and an unknown column is kept when parts are merged and otherwise ignored.
+Each row has its own hash: a damaged row is left out. The first release wrote format 1. Format 2 adds columns that may
+be null. A part of any format is read by column name: the columns of format 1 are always present, others are read if the
+part has them, and an unknown column is kept when parts are merged and otherwise ignored.
 
-A part names the columns that `check`, the hash of each row, covers beside those of format 1; a value that is null
-counts as absent. So one part may hold rows of several formats, a later format's hash can cover columns that are unknown
-here, and a column that another program has added is ignored. The first release treats a part with more columns as
-another program's: it neither reads nor removes the part, and pays for those answers again.
+A part names the columns that `check`, the hash of each row, covers in addition to those of format 1; null values are
+left out. So one part may hold rows of several formats, a later format's hash can cover columns that are unknown here,
+and a column that another program has added is ignored. The first release treats a part with more columns as another
+program's: it neither reads nor removes the part, and pays for those answers again.
 """
 
 import functools
@@ -29,12 +29,12 @@ FORMAT = 2
 FIRST = pa.schema(
     [
         pa.field("key", pa.string(), nullable=False),
-        pa.field("results", pa.int64(), nullable=False),  # with no distance: 0 where the answer is whole
+        pa.field("results", pa.int64(), nullable=False),  # 0, without a distance, if the answer is complete
         pa.field("distance", pa.float64()),
         pa.field("attempts", pa.int64(), nullable=False),
         pa.field("seconds", pa.float64(), nullable=False),
         pa.field("finished_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("answer", pa.binary(), nullable=False),  # a JSON text may hold half a surrogate pair, a string not
+        pa.field("answer", pa.binary(), nullable=False),  # bytes, as JSON text may contain half a surrogate pair, which a string column cannot store
         pa.field("check", pa.uint64(), nullable=False),
     ]
 )
@@ -45,7 +45,7 @@ ADDED = pa.schema(
         pa.field("cached_tokens", pa.int64()),
         pa.field("output_tokens", pa.int64()),
         pa.field("service", pa.string()),
-        pa.field("via", pa.string()),  # the transport of the call; null for a request of its own
+        pa.field("via", pa.string()),  # the transport of the call; null for a separate request
     ]
 )
 """The columns that format 2 adds."""
@@ -62,19 +62,19 @@ class PartLayout:
 
     @property
     def version(self) -> int:
-        """The number of the format; 1 where the part does not state it."""
+        """The number of the format; 1 if the part does not state it."""
         number = self._metadata().get(_VERSION, b"1")
         return int(number) if number.isdigit() else 1
 
     @property
     def checked(self) -> list[str]:
-        """The columns beside those of format 1 that each row's hash covers, sorted."""
+        """The columns beyond format 1 that each row's hash covers, sorted."""
         names = self._metadata().get(_CHECKED, b"").decode("utf-8", "replace").split()
         return sorted(set(names) & set(self.schema.names) - set(FIRST.names))
 
     @property
     def read(self) -> list[str]:
-        """The columns of an entry, its hash included."""
+        """The columns of an entry, including its hash."""
         return [*FIRST.names, *self.checked]
 
     def is_ours(self) -> bool:
@@ -82,28 +82,28 @@ class PartLayout:
         return all(field.name in self.schema.names and self.schema.field(field.name).equals(field) for field in known)
 
     def joined(self, other: "PartLayout") -> "PartLayout | None":
-        """The columns and the metadata of both; None where they contradict each other.
+        """The columns and metadata of both; None if they contradict each other.
 
-        Columns may be of different types, hashes may cover a column only in one of them, and metadata that are not the
+        A column's types may differ, the hashes of only one of them may cover a column, and metadata that are not the
         ledger's own may disagree.
         """
         ours, theirs = self._metadata(), other._metadata()
-        own = {_VERSION: str(max(self.version, other.version)).encode()}
-        own[_CHECKED] = " ".join(sorted({*self.checked, *other.checked})).encode()
+        own_metadata = {_VERSION: str(max(self.version, other.version)).encode()}
+        own_metadata[_CHECKED] = " ".join(sorted({*self.checked, *other.checked})).encode()
         shared = set(self.schema.names) & set(other.schema.names)
         if any((name in self.checked) != (name in other.checked) for name in shared - set(FIRST.names)):
             return None
-        if any(ours[name] != theirs[name] for name in set(ours) & set(theirs) - set(own)):
+        if any(ours[name] != theirs[name] for name in set(ours) & set(theirs) - set(own_metadata)):
             return None
         fields = {field.name: field for field in (*other.schema, *self.schema)}
         if any(other.schema.field(name).type != fields[name].type for name in shared):
             return None
         names = dict.fromkeys([*self.schema.names, *other.schema.names])
         fields_joined = [fields[name] if name in FIRST.names else fields[name].with_nullable(True) for name in names]
-        return PartLayout(pa.schema(fields_joined, {**ours, **theirs, **own}))
+        return PartLayout(pa.schema(fields_joined, {**ours, **theirs, **own_metadata}))
 
     def fitted(self, rows: pa.Table) -> pa.Table:
-        """Rows of a layout that was `joined` to this one, with all columns of this one."""
+        """Rows of a layout that was `joined` to this one, with all columns of this layout."""
         columns = [
             rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             for field in self.schema
@@ -122,7 +122,7 @@ GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
 BATCH = "batch"
 """The transport of calls that a batch job makes."""
 WHOLE = SearchDepth(0)
-"""The stored depth of an answer that is whole."""
+"""The stored depth of a complete answer."""
 IMPOSSIBLE = "rows with impossible values"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 _LAST_MOMENT = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
@@ -135,14 +135,14 @@ class LedgerEntry:
     """A finished call."""
 
     key: str
-    depth: SearchDepth | None  # None for an answer that is whole
+    depth: SearchDepth | None  # None for a complete answer
     answer: str
     attempts: int
     seconds: float
     finished_at: datetime  # when the call was answered, in UTC
     tokens: Tokens = Tokens()  # noqa: RUF009  it is immutable
     service: str = ""
-    via: str = ""  # `BATCH` for the answer of a batch job; "" for that of a request of its own
+    via: str = ""  # `BATCH` for the answer of a batch job; "" for that of a separate request
 
 
 class StoredRow(NamedTuple):
@@ -152,23 +152,23 @@ class StoredRow(NamedTuple):
     further: dict[str, Any]
 
     def answers(self, key: str, depth: SearchDepth | None) -> bool:
-        """Return whether it is of a call, and goes far enough."""
+        """Return whether the row is of the call with this key, and goes deep enough."""
         return self.base[0] == key and covers(self.base[1], self.base[2], depth)
 
     @property
     def answer(self) -> bytes:
-        """The JSON that was answered."""
+        """The answer, as JSON."""
         answer: bytes = self.base[-1]
         return answer
 
 
 def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
-    """Entries as rows of a part, in the current format."""
+    """Convert entries to rows of a part, in the current format."""
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
 
 
 def covers(results: int, distance: float | None, depth: SearchDepth | None) -> bool:
-    """Return whether an answer that goes so far into a ranking answers a call."""
+    """Return whether an answer that goes this deep into a ranking answers a call."""
     stored = _depth(results, None if distance != distance else distance)
     return stored == WHOLE if depth is None else stored.covers(depth)
 
@@ -179,7 +179,7 @@ def _depth(results: int, distance: float | None) -> SearchDepth:
 
 
 def row_groups(entries: Iterable[LedgerEntry]) -> Iterator[list[LedgerEntry]]:
-    """Entries in row groups small enough to be read for a single entry."""
+    """Split entries into row groups small enough to be read for a single entry."""
     group: list[LedgerEntry] = []
     size = 0
     for entry in entries:
@@ -193,7 +193,7 @@ def row_groups(entries: Iterable[LedgerEntry]) -> Iterator[list[LedgerEntry]]:
 
 
 def are_possible(rows: pa.Table) -> pa.ChunkedArray:
-    """For each row whether its values are possible, as far as these columns are present."""
+    """For each row, whether its values are possible, as far as the columns are present."""
     moments = pc.cast(rows.column("finished_at"), pa.int64())
     tests = [pc.is_valid(rows.column("key")), pc.greater_equal(moments, 0), pc.less_equal(moments, _LAST_MOMENT)]
     amounts = {"results", "attempts", "seconds"} & set(rows.column_names)
@@ -205,7 +205,7 @@ def are_possible(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[StoredRow | None]:
-    """Rows as they are stored; None for one with impossible values, or whose hash does not match."""
+    """The stored rows; None for a row with impossible values, or whose hash does not match."""
     possible = are_possible(rows)
     are_all = pc.all(possible).as_py()
     filtered = rows if are_all else rows.filter(possible)
@@ -216,8 +216,8 @@ def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[StoredRow | None]:
     )
     if are_all:
         return stored
-    of_possible = iter(stored)
-    return [next(of_possible) if is_possible else None for is_possible in possible.to_pylist()]
+    possible_rows = iter(stored)
+    return [next(possible_rows) if is_possible else None for is_possible in possible.to_pylist()]
 
 
 def entry_of(stored: StoredRow | None) -> LedgerEntry | None:
@@ -249,12 +249,12 @@ def _row(entry: LedgerEntry) -> dict[str, Any]:
         entry.finished_at.astimezone(UTC),
         entry.answer.encode("utf-8", "surrogatepass"),
     )
-    further = _written_of(entry)
+    further = _further_of(entry)
     return {**dict(zip(_BASE, base, strict=True)), **further, "check": _check(base, base[-2].isoformat(), further)}
 
 
-def _written_of(entry: LedgerEntry) -> dict[str, Any]:
-    """The columns that format 2 adds, sorted, without those that are null."""
+def _further_of(entry: LedgerEntry) -> dict[str, Any]:
+    """The values of the columns that format 2 adds, sorted, without nulls."""
     further: dict[str, Any] = {}
     if entry.tokens != Tokens():
         tokens = (entry.tokens.input, entry.tokens.cached, entry.tokens.output)
@@ -269,7 +269,7 @@ def _base(rows: pa.Table, moments: pa.ChunkedArray) -> Iterator[tuple[Any, ...]]
 
 
 def _shown(moments: pa.ChunkedArray) -> list[str]:
-    """Moments as `datetime.isoformat` writes them in UTC, which writes no fraction where it is 0.
+    """Moments as `datetime.isoformat` writes them in UTC: without a fraction if it is 0.
 
     >>> _shown(pa.chunked_array([[0, 1]]))
     ['1970-01-01T00:00:00+00:00', '1970-01-01T00:00:00.000001+00:00']
@@ -297,8 +297,8 @@ def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: i
 
 
 def _check(base: tuple[Any, ...], shown: str, further: dict[str, Any]) -> int:
-    """A hash of all values; nulls of columns beyond format 1 are not included."""
-    more = f"{list(further.items())!r} " if further else ""
+    """A hash of all values, without nulls of columns beyond format 1."""
+    further_text = f"{list(further.items())!r} " if further else ""
     digest = blake2b(f"{base[:-2]!r} {shown} {more}".encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(base[-1])
     return int.from_bytes(digest.digest(), "big")

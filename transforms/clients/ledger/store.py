@@ -1,4 +1,4 @@
-"""The files of a ledger: how they are named, listed and written."""
+"""The files of a ledger: names, listings and writing."""
 
 import hashlib
 import os
@@ -29,12 +29,12 @@ _PROBE_BYTES = 64 << 10
 
 
 def put(folder: str, content: pa.Buffer) -> StoredFile:
-    """Write a part, under a name of its own; returns where."""
+    """Write a part under a new name; returns the file."""
     return whole.put(files.join(folder, f"calls-{uuid.uuid4().hex}.parquet"), content.to_pybytes())
 
 
 def put_use(folder: str, name: str, content: bytes) -> str:
-    """Write a record of how a run used the ledger, or a log, or write it again; returns where."""
+    """Write or overwrite a record of how a run used the ledger, or a log; returns its path."""
     return whole.put(files.join(folder, USES, name), content).path
 
 
@@ -46,10 +46,10 @@ def probe(folder: str) -> None:
 
 
 def parts_in(folder: str) -> list[StoredFile]:
-    """The parts of a ledger, sorted; none where there is no folder.
+    """The parts of a ledger, sorted; empty if there is no folder.
 
-    The listing of a local folder is not atomic: a merge may add the new part behind the reader and remove the old
-    ones before it. So it is listed until two listings in a row are equal.
+    Listing a local folder is not atomic: a merge may add the new part behind the reader's position and remove old ones
+    ahead of it. So the folder is listed until two listings in a row are equal.
     """
     listed = _parts(folder)
     for _ in range(_LISTINGS if files.is_local(folder) else 0):
@@ -60,14 +60,14 @@ def parts_in(folder: str) -> list[StoredFile]:
 
 
 def read_also(folder: str, other: str) -> None:
-    """Have every reader of a ledger read another one as well, which is not changed."""
+    """Make every reader of a ledger also read another ledger, which is not changed."""
     name = f"{hashlib.sha256(other.encode()).hexdigest()[:32]}.txt"
     if other not in also_read(folder):
         whole.put(files.join(folder, _ALSO, name), other.encode())
 
 
 def also_read(folder: str) -> list[str]:
-    """The other ledgers whose answers count as those of a ledger on this machine."""
+    """The other ledgers whose answers count as answers of this ledger, which is on this machine."""
     if not files.is_local(folder):
         return []
     return [files.read_all(file.path).decode() for file in _listed(files.join(folder, _ALSO))]
@@ -97,7 +97,7 @@ def new_journal(folder: str) -> Path:
 
 
 def journals_in(folder: str) -> list[StoredFile]:
-    """The journals of a ledger's writers, sorted; those on this machine."""
+    """The journals of a ledger's writers on this machine, sorted."""
     return [stored for stored in _listed(folder) if _JOURNAL.fullmatch(stored.name)] if files.is_local(folder) else []
 
 

@@ -1,4 +1,4 @@
-"""A survey of a ledger, for people: its size, its age, its use, its damage; and its clearing, wholly or in part."""
+"""Survey a ledger's size, age, use and damage, for people; clear it, wholly or in part."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ class LedgerSurvey:
     runs: tuple[RunUse, ...]
     damaged: tuple[tuple[str, str], ...]
     foreign: tuple[str, ...]
-    lost: int = 0  # calls that killed runs had in flight, counted by the first that looks
+    lost: int = 0  # calls that killed runs had in flight; only the first survey counts them
 
     @property
     def hits(self) -> int:
@@ -54,7 +54,7 @@ _NO_ROWS = FIRST.empty_table().select(["key", "seconds", "finished_at"])
 
 
 def survey(folder: str) -> LedgerSurvey:
-    """Survey a ledger. Every page is read, and its checksum verified."""
+    """Survey a ledger: read every page, and verify its checksum."""
     lost = adopt_journals(folder)
     parts = store.parts_in(folder)
     contents = [_content(part) for part in parts]
@@ -79,7 +79,7 @@ def survey(folder: str) -> LedgerSurvey:
 
 
 def _content(part: StoredFile) -> tuple[list[pa.Table], str]:
-    """The rows of a part, without their answers, and its damage; "" for none."""
+    """The rows of a part without their answers, and its damage, "" if there is none."""
     content: list[pa.Table] = []
     damage = ""
     try:
@@ -104,13 +104,13 @@ def _content(part: StoredFile) -> tuple[list[pa.Table], str]:
 
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
-    """Use of the ledger by run, and the unreadable records."""
+    """The use of the ledger by each run, and the unreadable records."""
     records = [(stored.path, uses.read(stored)) for stored in store.uses_in(folder)]
     unreadable = [(path, "not a record of how a run used the ledger") for path, use in records if use is None]
     runs = grouped((use.run_id, use) for _, use in records if use is not None)
     run_uses = [
-        RunUse(run_id, uses.saved(of_run), sum(use.calls for use in of_run), max(use.at for use in of_run))
-        for run_id, of_run in runs.items()
+        RunUse(run_id, uses.saved(run_records), sum(use.calls for use in run_records), max(use.at for use in run_records))
+        for run_id, run_records in runs.items()
     ]
     return tuple(sorted(run_uses, key=lambda run: (run.last, run.run_id), reverse=True)), unreadable
 
@@ -125,7 +125,7 @@ class Cleared:
 
 
 def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
-    """Remove the content of a ledger. Files that are not the ledger's stay."""
+    """Remove the content of a ledger. Other programs' files stay."""
     adopt_journals(folder)
     limit = None if older_than is None else datetime.now(UTC) - older_than
     cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
@@ -135,7 +135,7 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
 
 
 def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int, int, int]:
-    """Files, answers and bytes."""
+    """Clear a part; returns the number of files, answers and bytes that were removed."""
     keep, answers, any_left = Encoder(), 0, False
     try:
         with PartReader(part.path) as reader:
@@ -163,7 +163,7 @@ def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int
 
 
 def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
-    """The rows that stay. A row with an impossible time stays too, as its age is unknown."""
+    """The rows that stay, including those with impossible times, whose age is unknown."""
     if limit is None:
         return rows.slice(0, 0)
     return rows.filter(pc.fill_null(pc.greater_equal(rows.column("finished_at"), limit), True))

@@ -1,7 +1,7 @@
 """Records of how runs used a ledger: one file for each lane of a run, rewritten while its calls are made.
 
-A lane that ends with its worker leaves its record behind. When the lane is repeated, its answers are in the ledger, and
-their cost is in the record.
+If a worker is lost, the records of its lanes stay. When a lane is repeated, its answers are in the ledger, and their
+cost is in the record.
 """
 
 import json
@@ -22,7 +22,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.errors import InputError
 
-_SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
+_SHORTEST_PAUSE_S = 1.0  # object stores allow one write per second to an object
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class LaneCounts:
     calls: NonNegativeInt
     answered: NonNegativeInt = 0
     usages: tuple[tuple[str, str, CallUsage], ...] = ()
-    planned: int = 0  # with those that the ledger answers, as far as they are known
+    planned: int = 0  # including calls that the ledger answers, as far as they are known
     stage: str = ""  # the stage whose calls are counted
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerUse(LaneCounts):
-    """A record."""
+    """A record of one lane."""
 
     name: str
     run_id: str
@@ -50,7 +50,7 @@ class LedgerUse(LaneCounts):
 
     @property
     def attempted(self) -> tuple[str, str, str, str, int]:
-        """Identifies the lane. Several records of one lane are of attempts of which all but the last were lost."""
+        """The lane's identity. If a lane has several records, it was attempted several times; only the last was not lost."""
         return self.run_id, self.run_started, self.stage, self.pool, self.lane
 
 
@@ -75,7 +75,7 @@ class UseRecord:
         self._written_at = -_SHORTEST_PAUSE_S
 
     def write(self, *, at_once: bool = False) -> None:
-        """Write the counts, if they have changed; after a failed write, the next call tries again."""
+        """Write the counts if they have changed; after a failed write, the next call tries again."""
         with self._lock:
             counted = self._counted()
             paused = self._clock() - self._written_at >= self._pause_s
@@ -110,12 +110,12 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
 
 
 def saved(records: Iterable[LedgerUse]) -> int:
-    """Number of answers of earlier runs that some lanes found, without those that an attempt at the same lane paid."""
+    """Number of ledger answers that lanes used, without answers that an earlier attempt at the same lane paid for."""
     count = 0
-    for of_lane in grouped((use.attempted, use) for use in records).values():
-        *lost, last = sorted(of_lane, key=lambda use: use.at)
+    for lane_uses in grouped((use.attempted, use) for use in records).values():
+        *lost, last = sorted(lane_uses, key=lambda use: use.at)
         paid = sum(use.answered for use in lost)
-        count += max(0, last.hits - paid) if last.run_started else sum(use.hits for use in of_lane)
+        count += max(0, last.hits - paid) if last.run_started else sum(use.hits for use in lane_uses)
     return count
 
 

@@ -3,7 +3,7 @@
 LEDGER/batches/round-RUN/pending-….jsonl   calls that a lane of the round left, sorted
 LEDGER/batches/round-RUN/decided.json      calls of the run that no later round leaves to jobs
 
-The calls of a round can be more than memory holds. They are merged on disk; only a few blocks of files are in memory.
+The calls of a round may not fit into memory. They are merged on disk; only a few blocks of files are in memory.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.storage import files, spill, whole
 from rankbeam.transforms.records.errors import InputError
 
 BATCHES = "batches"
-"""The folder in a ledger for all that is about batch jobs."""
+"""The folder in a ledger for everything about batch jobs."""
 
 _DECIDED, _PENDING = "decided.json", "pending-"
 _READ_AT_ONCE, _BLOCK_BYTES = 32, 1 << 18
@@ -42,7 +42,7 @@ class PendingCall:
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """Place in a sorted file: calls that one job may make are side by side."""
+        """Sort key: calls that one job may make are next to each other."""
         return self.service, self.step, self.key
 
     def line(self) -> bytes:
@@ -51,7 +51,7 @@ class PendingCall:
 
 @dataclass(frozen=True)
 class PendingCalls:
-    """The calls that a round left, each once, sorted by service, step and key; they can be read repeatedly."""
+    """The calls that a round left, without repeats, sorted by service, step and key; they can be read repeatedly."""
 
     path: str | None
     sizes: Mapping[tuple[str, str], int]  # number of calls by service and step
@@ -60,10 +60,10 @@ class PendingCalls:
         return sum(self.sizes.values())
 
     def steps(self) -> Iterator[tuple[str, int, Iterator[PendingCall]]]:
-        """The service of each step, the number of its calls, and its calls, to be read in turn."""
+        """The service of each step, the number of its calls, and the calls, which must be read before the next step's."""
         calls = () if self.path is None else calls_in(self.path)
-        for step, of_step in groupby(calls, key=lambda call: (call.service, call.step)):
-            yield step[0], self.sizes[step], of_step
+        for step, step_calls in groupby(calls, key=lambda call: (call.service, call.step)):
+            yield step[0], self.sizes[step], step_calls
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class BatchRound:
     folder: str
     # True if calls that the ledger lacks are left to batch jobs; false in the last round, which makes them.
     parks: bool = True
-    # Cost of the calls that earlier rounds and jobs of the run have made, by stage.
+    # Cost of the calls that earlier rounds and jobs of the run made, by stage.
     spent: Mapping[str, float] = field(default_factory=dict)
 
     def write_pending(self, calls: Iterable[PendingCall]) -> None:
@@ -82,7 +82,7 @@ class BatchRound:
 
     @contextmanager
     def pending(self) -> Iterator[PendingCalls]:
-        """The calls that lanes of the last round left; they wait no longer."""
+        """The calls that lanes of the last round left; after the block, they no longer wait."""
         listed = whole.listed(self.folder, "the ledger's batch jobs")
         parts = [file.path for file in listed if file.name.startswith(_PENDING)]
         with tempfile.TemporaryDirectory(prefix="rankbeam-pending-", dir=spill.folder()) as folder:
@@ -93,7 +93,7 @@ class BatchRound:
             whole.delete(part)
 
     def decided(self) -> dict[str, str]:
-        """Calls that are left to no job any more: the reason why a call fails, "" where a lane makes it."""
+        """Calls that are no longer left to jobs, with the reason why a call fails, or "" if a lane makes it."""
         path = files.join(self.folder, _DECIDED)
         decided: dict[str, str] = json.loads(files.read_all(path)) if files.exists(path) else {}
         return decided
@@ -115,7 +115,7 @@ def calls_in(path: str) -> Iterator[PendingCall]:
 
 
 def _merged(parts: Sequence[str], folder: Path) -> str | None:
-    """One sorted file of several, each call once; None if there is no call."""
+    """Merge sorted files into one, without repeated calls; None if there are no calls."""
     while parts:
         groups = [parts[start : start + _READ_AT_ONCE] for start in range(0, len(parts), _READ_AT_ONCE)]
         merged = [_merged_file(group, folder) for group in groups]
@@ -131,9 +131,9 @@ def _merged_file(parts: Sequence[str], folder: Path) -> str:
     path = folder / f"{uuid.uuid4().hex}.jsonl"
     merged = heapq.merge(*map(calls_in, parts), key=lambda call: call.order)
     with path.open("wb") as file:
-        for _, same in groupby(merged, key=lambda call: call.order):
-            first, *others = same
-            positions = {place for call in (first, *others) for place in call.positions}
+        for _, repeats in groupby(merged, key=lambda call: call.order):
+            first, *others = repeats
+            positions = {position for call in (first, *others) for position in call.positions}
             file.write(replace(first, positions=tuple(sorted(positions))).line())
     return str(path)
 
@@ -144,7 +144,7 @@ _WHAT = "the ledger's batch jobs"
 
 @dataclass(frozen=True)
 class BatchJobRecord:
-    """Record of the job of a part."""
+    """The record of a part's job."""
 
     hash: str  # names the part
     service: str
@@ -158,7 +158,7 @@ class BatchJobRecord:
     state: str = "new"
     ended: tuple[str, ...] = ()  # ids of jobs of this part whose answers were collected
     answered: int = 0  # answers that were recorded
-    refused: dict[str, int] = field(default_factory=dict)  # by reason, the calls whose answers could not be used
+    refused: dict[str, int] = field(default_factory=dict)  # number of calls whose answers could not be used, by reason
 
     @property
     def name(self) -> str:
@@ -171,13 +171,13 @@ class BatchJobRecord:
         return self.state not in (COLLECTED, GIVEN_UP)
 
     def closed(self, state: str, answered: int = 0, refused: Mapping[str, int] | None = None) -> "BatchJobRecord":
-        """The record once nothing waits for the job; the next run makes another job of calls without an answer."""
+        """The record once nothing waits for the job; for calls without an answer, the next run creates another job."""
         ended = (*self.ended, *filter(None, [self.job]))
         return replace(self, job=None, state=state, ended=ended, answered=answered, refused=dict(refused or {}))
 
 
 COLLECTED, GIVEN_UP = "collected", "given up"
-"""States of jobs that nothing waits for: their answers are in the ledger, or the service never made them."""
+"""States of jobs that nothing waits for: their answers are in the ledger, or the service gave none."""
 
 
 def hash_of(calls: Collection[PendingCall]) -> str:
@@ -211,11 +211,11 @@ class BatchFolder:
         return list(calls_in(self._path("part", part, "jsonl")))
 
     def delete_part(self, part: str) -> None:
-        """Delete the calls of a job whose answers are recorded; its record stays."""
+        """Delete the file with a job's calls once its answers are recorded; the job's record stays."""
         whole.delete(self._path("part", part, "jsonl"))
 
     def delete_unused_parts(self) -> None:
-        """Delete the calls of jobs that killed runs left: no job was made of them, or their answers are recorded."""
+        """Delete parts that killed runs left: no job was created for them, or their answers are recorded."""
         needed = {f"part-{record.hash}.jsonl" for record in self.records() if record.is_open}
         for file in whole.listed(self._folder, _WHAT):
             if file.name.startswith("part-") and file.name not in needed:

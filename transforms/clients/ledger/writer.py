@@ -15,11 +15,11 @@ from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.records.errors import InputError
 
 PIECE_BYTES = 32 << 20
-"""Approximate bytes of answers in one part; that much is written at once."""
+"""Approximate bytes of answers in one part; this many are written at once."""
 
 
 class Pending:
-    """Entries in the order in which they were added. The caller holds a lock."""
+    """Entries in the order in which they were added. The caller holds the lock."""
 
     def __init__(self, flush_s: float, clock: Callable[[], float]) -> None:
         self._flush_s, self._clock = flush_s, clock
@@ -43,13 +43,13 @@ class Pending:
     def is_due(self) -> bool:
         """Return whether it is time to write: the oldest entry has waited long enough, or a part is full.
 
-        After a failed write, the next try waits, however many entries there are.
+        After a failed write, the next try waits, no matter how many entries there are.
         """
         is_late = self._due is not None and self._clock() >= self._due
         return bool(self._entries) and (is_late or (self._bytes >= PIECE_BYTES and not self._has_failed))
 
     def wait_s(self) -> float | None:
-        """Seconds until entries are due; None until an entry is added."""
+        """Seconds until entries are due; None if there are no entries."""
         return None if self._due is None else max(0.0, self._due - self._clock())
 
     def take(self) -> list[LedgerEntry]:
@@ -77,12 +77,12 @@ class Pending:
 
 _DONE = object()
 _LOCAL_FLUSH_S, _FLUSH_S = 0.2, 0.5
-"""A part takes 3 ms of processor time, and elsewhere than on this machine a request that is billed. A killed process
-loses the answers of the last interval there; on this machine, the journal has them."""
+"""Writing a part takes 3 ms of processor time and, on remote filesystems, a billed request. A killed process loses the
+answers of the last interval there; on this machine, they are in the journal."""
 
 
 class LedgerWriter:
-    """Adds finished calls to a ledger. Any thread may add; none waits for the disk.
+    """Adds finished calls to a ledger. Any thread may add them, without waiting for the disk.
 
     After a failed write, entries are kept and written with the next try.
     """
@@ -122,7 +122,7 @@ class LedgerWriter:
                 self._changed.notify_all()
 
     def count_in_flight(self, change: int) -> None:
-        """Note that a call begins (1) or has ended (-1): a killed process leaves their number to the next one."""
+        """Note that a call begins (1) or has ended (-1): the number of a killed process is left for the next one."""
         if self._journal is not None:
             self._journal.count_in_flight(change)
 
@@ -133,11 +133,11 @@ class LedgerWriter:
 
     @property
     def problem(self) -> InputError | None:
-        """The error of the last write; None where it succeeded."""
+        """The error of the last write; None if it succeeded."""
         return self._error
 
     def flush(self) -> None:
-        """Write all entries that were added so far; they are on the filesystem on return."""
+        """Write all entries added so far; on return, they are on the filesystem."""
         with self._changed:
             self._wait_until_written()
 
@@ -222,8 +222,8 @@ class LedgerWriter:
 class _Merging:
     """Merges the small parts of one writer, step by step, so that new entries never wait for long.
 
-    The number of parts below each tier's size is bounded, and larger parts are left alone: a job of any length has few
-    parts.
+    The number of parts below each tier's size is bounded, and larger parts are left alone, so a job of any length has
+    few parts.
     """
 
     def __init__(self, folder: str) -> None:
@@ -245,7 +245,7 @@ class _Merging:
             self._merge = None
 
     def at_end(self) -> None:
-        """Finish the merge in progress, and merge all small parts; then parts of all runs, if they are many."""
+        """Finish the merge in progress and merge all small parts; then those of other runs, if there are many."""
         merging.run_to_end(self._merge or ())
         chosen = merging.fitting([part for part in self._parts if part.bytes < merging.TIERS[-1]])
         if len(chosen) > 1:
@@ -255,7 +255,7 @@ class _Merging:
     def _merged(self, chosen: list[StoredFile]) -> Iterator[None]:
         # Parts that cannot be merged stay as they are, and are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
-        with suppress(InputError):  # such as a full disk, which the next `add` reports if it lasts
+        with suppress(InputError):  # for example a full disk, which the next `add` reports if it persists
             path = yield from merging.merge(self._folder, chosen)
             self._parts += [] if path is None else [path]
-        spill.release_unused_memory()  # of the merge, and of calls: 100 MB after some ten thousand
+        spill.release_unused_memory()  # of the merge and of calls: 100 MB after ten thousand calls or so

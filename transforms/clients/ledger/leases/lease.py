@@ -31,25 +31,25 @@ class ReadFile(NamedTuple):
 
 
 class LeasePlace(Protocol):
-    """A filesystem's way to make files that several processes compete for.
+    """Files that several processes compete for, on one kind of filesystem.
 
     Every method raises InputError if the filesystem refuses.
     """
 
     def read(self, name: str) -> ReadFile | None:
-        """A file, or None."""
+        """The file; None if there is none."""
         ...
 
     def create(self, name: str, content: bytes) -> bool:
-        """Make a file; returns whether this call made it, rather than another process."""
+        """Create a file; returns False if another process was faster."""
         ...
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
-        """Replace a file, if it is unchanged since it was read; returns whether it was."""
+        """Replace a file if it has not changed since it was read; returns whether it was replaced."""
         ...
 
     def delete(self, name: str, seen: ReadFile) -> None:
-        """Delete a file, if it is unchanged since it was read."""
+        """Delete a file if it has not changed since it was read."""
         ...
 
 
@@ -103,11 +103,11 @@ class Holder:
 
 
 class LeaseLost(InputError):
-    """Another run has taken a lease over."""
+    """Another run has taken over a lease."""
 
 
 class Lease:
-    """The lease of one name. Its methods wait for the filesystem."""
+    """The lease with one name. Its methods block on the filesystem."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class Lease:
                 return Holder.read(seen.content) or replace(mine, token="")
             if won:
                 self._held, self._beaten = mine, self._clock()
-                return None  # otherwise another process was faster
+                return None  # if not, another process was faster
 
     def beat(self) -> None:
-        """Write a heartbeat, unless the last one is recent."""
+        """Write a heartbeat unless the last one is recent."""
         if self._held is None or self._clock() - self._beaten < BEAT_S:
             return
         try:
@@ -152,10 +152,10 @@ class Lease:
                 raise LeaseLost(f"the lease of {self.name} cannot be renewed: {error}") from error
 
     def release(self) -> None:
-        """Release the lease, if it is still held."""
+        """Release the lease if this process still has it."""
         holder, self._held = self._held, None
         if holder is not None:
-            with suppress(InputError):  # it expires
+            with suppress(InputError):  # then it expires
                 seen = self._place.read(self._file)
                 if seen is not None and _is_of(seen, holder):
                     self._place.delete(self._file, seen)

@@ -1,9 +1,9 @@
-"""The files of leases: how several processes compete for one.
+"""Files of leases, for which several processes compete.
 
-On this machine's disks, files are made with O_EXCL, and changed under a lock that ends with its process. Cloud Storage
-creates files atomically. Elsewhere a process writes a claim beside the file, and waits until the claims of other
-processes are visible; the process whose claim sorts first makes the file. Two processes can still make it where a claim
-takes longer to become visible.
+On this machine's disks, files are created with O_EXCL, and changed under a lock that ends with its process. Cloud
+Storage creates files atomically. Elsewhere, a process writes a claim next to the file, and waits until the claims of
+other processes are visible; the process whose claim sorts first creates the file. Two processes can still create it if
+a claim takes longer to become visible.
 """
 
 import fcntl
@@ -32,10 +32,10 @@ def place_of(ledger: str) -> LeasePlace:
 
 
 class LocalPlace:
-    """A folder of a local disk; it is made with the first lease.
+    """A folder on a local disk, created with the first lease.
 
-    O_EXCL decides which process makes a file. To replace or delete a file that was read before takes two steps, under a
-    lock where the filesystem has locks.
+    O_EXCL decides which process creates a file. Replacing or deleting a file that was read before takes two steps, which
+    are protected by a lock if the filesystem has locks.
     """
 
     def __init__(self, folder: str) -> None:
@@ -45,7 +45,7 @@ class LocalPlace:
         with self._translated(name):
             if (seen := self._now(name)) is None or seen.content:
                 return seen
-            with self._guarded():  # its maker may be writing it at this moment
+            with self._guarded():  # its creator may be writing it at this moment
                 return self._now(name)
 
     def create(self, name: str, content: bytes) -> bool:
@@ -58,10 +58,10 @@ class LocalPlace:
         with self._translated(name), self._guarded():
             if self._now(name) != seen:
                 return False
-            beside = self._folder / f".{name}"
-            with whole.opened_new(beside) as file:
+            temporary = self._folder / f".{name}"
+            with whole.opened_new(temporary) as file:
                 file.write(content)
-            beside.replace(self._folder / name)
+            temporary.replace(self._folder / name)
             return True
 
     def delete(self, name: str, seen: ReadFile) -> None:
@@ -111,7 +111,7 @@ _NO_OBJECT = 0
 _TIMEOUT_S = 20.0
 
 
-def _beams_client() -> Any:  # google.cloud.storage.Client; with the credentials that Beam's own filesystem uses
+def _beams_client() -> Any:  # a google.cloud.storage.Client with the credentials that Beam's own filesystem uses
     from apache_beam.io.gcp.gcsio import create_storage_client
     from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -183,7 +183,7 @@ _FORGOTTEN_S = 60.0
 
 
 class ElsewherePlace:
-    """A folder of any of Beam's filesystems."""
+    """A folder on any of Beam's other filesystems."""
 
     def __init__(
         self, folder: str, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
@@ -198,7 +198,7 @@ class ElsewherePlace:
                 return None
             with files.open_raw(path) as handle:
                 content = handle.read()
-        except (OSError, InputError):  # deleted at this moment; writing reports other errors
+        except (OSError, InputError):  # just deleted; other errors are reported when it is written
             return None
         return ReadFile(content, content)
 
@@ -230,7 +230,7 @@ class ElsewherePlace:
                 files.beam().delete([files.join(self._folder, name)])
 
     def _claims(self, name: str) -> list[str]:
-        """The claims to a file, in order, without abandoned ones."""
+        """The claims to a file, sorted, without abandoned ones."""
         try:
             claims = files.beam().match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
         except OSError as error:

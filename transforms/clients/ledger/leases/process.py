@@ -1,4 +1,4 @@
-"""Processes of this machine: the identity of this one, and whether another one is still running."""
+"""Processes on this machine: the identity of this one, and whether another one is still running."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _ENDED = ("Z", "X")
 
 @cache
 def machine() -> str:
-    """Identifies the scope of process ids: this machine since its start, and the container, if any."""
+    """The scope of process ids: this machine since it was booted, and the container, if any."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
@@ -21,14 +21,14 @@ def machine() -> str:
 
 
 def started(pid: int) -> str | None:
-    """When a process was started, in a form for comparison only; None where there is no such process."""
+    """When a process was started, in a form for comparison only; None if there is no such process."""
     if not (_PROC / "self/stat").exists():
         return _started_by_ps(pid)
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
         return None
-    state, *fields = stat.rpartition(")")[2].split()  # the name before it may hold anything
+    state, *fields = stat.rpartition(")")[2].split()  # the name before it may contain anything
     return None if state in _ENDED else fields[18]
 
 
