@@ -33,7 +33,7 @@ _OFFSETS = {name: field[1] for name, field in (ROW.fields or {}).items()}
 _ROWS_AT_ONCE = 1 << 15
 COLUMNS = ["key", "results", "distance", "finished_at", "check"]
 NONE = -1
-"""Stands in for the number of an answer that the index does not have."""
+"""Used as the number of an answer that the index does not have."""
 
 
 class IndexPlace(NamedTuple):
@@ -63,7 +63,7 @@ class Index:
         return np.asarray(self._columns["check"])
 
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":
-        """The index of the parts `paths`: those of this index that stay, and new ones, whose rows are sorted by hash."""
+        """The index of these parts: those of this index that stay, and new ones, whose rows are sorted by hash."""
         numbers = {path: number for number, path in enumerate(paths)}
         parts = np.array([numbers.get(path, NONE) for path in self.paths], np.int32)
         blocks = self._blocks(parts, {numbers[path]: rows for path, rows in new.items()})
@@ -74,7 +74,7 @@ class Index:
         hashes = [np.asarray(self._hashes), *(rows["hash"] for rows in new.values())]
         count = 1 + sum(map(len, hashes)) // _ROWS_AT_ONCE
         bounds = np.linspace(-(2.0**63), 2.0**63, count + 1)[1:-1].astype(np.int64)
-        cuts = [[0, *np.searchsorted(column, bounds).tolist(), len(column)] for column in hashes]
+        cuts = [[0, *np.searchsorted(part, bounds).tolist(), len(part)] for part in hashes]
         for block in range(count):
             old_slice, *new_slices = (slice(*cut[block : block + 2]) for cut in cuts)
             old = {name: np.asarray(column[old_slice]) for name, column in self._columns.items()}
@@ -83,14 +83,14 @@ class Index:
             added = [rows[piece] for rows, piece in zip(new.values(), new_slices, strict=True)]
             numbers = [np.full(len(rows), number, np.int32) for number, rows in zip(new, added, strict=True)]
             rows = {
-                name: np.concatenate([column[stays], *(numbers if name == "part" else (block_rows[name] for block_rows in added))])
+                name: np.concatenate([column[stays], *(numbers if name == "part" else (part[name] for part in added))])
                 for name, column in old.items()
             }
             order = _order(rows)
             yield {name: column[order] for name, column in rows.items()}
 
     def places(self, key: str, depth: SearchDepth | None) -> Iterator[IndexPlace]:
-        """The positions of answers to a call, the newest first. Only the entries show if keys with equal hashes differ."""
+        """The positions of answers to a call, the newest first; the hash of another call's key may be the same."""
         digest, hashes = hash(key), self._hashes
         row_number = bisect_left(hashes, digest)
         while row_number < len(hashes) and hashes[row_number] == digest:

@@ -39,7 +39,7 @@ class Journal:
         self._lock = threading.Lock()
 
     def add(self, entry: LedgerEntry) -> None:
-        """Append an answer. If this fails, for example on a full disk, the writer's next part fails too, and is retried."""
+        """Append an answer. If this fails (the disk is full, say), the writer's next part fails too, and is retried."""
         tokens, depth = entry.tokens, entry.depth
         values = [
             entry.key,

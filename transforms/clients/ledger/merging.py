@@ -2,8 +2,8 @@
 
 The merged part is written before its sources are deleted: readers may see an answer twice, but never miss it, and a
 killed process leaves both. Two processes may merge the same parts at once: a part is deleted only if its content is in
-a part that stays, and a process whose sources have disappeared meanwhile (merged or cleared) deletes its own part again.
-Parts that cannot be read, or that contradict the others in a column or in their metadata, are left alone.
+a part that stays, and a process whose sources have disappeared meanwhile (merged or cleared) deletes its own part
+again. Parts that cannot be read, or that contradict the others in a column or in their metadata, are left alone.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence

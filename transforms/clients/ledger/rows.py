@@ -34,7 +34,7 @@ FIRST = pa.schema(
         pa.field("attempts", pa.int64(), nullable=False),
         pa.field("seconds", pa.float64(), nullable=False),
         pa.field("finished_at", pa.timestamp("us", tz="UTC"), nullable=False),
-        pa.field("answer", pa.binary(), nullable=False),  # bytes, as JSON text may contain half a surrogate pair, which a string column cannot store
+        pa.field("answer", pa.binary(), nullable=False),  # JSON text may contain half a surrogate pair, a string not
         pa.field("check", pa.uint64(), nullable=False),
     ]
 )
@@ -299,6 +299,6 @@ def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: i
 def _check(base: tuple[Any, ...], shown: str, further: dict[str, Any]) -> int:
     """A hash of all values, without nulls of columns beyond format 1."""
     further_text = f"{list(further.items())!r} " if further else ""
-    digest = blake2b(f"{base[:-2]!r} {shown} {more}".encode("utf-8", "surrogatepass"), digest_size=8)
+    digest = blake2b(f"{base[:-2]!r} {shown} {further_text}".encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(base[-1])
     return int.from_bytes(digest.digest(), "big")

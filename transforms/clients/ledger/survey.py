@@ -109,8 +109,8 @@ def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
     unreadable = [(path, "not a record of how a run used the ledger") for path, use in records if use is None]
     runs = grouped((use.run_id, use) for _, use in records if use is not None)
     run_uses = [
-        RunUse(run_id, uses.saved(run_records), sum(use.calls for use in run_records), max(use.at for use in run_records))
-        for run_id, run_records in runs.items()
+        RunUse(run_id, uses.saved(lanes), sum(use.calls for use in lanes), max(use.at for use in lanes))
+        for run_id, lanes in runs.items()
     ]
     return tuple(sorted(run_uses, key=lambda run: (run.last, run.run_id), reverse=True)), unreadable
 

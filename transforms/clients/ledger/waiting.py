@@ -60,7 +60,7 @@ class PendingCalls:
         return sum(self.sizes.values())
 
     def steps(self) -> Iterator[tuple[str, int, Iterator[PendingCall]]]:
-        """The service of each step, the number of its calls, and the calls, which must be read before the next step's."""
+        """The service of each step, the number of its calls, and the calls, to be read before the next step's."""
         calls = () if self.path is None else calls_in(self.path)
         for step, step_calls in groupby(calls, key=lambda call: (call.service, call.step)):
             yield step[0], self.sizes[step], step_calls

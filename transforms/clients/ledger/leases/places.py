@@ -34,8 +34,8 @@ def place_of(ledger: str) -> LeasePlace:
 class LocalPlace:
     """A folder on a local disk, created with the first lease.
 
-    O_EXCL decides which process creates a file. Replacing or deleting a file that was read before takes two steps, which
-    are protected by a lock if the filesystem has locks.
+    O_EXCL decides which process creates a file. Replacing or deleting a file that was read before takes two steps,
+    which are protected by a lock if the filesystem has locks.
     """
 
     def __init__(self, folder: str) -> None:
