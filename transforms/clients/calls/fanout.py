@@ -172,8 +172,7 @@ class FanOut:
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
                 totals.setdefault(self._pool_and_model(service), Tally())[counter] += number
-        sums = (item for _, run in self._runs for item in run.sums.usages())
-        usages = grouped((self._pool_and_model(service), usage) for service, usage in sums)
+        usages = grouped((self._pool_and_model(name), use) for _, run in self._runs for name, use in run.sums.usages())
         return [
             Usage(
                 pool,

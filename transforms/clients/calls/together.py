@@ -51,17 +51,15 @@ class Together(OpenCall):
         return error.kind in _SPLITTING and not error.changes_form and not isinstance(error, NotAsked)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
-        pairs = zip(self.parts, reply.parts, strict=True)
-        return [value for part, part_reply in pairs for value in part.read(part_reply, skip)]
+        return [value for part, piece in zip(self.parts, reply.parts, strict=True) for value in part.read(piece, skip)]
 
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[OpenCall, Reply, Sequence[Any]]]:
         """Each call with its reply and outcomes; the tokens of earlier attempts are counted for the first call."""
         parts = sum((part_reply.tokens for part_reply in reply.parts), start=Tokens())
         total, remaining = reply.tokens, iter(outcomes)
         extra = Tokens(total.input - parts.input, total.cached - parts.cached, total.output - parts.output)
-        for part, part_reply in zip(self.parts, reply.parts, strict=True):
-            part_outcomes = list(islice(remaining, len(part.requested_by)))
-            yield part, replace(part_reply, tokens=part_reply.tokens + extra), part_outcomes
+        for part, piece in zip(self.parts, reply.parts, strict=True):
+            yield part, replace(piece, tokens=piece.tokens + extra), list(islice(remaining, len(part.requested_by)))
             extra = Tokens()
 
 

@@ -3,9 +3,8 @@
 answer ─► journal, at once ─► part, with others ─► the journal's file is deleted
               └── the process is killed: the next reader of the ledger makes a part of it
 
-Writing a part takes milliseconds of processor time, writing a line of the journal microseconds. So a killed process
-loses only calls that have not been answered yet. The journal survives its process but not a crash of the machine: only
-parts are synchronised.
+Writing a part takes milliseconds of processor time, a line of the journal microseconds. So a killed process loses only
+unanswered calls. The journal survives its process, but not a crash of the machine: only parts are synchronised.
 """
 
 import fcntl

@@ -50,7 +50,7 @@ class LedgerUse(LaneCounts):
 
     @property
     def attempted(self) -> tuple[str, str, str, str, int]:
-        """The lane's identity. If it has several records, it was attempted several times; all but the last were lost."""
+        """The lane's identity. If it has several records, it was attempted again, and all but the last were lost."""
         return self.run_id, self.run_started, self.stage, self.pool, self.lane
 
 
