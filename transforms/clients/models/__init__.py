@@ -1,1 +1,1 @@
-"""Models: what answers a prompt, behind a network or in process."""
+"""Models, which answer prompts behind a network or in process."""

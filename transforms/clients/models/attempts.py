@@ -1,6 +1,6 @@
-"""Changes to a prompt that is asked again: a longer limit after a cut, a repair after an answer of a wrong form.
+"""Changes to a prompt that is sent again: a larger limit if the answer was cut, a repair if its form was wrong.
 
-The same question to the same model at temperature 0 fails in the same way, and is paid each time.
+Without them, the same prompt to the same model at temperature 0 would fail in the same way, and cost as much each time.
 """
 
 import hashlib
@@ -26,14 +26,14 @@ class ModelRequest:
     texts: Rendered
     max_output_tokens: int
     temperature: float
-    seed: int | None  # None for none
+    seed: int | None  # None to send no seed
 
 
 class ModelAttempts:
-    """Remembers what was wrong with answers; for a prompt that another process asked, both remedies are taken."""
+    """Remembers what was wrong with answers; for a prompt that another process sent, applies both remedies."""
 
     def __init__(self) -> None:
-        # By prompt: whether an answer was cut, and the problem of others; None where there is none.
+        # By prompt: whether an answer was cut, and the problem of other answers, None if there was none.
         self._troubles: OrderedDict[str, tuple[bool, str | None]] = OrderedDict()
 
     def ask(self, payload: str, prompt: Prompt, attempt: int) -> ModelRequest:
@@ -54,7 +54,7 @@ class ModelAttempts:
         )
 
     def answered(self, payload: str, prompt: Prompt, answer: str) -> None:
-        """Look at an answer, so that the next attempt knows what was wrong."""
+        """Record what is wrong with an answer, for the next attempt."""
         name = _name(payload)
         try:
             content = read_answer(answer)

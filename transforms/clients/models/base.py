@@ -1,7 +1,7 @@
-"""Models: what can be asked for text or for embeddings, and how a further one is added.
+"""Models, which give texts or embeddings, and how to add one.
 
-A model is a `ModelParameters` that an experiment's YAML fills in under `services:`, with `connect`; its calls carry a
-`Prompt`. One line registers it: the entry point group `rankbeam.models`.
+A model is a subclass of `ModelParameters` with `connect`; an experiment's YAML fills it in under `services:`, and its
+calls carry a `Prompt`. One line in the entry point group `rankbeam.models` registers it.
 """
 
 import json
@@ -23,23 +23,23 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Tokens
 
 STOP, MAX_TOKENS = "stop", "max_tokens"
-"""Ends of answers, whatever the service calls them; others are kept in the service's own word."""
+"""Normalized ends of answers; other ends are stored in the service's own words."""
 
 _BYTES_OF_A_TOKEN = 4
 _FIRST_WORD = re.compile(r"[a-z]+")
 
 
 class Role(StrEnum):
-    """The role of a text that is embedded: many models embed queries in another way than documents."""
+    """The role of an embedded text: many models embed queries differently from documents."""
 
     QUERY = "query"
     DOCUMENT = "document"
-    SIMILARITY = "similarity"  # of two texts of one kind
+    SIMILARITY = "similarity"  # to compare texts of the same kind
 
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer of a model; the version is the service's name of the model, "" where it does not say."""
+    """A model's answer; the version is the model's name as reported by the service, "" if it reports none."""
 
     text: str
     model_version: str
@@ -47,7 +47,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class Embedding:
-    """The embedding of a text, with the version as of `Completion`."""
+    """The embedding of a text, with a version as in `Completion`."""
 
     vector: tuple[float, ...]
     model_version: str
@@ -55,13 +55,13 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Stored:
-    """An answer as the ledger keeps it.
+    """An answer as it is stored in the ledger.
 
     Attributes:
         text: the answer; None for an embedding.
-        finish: its end.
-        block: the reason of a refusal; None if the model answered.
-        model_version: the model that gave it.
+        finish: end of the answer.
+        block: the reason for a refusal; None if the model answered.
+        model_version: the model that gave the answer.
         vector: the embedding; None for a text.
     """
 
@@ -74,7 +74,7 @@ class Stored:
     def written(self) -> str:
         values = {name: value for name, value in vars(self).items() if name != "vector" or value is not None}
         written = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-        # Halves of characters cannot be kept.
+        # Half a surrogate pair cannot be stored.
         return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -85,8 +85,8 @@ def read_answer(answer: str) -> Completion | Embedding:
     """The content of an answer.
 
     Raises:
-        CallError: the model would not answer (`BLOCKED`), or was cut short (`TRUNCATED`), or said nothing that can be
-            used (`MALFORMED`).
+        CallError: the model refused to answer (`BLOCKED`), was cut short (`TRUNCATED`), or gave nothing usable
+            (`MALFORMED`).
 
     >>> read_answer(Stored("yes", "stop", None, "m-001").written())
     Completion(text='yes', model_version='m-001')
@@ -115,11 +115,11 @@ class ModelParameters(Parameters):
         model: the service's name for the model; may be "" if the service has only one.
         allow_alias: if true, accept a name that may refer to a different model later, such as one that ends in
             `-latest`.
-        of_roles: parameters that decide how texts are embedded in their roles; calls hold what follows from them.
-        embeds_only: True if the model embeds texts and writes none.
-        default_quota: the budget where `quotas:` says nothing.
-        offline: for models that need no service: what they are, said wherever their numbers show.
-        only_scores: whether it is a judge that gives criteria scores, and writes no text.
+        of_roles: parameters that decide how texts are embedded in their roles; their effect is part of each call.
+        embeds_only: True if the model embeds texts but does not write any.
+        default_quota: the quota if `quotas:` gives none.
+        offline: description of a model that needs no service, shown with its numbers; None for other models.
+        only_scores: True for a judge that gives criteria scores, but writes no text.
     """
 
     model: str = ""
@@ -128,7 +128,7 @@ class ModelParameters(Parameters):
     operational: ClassVar[frozenset[str]] = frozenset({"allow_alias", "api_key"})
     of_roles: ClassVar[frozenset[str]] = frozenset()
     embeds_only: ClassVar[bool] = False
-    # Newer models have no fixed quota on Vertex AI: five calls a second, and slower where the service says so.
+    # Newer models have no fixed quota on Vertex AI: five calls a second, and slower if the service asks for it.
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
     offline: ClassVar[str | None] = None
     only_scores: ClassVar[bool] = False
@@ -149,7 +149,7 @@ class ModelParameters(Parameters):
 
     @property
     def family(self) -> str:
-        """The family of the model, by the first word of its name: judges favour answers of their own.
+        """The model's family, from the first word of its name: judges favour answers of their own family.
 
         >>> class Any(ModelParameters): ...
         >>> [Any(model=name).family for name in ("gemini-x-001", "meta-llama/Llama-3.1-8B", "models/gpt-4o")]
@@ -159,19 +159,19 @@ class ModelParameters(Parameters):
         return match[0] if match else self.model
 
     def scope(self) -> str:
-        """Scope of a budget at the service: a project, region and model, or a host and model."""
+        """Scope of a quota at the service: a project, region and model, or a host and model."""
         return self.model
 
     def warnings(self) -> list[str]:
-        """Warnings about the configuration, before anything is called."""
+        """Warnings about the configuration, before any call."""
         return []
 
     def embedding(self, text: str, role: Role) -> Prompt:  # noqa: ARG002  for models that know roles
-        """The prompt for the embedding of a text in a role."""
+        """The prompt to embed a text in a role."""
         return Prompt(EMBED, {"text": text})
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """All of the service that decides an answer besides its prompt, as JSON values."""
+        """Everything about the service that affects answers, besides the prompt, as JSON values."""
         return {
             "type": kind,
             **self.model_dump(mode="json", exclude=set(self.operational | self.of_roles), exclude_defaults=True),
@@ -190,15 +190,15 @@ class ModelParameters(Parameters):
         return read_answer(answer)
 
     def most_tokens(self, payload: str) -> Tokens:
-        """Tokens to reserve for a prompt: four bytes each, and the longest answer.
+        """Tokens to reserve for a prompt: one for every four bytes, and those of the longest answer.
 
         >>> class Any(ModelParameters): ...
         >>> Any(model="m").most_tokens(Prompt("answer", {}, user="x" * 400, max_output_tokens=50).payload())
         Tokens(input=136, cached=0, output=50)
         """
         prompt = prompts_of(payload)[0]
-        of_input = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
-        return Tokens(of_input, 0, 0 if prompt.step == EMBED else prompt.max_output_tokens)
+        input_tokens = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
+        return Tokens(input_tokens, 0, 0 if prompt.step == EMBED else prompt.max_output_tokens)
 
 
 class PrefixedModel(ModelParameters):
@@ -216,7 +216,7 @@ class PrefixedModel(ModelParameters):
     of_roles: ClassVar[frozenset[str]] = frozenset({"query_prefix", "document_prefix"})
 
     def embedding(self, text: str, role: Role) -> Prompt:
-        """The prompt for the embedding of a text in a role.
+        """The prompt to embed a text in a role.
 
         >>> class Any(PrefixedModel): ...
         >>> Any(query_prefix="query: ").embedding("who?", Role.QUERY).values
@@ -239,11 +239,11 @@ def prompt_of(payload: str) -> Prompt:
 
 
 def prompts_of(payload: str) -> list[Prompt]:
-    """The prompts of a request: that of a call, or those of several calls that are made together."""
+    """The prompts of a request: one call's, or those of several calls that are made together."""
     payloads = json.loads(payload) if payload.startswith("[") else [payload]
     if not payloads:
         raise CallError(FailureKind.INVALID, "there is no prompt")
-    return [prompt_of(one) for one in payloads]
+    return [prompt_of(call_payload) for call_payload in payloads]
 
 
 def embedded_text(prompt: Prompt) -> str:

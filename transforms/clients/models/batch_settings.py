@@ -1,4 +1,4 @@
-"""`batch:` of a service: which calls are left to its batch jobs, and what happens to those that no job answers."""
+"""`batch:` of a service: which calls are left to batch jobs, and what happens to calls that no job answers."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.records.calls.prompt import Prompt
 
 ITEM = "item"
-"""The field of an answer that repeats which request it answers."""
+"""The field in which an answer repeats the item that identifies its request."""
 
 _DURATION = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)([mhd])")
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -56,13 +56,13 @@ class Batch(Parameters):
 
 
 def can_prove(prompt: Prompt) -> bool:
-    """Return whether an answer can repeat which request it answers: it is an object with fields."""
+    """Return whether an answer can repeat its request's item, because it is an object with fields."""
     properties = (prompt.schema or {}).get("properties")
     return isinstance(properties, Mapping) and ITEM not in properties
 
 
 def with_item(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with the field that repeats the item; it is the same for all requests of a step.
+    """Add the field for the item to a schema; the result is the same for all requests of a step.
 
     >>> with_item({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})["required"]
     ['item', 'a']

@@ -1,7 +1,7 @@
-"""Benchmarks from models without a language model: sentences as facts, and gaps as questions.
+"""Benchmarks without a language model: sentences as facts, and gaps as questions.
 
-A question is a part of one sentence with a gap, such as "invoices of past ____ are PDFs": cloze-like, and of no type.
-It shows every stage and costs nothing. What it makes tests that a pipeline runs, not how good a system is.
+A question is part of a sentence with a gap, such as "invoices of past ____ are PDFs": cloze-like, and of no type. This
+shows every stage and costs nothing. Such a benchmark tests that a pipeline runs, not how good a system is.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 GAP = "____"
 _FACTS = 8
 _LEAST_STEMS = 6
-_AROUND = 5  # words on each side of a gap: fewer than give the text away
+_WORDS_AROUND = 5  # words on each side of a gap: few enough not to give the text away
 _LEAST_SHARE = 0.5
 _WORD = re.compile(r"\S+")
-_OF_TEXT = re.compile(r"^\((?:text (\d+)|further document)\) ")
+_TEXT_LABEL = re.compile(r"^\((?:text (\d+)|further document)\) ")
 _LEAST_COMMON = 3
 
 
 def write(prompt: Prompt, language: str) -> str | None:
-    """The answer of a writer that knows sentences only; None to a step that it does not know.
+    """The answer of a writer that only knows sentences; None for other steps.
 
     >>> texts = {"0": "Hi. Owners download invoices of past years as files on the billing page."}
     >>> json.loads(write(Prompt("facts", {"texts": texts}), "english"))["facts"][0]["source"]
@@ -37,7 +37,7 @@ def write(prompt: Prompt, language: str) -> str | None:
 
 
 def check(prompt: Prompt, language: str) -> dict[str, Any] | None:
-    """The answer of a checker that counts words only; None to a step that it does not know."""
+    """The answer of a checker that only counts words; None for other steps."""
     checker = _CHECKERS.get(prompt.step)
     return None if checker is None else checker(prompt.values, language)
 
@@ -52,7 +52,7 @@ def _facts(prompt: Prompt, language: str) -> dict[str, Any]:
 
 
 def _enlarge(prompt: Prompt, language: str) -> dict[str, Any]:
-    """The first sentence, and the one with most word stems."""
+    """The first sentence, and the one with the most word stems."""
     text = str(prompt.values["text"])
     parts = [text[start:end] for start, end in sentences(text)]
     return {"description": parts[0], "example": max(parts, key=lambda part: len(stems(part, language)))}
@@ -69,13 +69,13 @@ def _distill(prompt: Prompt, language: str) -> dict[str, Any]:
 
 
 def _question(prompt: Prompt, language: str) -> dict[str, Any]:
-    """One fact of each text, with a gap each."""
+    """One fact from each text, each with a gap."""
     by_text: dict[str, list[tuple[int, str]]] = {}
     for number, text in sorted(prompt.values["facts"].items(), key=lambda item: int(item[0])):
-        match = _OF_TEXT.match(text)
-        by_text.setdefault(match[1] if match else "", []).append((int(number), _OF_TEXT.sub("", text)))
+        match = _TEXT_LABEL.match(text)
+        by_text.setdefault(match[1] if match else "", []).append((int(number), _TEXT_LABEL.sub("", text)))
     wish = f"{prompt.values['type']} {prompt.sample}"
-    chosen = [facts[_place(wish, len(facts))] for facts in by_text.values()]
+    chosen = [facts[_pick(wish, len(facts))] for facts in by_text.values()]
     return {
         "question": " … ".join(_with_gap(text, wish, language) for _, text in chosen),
         "answer": " ".join(text for _, text in chosen),
@@ -85,12 +85,12 @@ def _question(prompt: Prompt, language: str) -> dict[str, Any]:
 
 
 def _unanswerable(prompt: Prompt, language: str) -> dict[str, Any]:
-    """A made-up name in the place of the words around a gap."""
+    """A question about made-up names, which no document mentions."""
     facts = prompt.values["facts"]
-    text = facts[str(_place(f"{prompt.sample}", len(facts)))]
+    text = facts[str(_pick(f"{prompt.sample}", len(facts)))]
     digest = hashlib.sha256(f"{text}{prompt.sample}".encode()).hexdigest()
     topic = max(sorted(stems(text, language)), key=len)
-    names = [f"{digest[place : place + 4]}x" for place in range(0, 12, 4)]
+    names = [f"{digest[start : start + 4]}x" for start in range(0, 12, 4)]
     return {"question": f"{' '.join(names)} {topic} {GAP}", "answer": f"The documents do not mention {names[0]}."}
 
 
@@ -99,29 +99,29 @@ def _closed_book(*_: Any) -> dict[str, Any]:
 
 
 def _with_gap(sentence: str, wish: str, language: str) -> str:
-    """The words around a gap in the place of a long word."""
-    words = _WORD.findall(_OF_TEXT.sub("", sentence))
+    """Some words of a sentence, with a gap in place of a long word."""
+    words = _WORD.findall(_TEXT_LABEL.sub("", sentence))
     inner = range(min(2, len(words) - 1), max(len(words) - 1, 1))
-    long = [place for place in inner if stems(words[place], language) and len(words[place]) > 4] or list(inner) or [0]
-    gap = long[_place(f"{wish}{sentence}", len(long))]
-    before, after = words[max(0, gap - _AROUND) : gap], words[gap + 1 : gap + 1 + _AROUND]
+    long = [index for index in inner if stems(words[index], language) and len(words[index]) > 4] or list(inner) or [0]
+    gap = long[_pick(f"{wish}{sentence}", len(long))]
+    before, after = words[max(0, gap - _WORDS_AROUND) : gap], words[gap + 1 : gap + 1 + _WORDS_AROUND]
     return " ".join([*before, GAP, *after])
 
 
-def _place(wish: str, count: int) -> int:
+def _pick(wish: str, count: int) -> int:
     return int(hashlib.sha256(wish.encode()).hexdigest()[:8], 16) % count
 
 
 def _checks(values: Mapping[str, Any], language: str) -> dict[str, Any]:
     quotes, question, answer = (stems(text, language) for text in _texts(values))
-    of_question, of_answer = share(question, quotes), share(answer, quotes)
+    question_share, answer_share = share(question, quotes), share(answer, quotes)
     return {
         "standalone": _verdict(len(question) >= 3, f"{len(question)} word stems"),
         "answerable_from_quotes": _verdict(
-            of_question >= _LEAST_SHARE, f"{of_question:.0%} of its words in the quotes"
+            question_share >= _LEAST_SHARE, f"{question_share:.0%} of its words in the quotes"
         ),
         "complete": _verdict(bool(answer), f"{len(answer)} word stems"),
-        "only_from_quotes": _verdict(of_answer >= 0.9, f"{of_answer:.0%} of its words in the quotes"),
+        "only_from_quotes": _verdict(answer_share >= 0.9, f"{answer_share:.0%} of its words in the quotes"),
         "natural": _verdict(True, "not judged: counts words only"),
         "harmless": _verdict(True, "not judged: counts words only"),
     }
@@ -134,12 +134,12 @@ def _critic(values: Mapping[str, Any], language: str) -> dict[str, Any]:
 
 
 def _derive(values: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """The sentences of the quotes that hold at least half of a part of the question."""
+    """For each part of the question, the sentence of the quotes that contains most of it, if at least half."""
     parts = [stems(part, language) for part in values["question"].split(" … ")]
     candidates = [quote[start:end] for _, quote in sorted(values["quotes"].items()) for start, end in sentences(quote)]
     chosen = []
     for part in parts:
-        best = max(candidates, key=lambda one: (share(part, stems(one, language)), -len(one)), default="")
+        best = max(candidates, key=lambda text: (share(part, stems(text, language)), -len(text)), default="")
         if share(part, stems(best, language)) >= _LEAST_SHARE:
             chosen.append(best)
     claims = list(dict.fromkeys(chosen))

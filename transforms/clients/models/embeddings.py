@@ -1,4 +1,4 @@
-"""Embeddings of texts by a model: what is asked of it, and the vectors that the ledger holds afterwards."""
+"""Embeddings of texts by a model: the calls, and the vectors that are then in the ledger."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ Vector = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Embed(ServiceWork):
-    """Asks a model for the embedding of a text; the answer stays in the ledger."""
+    """Asks a model to embed a text; the answer stays in the ledger."""
 
     kind: str
     parameters: ModelParameters
@@ -34,16 +34,16 @@ class Embed(ServiceWork):
 
     @property
     def is_called(self) -> bool:
-        """True if a lane makes its calls; False if the model runs where its vectors are compared."""
+        """True if a lane calls the model; False if it runs where its vectors are compared."""
         return not isinstance(self.parameters, Onnx)
 
     @property
     def name(self) -> str:
-        """The name of the work: one for each role in which the model embeds texts in another way."""
+        """The name of the work; roles in which the model embeds texts differently have different names."""
         return self.service if self.role is Role.DOCUMENT else f"{self.service} {self.role}"
 
     def as_role(self, role: Role) -> "Embed":
-        """The work that embeds texts in a role; this one, where the model makes no difference."""
+        """The work that embeds texts in a role; this work if the model embeds them alike."""
         is_other = self.parameters.embedding("", role) != self.parameters.embedding("", self.role)
         return replace(self, role=role) if is_other else self
 
@@ -66,7 +66,7 @@ class _ModelEmbeddings:
     """The embeddings of a model; see `records.queries.Embeddings`."""
 
     model: Embed
-    role: Role = Role.QUERY  # of the texts that are asked
+    role: Role = Role.QUERY  # the role that `of_queries` sets
 
     @property
     def identity(self) -> str:
@@ -78,13 +78,13 @@ class _ModelEmbeddings:
 
 @dataclass(frozen=True)
 class KeptEmbeddings(_ModelEmbeddings):
-    """The embeddings that a ledger holds."""
+    """The embeddings in a ledger."""
 
     ledger: str = field(kw_only=True)
     is_kept: ClassVar[bool] = True
 
     def cut_warning(self, what: str, cut: int, total: int) -> str:
-        """Services do not say which texts they cut."""
+        """Not available: services do not report which texts they cut."""
         raise NotImplementedError
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:  # noqa: ARG002  not known
@@ -92,8 +92,8 @@ class KeptEmbeddings(_ModelEmbeddings):
 
         lookup = Ledger(self.ledger).lookup()
         lookup.refresh()
-        for some in batched(texts, _AT_ONCE):
-            calls = [self.model.call(text) for text in some]
+        for batch in batched(texts, _AT_ONCE):
+            calls = [self.model.call(text) for text in batch]
             keys = {call.key or "": None for call in calls}
             by_key = {entry.key: self._vector(entry.answer) for entry in lookup.read(keys)}
             yield from (by_key.get(call.key or "") for call in calls)
@@ -101,7 +101,7 @@ class KeptEmbeddings(_ModelEmbeddings):
     def _vector(self, answer: str) -> Vector | None:
         try:
             embedding = self.model.parameters.read(answer)
-        except CallError:  # it was refused, for good
+        except CallError:  # the refusal is final
             return None
         return np.array(embedding.vector, np.float32) if isinstance(embedding, Embedding) else None
 
@@ -116,14 +116,14 @@ class ComputedEmbeddings(_ModelEmbeddings):
         from rankbeam.transforms.clients.calls.tally import count  # imports Beam
 
         session, number = self._onnx.session, 0
-        for some in batched(texts, _COMPUTED_AT_ONCE):
-            full = [self._onnx.embedding(text, self.model.role).values["text"] for text in some if text.strip()]
+        for batch in batched(texts, _COMPUTED_AT_ONCE):
+            full = [self._onnx.embedding(text, self.model.role).values["text"] for text in batch if text.strip()]
             embedded = iter(session.embed_all(full))
             count(Counter.TEXTS_EMBEDDED, len(full))
-            for text in some:
-                one = next(embedded) if text.strip() else None
-                number += one is not None and one.is_cut
-                yield None if one is None else one.vector
+            for text in batch:
+                embedding = next(embedded) if text.strip() else None
+                number += embedding is not None and embedding.is_cut
+                yield None if embedding is None else embedding.vector
         cut.append(number)
 
     @property
@@ -138,12 +138,12 @@ class ComputedEmbeddings(_ModelEmbeddings):
 
 
 def embeddings_of(model: Embed, ledger: str, role: Role = Role.QUERY, *, computes: bool = True) -> Embeddings:
-    """The embeddings of a model: those that a ledger holds, or computed in this process if that is allowed."""
+    """The embeddings of a model: from a ledger, or computed in this process if that is possible and allowed."""
     is_computed = computes and not model.is_called
     return ComputedEmbeddings(model, role) if is_computed else KeptEmbeddings(model, role, ledger=ledger)
 
 
 def batched(texts: Iterable[str], at_once: int) -> Iterator[list[str]]:
-    rest = iter(texts)
-    while some := list(islice(rest, at_once)):
-        yield some
+    remaining = iter(texts)
+    while batch := list(islice(remaining, at_once)):
+        yield batch

@@ -1,6 +1,6 @@
-"""Families of embedding models that embed queries and documents in different ways, by the names of their models.
+"""Families of embedding models that embed queries and documents differently, by model name.
 
-Their authors' cards say so. A model that is embedded without its prefixes ranks worse, and nothing shows it.
+The models' cards document this. Without its prefixes, a model ranks worse, and nothing reveals the mistake.
 """
 
 import json
@@ -29,11 +29,11 @@ FAMILIES = (
     _family(r"embedding-?gemma", query_prefix="task: search result | query: ", document_prefix="title: none | text: "),
     _family(r"gemini-embedding-001|text-(?:multilingual-)?embedding-00\d", task_type="RETRIEVAL_QUERY"),
 )
-"""The first one whose name matches counts."""
+"""The first family whose pattern matches applies."""
 
 
 def cache_minimum(model: str) -> int:
-    """Tokens of a common beginning of prompts from which a model's service caches it by itself.
+    """The length in tokens from which a model's service caches a common beginning of prompts by itself.
 
     https://ai.google.dev/gemini-api/docs/caching, https://platform.openai.com/docs/guides/prompt-caching
 
@@ -47,7 +47,7 @@ def cache_minimum(model: str) -> int:
 
 
 def missing_roles(parameters: ModelParameters) -> list[str]:
-    """Warnings for a model that retrieves: settings that its family expects, and that are not given.
+    """Warnings for a model used for retrieval, about unset settings that its family expects.
 
     >>> class Any(ModelParameters):
     ...     query_prefix: str = ""

@@ -16,8 +16,8 @@ from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 
 _TAKES_SEVERAL = re.compile(r"text-(?:multilingual-)?embedding-00\d")
-_OF_QUERIES = ("RETRIEVAL_QUERY", "QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY")
-_OF_DOCUMENTS = "RETRIEVAL_DOCUMENT"
+_QUERY_TASKS = ("RETRIEVAL_QUERY", "QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY")
+_DOCUMENT_TASK = "RETRIEVAL_DOCUMENT"
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[\w.@/-]+$")]
 
@@ -58,7 +58,7 @@ class Gemini(RemoteModel):
         | None
     ) = None
 
-    # Another address reaches the same models. A tuned model belongs to a project and location.
+    # Another address reaches the same models, while a tuned model belongs to a project and location.
     operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"api_endpoint"}
     added: ClassVar[frozenset[str]] = RemoteModel.added | {"task_type"}
     of_roles: ClassVar[frozenset[str]] = RemoteModel.of_roles | {"task_type"}
@@ -78,7 +78,7 @@ class Gemini(RemoteModel):
 
     @property
     def most_texts(self) -> int:
-        """Texts that one request embeds, at most: several by older models on Vertex AI, else one, as quotas count."""
+        """The most texts that one request embeds: 100 for older models on Vertex AI, else one: quotas count texts."""
         several = 100 if self.on_vertex and _TAKES_SEVERAL.fullmatch(self.model) else 1
         return self.texts_per_request or several
 
@@ -93,19 +93,19 @@ class Gemini(RemoteModel):
         return Access(f"{self.url or place}, model {self.model!r}", keys)
 
     def embedding(self, text: str, role: Role) -> Prompt:
-        """The prompt for the embedding of a text in a role.
+        """The prompt to embed a text in a role.
 
         >>> model = Gemini(model="m", project="p", location="l", task_type="RETRIEVAL_QUERY")
         >>> [model.embedding("", role).values.get("task_type") for role in Role]
         ['RETRIEVAL_QUERY', 'RETRIEVAL_DOCUMENT', None]
         """
         prompt = super().embedding(text, role)
-        by_role = {Role.QUERY: self.task_type, Role.DOCUMENT: _OF_DOCUMENTS}
-        task = by_role.get(role) if self.task_type in _OF_QUERIES else self.task_type
+        by_role = {Role.QUERY: self.task_type, Role.DOCUMENT: _DOCUMENT_TASK}
+        task = by_role.get(role) if self.task_type in _QUERY_TASKS else self.task_type
         return prompt if task is None else replace(prompt, values={"task_type": task, **prompt.values})
 
     def scope(self) -> str:
-        """Project, region and model on Vertex AI; the key's name and the model on the Developer API."""
+        """Project, region and model on Vertex AI; the key's reference and the model on the Developer API."""
         place = f"projects/{self.project}/locations/{self.location}" if self.on_vertex else f"{self.api_key}"
         return f"{place} {self.model}"
 

@@ -1,6 +1,6 @@
-"""Calls of the `gemini` model: one request, through google-genai on aiohttp, and what it says.
+"""Calls of the `gemini` model: one request through google-genai on aiohttp, and its reply.
 
-The library asks again by itself unless it is told to make one attempt: pacing and retries are the fan-out's.
+The library is set to make one attempt, as it would retry by itself: pacing and retries are the fan-out's task.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ _BLOCKS = {
     "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT",
     "IMAGE_RECITATION", "MODEL_ARMOR", "JAILBREAK",
 }  # fmt: skip
-"""Reasons for which the same question is refused each time; after others it may be asked again."""
+"""Reasons for which a prompt is refused each time; after others, it may be sent again."""
 
 
 async def connect(parameters: Gemini) -> "GeminiConnection":
-    """Find credentials, or the value of the key, and make a client."""
+    """Find credentials, or the value of the key, and create a client."""
     key, secrets = await resolved(parameters.api_key)
     genai = await asyncio.to_thread(import_module, "google.genai")  # takes a second
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
@@ -58,8 +58,8 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
             client = genai.Client(vertexai=False, api_key=key, http_options=options)
         else:
             credentials = credentials or await asyncio.to_thread(default_credentials, _SCOPES)
-            where = {"project": parameters.project, "location": parameters.location}
-            client = genai.Client(vertexai=True, credentials=credentials, http_options=options, **where)
+            location = {"project": parameters.project, "location": parameters.location}
+            client = genai.Client(vertexai=True, credentials=credentials, http_options=options, **location)
     except BaseException:
         await session.close()
         raise
@@ -85,7 +85,7 @@ class GeminiConnection(ModelConnection):
             )
             return Reply(f"the model exists: {self.secrets.hide(described.name or self.parameters.model)}")
 
-        return (await self._sent(send, "", timeout_s)).answer
+        return (await self._send(send, "", timeout_s)).answer
 
     async def close(self) -> None:
         await self.client.aio.aclose()
@@ -102,7 +102,7 @@ class GeminiConnection(ModelConnection):
             )
             return self.reply(response, request)
 
-        return await self._sent(send, sent, timeout_s, parts, thinking)
+        return await self._send(send, sent, timeout_s, parts, thinking)
 
     def reply(self, response: Any, request: ModelRequest) -> Reply:
         sent, usage = request.texts.system + request.texts.user, _usage(response.usage_metadata)
@@ -147,20 +147,20 @@ class GeminiConnection(ModelConnection):
             counts = [getattr(getattr(row, "statistics", None), "token_count", None) for row in rows]
             return self.embeddings([getattr(row, "values", None) for row in rows], counts, texts)
 
-        return await self._sent(send, "".join(texts), timeout_s)
+        return await self._send(send, "".join(texts), timeout_s)
 
     def embeddings(self, vectors: Sequence[Any], counts: Sequence[int | None], texts: list[str]) -> Reply:
-        """The reply that is some vectors, with the number of tokens of each text, where that is known."""
+        """The reply with some vectors; `counts` has the number of tokens of each text, if known."""
         known = [count for count in counts if count is not None]
         usage = ReportedUsage(sum(known) if len(known) == len(counts) else None)
         tokens = self.charges.of(usage, "".join(texts))
         return reply_of(self.vectors.read(vectors, texts, tokens), texts, tokens, self.parameters.model)
 
     def translated(self, error: Exception) -> CallError:
-        """An error of the library about something else than a call."""
+        """A library error that is not about a call."""
         return translated(error, None, self.secrets.hide, Tokens())
 
-    async def _sent(
+    async def _send(
         self,
         send: Callable[[], Coroutine[Any, Any, Reply]],
         request: str,
@@ -168,7 +168,7 @@ class GeminiConnection(ModelConnection):
         parts: frozenset[RequestPart] = frozenset(),
         thinking: int | None = None,
     ) -> Reply:
-        """The reply to a request; one that cannot be read is charged as the texts of `request`."""
+        """Send a request; if the reply cannot be read, the tokens of the texts in `request` are charged."""
         tokens = Tokens(estimated_tokens(request))
         try:
             async with asyncio.timeout(timeout_s):
@@ -185,7 +185,7 @@ class GeminiConnection(ModelConnection):
                 raise problem from None
         except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
             problem = CallError(FailureKind.MALFORMED, unreadable(error).message, tokens=tokens)
-        # The library's errors hold requests with their headers: only the message goes on, without secrets.
+        # The library's errors contain requests with their headers: only the message is passed on, without secrets.
         raise CallError(
             problem.kind,
             self.secrets.hide(problem.message),
@@ -196,7 +196,7 @@ class GeminiConnection(ModelConnection):
 
 
 def _stored(response: Any, hide: Callable[[str], str]) -> Stored | None:
-    """The content of a response, if any; a reason is compared by its value, since new ones come."""
+    """The content of a response, if any; reasons are compared by value, since the library may not know new ones."""
     version = hide(response.model_version or "")
     feedback = response.prompt_feedback
     if feedback is not None and feedback.block_reason is not None:
@@ -215,7 +215,7 @@ def _value(reason: Any) -> str:
 
 
 def _usage(usage: Any) -> ReportedUsage:
-    """Thinking is paid as output, and counted apart from the answer."""
+    """The reported usage; thinking is charged as output, but counted separately."""
     if usage is None:
         return ReportedUsage()
     output = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
@@ -223,7 +223,7 @@ def _usage(usage: Any) -> ReportedUsage:
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON schema in the service's own form, which knows the order of properties."""
+    """Convert a JSON schema to the service's own form, which has an order of properties."""
     translated: dict[str, Any] = {"type": str(schema["type"]).upper()}
     names = {
         "enum": "enum",
@@ -249,7 +249,7 @@ def errors() -> tuple[type[Exception], ...]:
 
 
 def _no_credentials() -> Any:
-    """For a server without TLS, such as a stand-in: it gets no token of Google's."""
+    """Credentials for a server without TLS, such as a stand-in, which must not get a Google token."""
     from google.oauth2.credentials import Credentials
 
     return Credentials(token="none")  # noqa: S106  it says that there is none

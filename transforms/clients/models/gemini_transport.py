@@ -1,7 +1,7 @@
-"""The HTTP session of google-genai: it follows no redirect, keeps no cookie, and receives replies of limited size.
+"""The HTTP session of google-genai: it follows no redirects, stores no cookies, and limits the size of replies.
 
-The library's own session would send the key in `x-goog-api-key` wherever a redirect leads. Errors of both become a
-`CallError`.
+The library's own session would send the key in `x-goog-api-key` wherever a redirect leads. Errors of aiohttp and of the
+library become `CallError`s.
 """
 
 import json
@@ -22,17 +22,17 @@ REQUEST_OPTIONS = {"allow_redirects": False}
 
 
 class _Response(aiohttp.ClientResponse):
-    """A response that is read as the library reads it: an answer by `text`, a refusal by `json`."""
+    """A response for the library, which reads answers with `text` and refusals with `json`."""
 
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
-        """The body of an answer; raises a CallError if it is too large, or no text."""
+        """The body of an answer; raises a CallError if it is too large, or not text."""
         try:
             return (await self._received()).decode(encoding or "utf-8", errors)
         except UnicodeDecodeError as error:
             raise unreadable(error) from None
 
     async def json(self, **_: Any) -> Any:
-        """The body of a refusal, in the form that the library expects of it."""
+        """The body of a refusal, in the form that the library expects."""
         body = await self._received()
         try:
             value = json.loads(body)
@@ -82,15 +82,15 @@ def translated(error: Exception, thinking: int | None, hide: Callable[[str], str
 
 
 def message_of(error: Any) -> str:
-    """The message of a refusal; "" of another error."""
+    """The message of a refusal; "" for other errors."""
     return str(getattr(error, "message", None) or "")
 
 
 def _refusal(error: Any, thinking: int | None, hide: Callable[[str], str]) -> CallError:
     kind = kind_of_status(error.code)
     details = list(_details(error.details))
-    away = _headers(error).get("Location")
-    redirect = "" if away is None else f" redirects to {away}"
+    location = _headers(error).get("Location")
+    redirect = "" if location is None else f" redirects to {location}"
     message = f"HTTP {error.code}{redirect} {error.status or ''}: {error.message or ''}"
     if kind is FailureKind.INVALID and any(detail.get("reason") == "API_KEY_INVALID" for detail in details):
         kind = FailureKind.PERMISSION

@@ -1,4 +1,4 @@
-"""Models in this process: connections that answer at once, and how they look at words."""
+"""Models in this process: connections that answer at once, and stems of words."""
 
 import functools
 import re
@@ -16,8 +16,8 @@ from rankbeam.transforms.records.errors import did_you_mean
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _WORD = re.compile(r"\w\w+")
-_TEXTS = 128  # a text is compared with many others, one soon after the other
-_CALLS = 16  # the loop makes one after the other; without a limit, the rate would ask for hundreds of lanes
+_TEXTS = 128  # a text is compared with many others in short succession
+_CALLS = 16  # the loop makes one call after another; without a limit, the rate would lead to hundreds of lanes
 
 
 def _known_language(value: str) -> str:
@@ -53,7 +53,7 @@ def stems(text: str, language: str) -> frozenset[str]:
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """The share of stems that are among others; 0 where there are none.
+    """The share of the stems in `part` that are also in `whole`; 0 if `part` is empty.
 
     >>> share(frozenset("ab"), frozenset("bc"))
     0.5
@@ -62,7 +62,7 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
 
 
 class LocalModel(ModelParameters):
-    """A model in this process; a subclass says what it answers to a prompt.
+    """A model in this process; a subclass defines its answers.
 
     Attributes:
         language: language of the texts.
@@ -74,7 +74,7 @@ class LocalModel(ModelParameters):
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000, concurrent_calls=_CALLS)
 
     def answer(self, prompt: Prompt) -> Stored:
-        """The answer to a prompt, always the same."""
+        """The answer to a prompt; always the same for the same prompt."""
         raise NotImplementedError(f"{type(self).__name__} has no answer()")
 
     async def connect(self) -> "LocalConnection":
@@ -94,4 +94,4 @@ class LocalConnection:
         return Reply(self.model.answer(prompt_of(payload)).written())
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""

@@ -137,7 +137,7 @@ class ModelConnection(ABC):
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         prompt, *others = prompts_of(payload)
         if prompt.step == EMBED:
-            texts = [embedded_text(one) for one in (prompt, *others)]
+            texts = [embedded_text(text_prompt) for text_prompt in (prompt, *others)]
             return await self.embed(texts, prompt.values.get("task_type"), timeout_s)
         request = self.attempts.ask(payload, self.parameters.sampled(prompt), attempt)
         reply = await self.answer(request, prompt, timeout_s)

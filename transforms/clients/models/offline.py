@@ -1,6 +1,6 @@
-"""Models that count words, and have no understanding: `lexical` judges, `extractive` answers, `hashed` embeds.
+"""Models that count words without understanding them: `lexical` judges, `extractive` answers, `hashed` embeds.
 
-They show every table, run in tests and cost nothing. The judge never says "contradicted", and takes a claim for
+They fill every table, run in tests and cost nothing. The judge never says "contradicted", and considers a claim
 supported if half of its words are in the evidence. Its numbers say nothing about the quality of answers.
 """
 
@@ -27,7 +27,7 @@ class Lexical(LocalModel):
     offline: ClassVar[str | None] = "word overlap, no language model"
 
     def answer(self, prompt: Prompt) -> Stored:
-        """The reply that the step has for an offline judge.
+        """The reply that a step defines for offline judges.
 
         >>> import rankbeam.transforms.judge.steps
         >>> values = {"query": "?", "claims": {"0": "Owners pay.", "1": "It snows."}, "evidence": "The owner pays."}
@@ -42,7 +42,7 @@ class Lexical(LocalModel):
         return Stored(json.dumps(reply, ensure_ascii=False), STOP, model_version=self.model)
 
     def _rating(self, prompt: Prompt) -> Mapping[str, int] | None:
-        """The share of the query's words that a document has, as a rating; None for other steps."""
+        """The share of the query's words that are in a document, as a rating; None for other steps."""
         if prompt.step != RERANK:
             return None
         return {"score": round(HIGHEST_RATING * self._share(prompt.values["query"], prompt.values["document"]))}
@@ -94,7 +94,7 @@ class Extractive(LocalModel):
 
 
 def _cited(text: str, number: int) -> str:
-    """A sentence with the number of its context before its end, so that no further sentence begins with it."""
+    """Put the number of its context before a sentence's final punctuation, so that it starts no new sentence."""
     words = text.rstrip(_ENDS)
     return f"{words} [{number}]{text[len(words) :]}"
 
@@ -118,7 +118,7 @@ class Hashed(LocalModel):
     offline: ClassVar[str | None] = "hashed words, no language model"
 
     def answer(self, prompt: Prompt) -> Stored:
-        """The embedding of the value `text`.
+        """The embedding of the prompt's `text`.
 
         >>> Hashed(dimensions=2).answer(Prompt("embed", {"text": "owners pay"})).vector
         (0.0, 0.0)
@@ -128,6 +128,6 @@ class Hashed(LocalModel):
         vector = [0.0] * self.dimensions
         for stem in stems(embedded_text(prompt), self.language):
             digest = hashlib.blake2b(stem.encode(), digest_size=8).digest()
-            place = int.from_bytes(digest[:7], "big") % self.dimensions
-            vector[place] += 1.0 if digest[7] & 1 else -1.0
+            position = int.from_bytes(digest[:7], "big") % self.dimensions
+            vector[position] += 1.0 if digest[7] & 1 else -1.0
         return Stored(None, STOP, None, self.model, tuple(vector))

@@ -1,6 +1,6 @@
-"""The `onnx` models: embeddings and cross-encoders in ONNX's format, in this process, without service or download.
+"""The `onnx` models: embeddings and cross-encoders in ONNX's format, in this process, without services or downloads.
 
-`onnx_files` finds the files, and `onnx_session` computes; only there are the libraries of the extra imported.
+`onnx_files` finds the files, and `onnx_session` computes; only the latter imports the libraries of the extra.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class Onnx(PrefixedModel):
 
     @property
     def session(self) -> "OnnxSession":
-        """The model; raises an InputError if it is a cross-encoder, which embeds no texts."""
+        """The open model; raises an InputError for a cross-encoder, which does not embed texts."""
         from rankbeam.transforms.clients.models.onnx_session import OnnxSession
 
         if not isinstance(model := self._opened, OnnxSession):
@@ -93,8 +93,8 @@ class Onnx(PrefixedModel):
 
     @property
     def _opened(self) -> "OnnxSession | CrossEncoder":
-        """The model, opened once in a process."""
-        from rankbeam.transforms.clients.models.onnx_session import opened  # the libraries take half a second
+        """The open model; each process opens it once."""
+        from rankbeam.transforms.clients.models.onnx_session import opened  # imports slow libraries
 
         return opened(self.own_files, self.pooling, self.limit)
 
@@ -104,18 +104,18 @@ class Onnx(PrefixedModel):
         return self.max_tokens or self.own_files.max_tokens
 
     def resolved(self, folder: str) -> "Onnx":
-        """The same, with the folder of the model on this machine; a relative one is taken as below `folder`."""
+        """A copy with the model's folder on this machine; a relative path is relative to `folder`."""
         try:
-            own = folder_named(self.model) if self.folder is None else files.below(folder, self.folder)
+            local_folder = folder_named(self.model) if self.folder is None else files.below(folder, self.folder)
         except InputError:  # `unset` reports it
             return self
-        return self.model_copy(update={"folder": own})
+        return self.model_copy(update={"folder": local_folder})
 
     def inputs(self) -> dict[str, str]:
         return {} if self.folder is None else {"folder": self.folder}
 
     def unset(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """The problem of a model that is not here, or neither embeds texts nor scores pairs of them."""
+        """The problem if the model is missing on this machine, or neither embeds texts nor scores pairs of texts."""
         try:
             _ = self._opened
         except InputError as error:
@@ -125,18 +125,18 @@ class Onnx(PrefixedModel):
         return self.model or self.folder or ""
 
     def decisive(self) -> dict[str, Any]:
-        """The content of the files instead of their place."""
+        """As for all models, but with the content of the files instead of their path."""
         return self._by_content(super().decisive())
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """All that decides a vector besides its text: the content of the files instead of their place."""
+        """Everything that affects a vector besides its text, with the content of the files instead of their path."""
         return self._by_content(super().identity(kind))
 
     def _by_content(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        own = self.own_files
+        model_files = self.own_files
         others = {name: value for name, value in values.items() if name not in ("model", "folder", "file")}
-        pooling = self.pooling or own.pooling or "mean"
-        return others | {"content": own.content, "pooling": pooling, "max_tokens": self.limit}
+        pooling = self.pooling or model_files.pooling or "mean"
+        return others | {"content": model_files.content, "pooling": pooling, "max_tokens": self.limit}
 
     async def connect(self) -> "OnnxConnection":
         return OnnxConnection(self, await asyncio.to_thread(lambda: self.session))
@@ -164,4 +164,4 @@ class OnnxConnection:
         return reply_of(vectors, texts, NO_TOKENS, self.model.scope())
 
     async def close(self) -> None:
-        """The model stays open for the next bundle of this process."""
+        """Leave the model open for the next bundle in this process."""

@@ -1,7 +1,7 @@
-"""Files of an embedding model in ONNX's format: their places, their settings, and a hash of their content.
+"""Files of an embedding model in ONNX's format: their paths, settings, and a hash of their content.
 
-A folder is laid out as on model hubs: `model.onnx` or `onnx/model.onnx`, `tokenizer.json`, and beside them the settings
-of Sentence Transformers, where the model has these. A folder with one model and one tokenizer may name both otherwise.
+A folder has the layout of model hubs: `model.onnx` or `onnx/model.onnx`, `tokenizer.json`, and the settings of Sentence
+Transformers, if the model has these. In a folder with one model and one tokenizer, both may have other names.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _POOLINGS = {
     "pooling_mode_lasttoken": "last",
 }
 _LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length"))
-_DEFAULT_LIMIT, _LARGEST_LIMIT = 512, 100_000  # tokenizers without a limit have one of 10^30
+_DEFAULT_LIMIT, _LARGEST_LIMIT = 512, 100_000  # tokenizers without a limit have a limit of 10^30
 _NO_WEIGHTS = frozenset({"", ".onnx", ".json", ".txt", ".md"})
 _EXPORTED = frozenset({"Transformer", "Pooling", "Normalize"})
 
@@ -38,7 +38,7 @@ def own_folder() -> str:
 
 
 def folders_of(name: str) -> Iterator[str]:
-    """The folders in which a model of this name may be, best first; nothing is downloaded."""
+    """The folders in which the model of this name may be, best first; nothing is downloaded."""
     yield files.join(own_folder(), name)
     home = Path(os.environ.get("HF_HOME", "").strip() or _cache() / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE", "").strip() or home / "hub") / f"models--{name.replace('/', '--')}"
@@ -65,16 +65,16 @@ def _cache() -> Path:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model; other times or sizes in `states` mean other content."""
+    """The files of a model; different times or sizes in `states` mean different content."""
 
     folder: Path
     model: Path
-    tokenizer: Path  # as the library tokenizers writes it
-    states: Hashable  # time and size of every file of the folder
+    tokenizer: Path  # as written by the library tokenizers
+    states: Hashable  # time and size of every file in the folder
 
     @cached_property
     def content(self) -> str:
-        """A hash of the bytes of model and tokenizer, wherever they are."""
+        """A hash of the bytes of model and tokenizer, independent of their paths."""
         checksum = hashlib.sha256()
         for path in [self.model, *self._weights, self.tokenizer]:
             with path.open("rb") as file:
@@ -83,7 +83,7 @@ class ModelFiles:
 
     @cached_property
     def pooling(self) -> str | None:
-        """The pooling that the settings name; None without settings."""
+        """The pooling named in the settings; None without settings."""
         settings = self._settings("1_Pooling/config.json")
         modes = [mode for mode, is_set in settings.items() if mode.startswith("pooling_mode_") and is_set is True]
         if not modes:
@@ -102,20 +102,20 @@ class ModelFiles:
 
     @property
     def further_layers(self) -> Sequence[str]:
-        """The layers that Sentence Transformers adds, and that are not in a model without pooling, such as Dense."""
+        """The layers, such as Dense, that Sentence Transformers adds and a model exported without pooling lacks."""
         modules = self._settings("modules.json", list)
         names = [str(module.get("type", "")).rpartition(".")[2] for module in modules if isinstance(module, dict)]
         return [name for name in names if name not in _EXPORTED]
 
     @property
     def _weights(self) -> Sequence[Path]:
-        """The files of weights beside the model, which names them."""
-        beside = [path for path in sorted(self.model.parent.iterdir()) if path.is_file() and path != self.model]
+        """The separate files of weights that the model names."""
+        others = [path for path in sorted(self.model.parent.iterdir()) if path.is_file() and path != self.model]
         with self.model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return [path for path in beside if path.suffix not in _NO_WEIGHTS and content.find(path.name.encode()) >= 0]
+            return [path for path in others if path.suffix not in _NO_WEIGHTS and content.find(path.name.encode()) >= 0]
 
     def _settings(self, name: str, kind: type[Any] = dict) -> Any:
-        """The settings of a file; none where it is missing."""
+        """The settings in a file; empty if it is missing."""
         path = self.folder / name if name != self.tokenizer.name else self.tokenizer
         if not path.is_file():
             return kind()
@@ -129,12 +129,12 @@ class ModelFiles:
 
 
 def files_in(folder: str, file: str | None = None) -> ModelFiles:
-    """The files of a model in a folder, copied from a bucket; they are read again only where one has changed."""
+    """The files of a model in a folder, copied if it is remote; they are read again only if one has changed."""
     local = Path(folder).expanduser() if files.is_local(folder) else Path(_copied(folder).name)
     if not local.is_dir():
         raise InputError("is not a folder; it holds a model (.onnx) and its tokenizer.json", path=folder)
     states = [(path, path.stat()) for name in ("*", "*/*") for path in sorted(local.glob(name))]
-    return _files_in(folder, local, file, tuple((str(path), at.st_mtime_ns, at.st_size) for path, at in states))
+    return _files_in(folder, local, file, tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in states))
 
 
 @lru_cache(8)
@@ -163,7 +163,7 @@ def _model(models: Mapping[str, Path], folder: str, file: str | None) -> Path:
 
 @lru_cache(4)
 def _copied(folder: str) -> tempfile.TemporaryDirectory[str]:
-    """A copy of a folder of another filesystem, which is deleted with this process."""
+    """Copy a folder from another filesystem; the copy is deleted with this process."""
     copy = tempfile.TemporaryDirectory(prefix="rankbeam-model-", ignore_cleanup_errors=True)
     for path in matching.matches(files.join(folder, "**")):
         target = Path(copy.name) / path.removeprefix(folder).lstrip("/")

@@ -1,7 +1,7 @@
-"""A model of ONNX's format in this process: from texts to vectors, or from pairs of texts to scores.
+"""A model in ONNX's format in this process: from texts to vectors, or from pairs of texts to scores.
 
-Every text is embedded alone, and several at once in threads. A batch takes longer on processors, since its texts are
-padded to the longest one; and in a model with dynamic quantization, a vector depends on the other texts of its batch.
+Every text is embedded alone, with several threads at once. A batch takes longer on CPUs, since its texts are padded to
+the longest one; and in a model with dynamic quantization, a vector depends on the other texts in its batch.
 """
 
 import os
@@ -34,7 +34,7 @@ _INPUTS: Mapping[str, Callable[[Encoding], Sequence[int]]] = {
 _WHOLE = "sentence_embedding"
 _CLASSES = "logits"
 _SCORES = ((1, 1), (1, 2))  # shapes of the logits of a pair
-_MOST_TRIED = 1024  # tokens; attention over more may need gigabytes
+_MOST_TRIED = 1024  # tokens; attention over more tokens may need gigabytes
 _SHOWN = 60
 
 
@@ -66,8 +66,8 @@ class OnnxSession:
             raise InputError(f"the model cannot embed {text[:_SHOWN]!r}: {_first_line(error)}") from error
         vector = output[0] if output.ndim == 2 else _pooled(output[0], self.pooling)
         if not np.isfinite(vector).all() or not vector.any():
-            what = "of zeros" if np.isfinite(vector).all() else "with components that are not finite numbers"
-            raise InputError(f"the model gives a vector {what} for the text {text[:_SHOWN]!r}; use another model")
+            defect = "of zeros" if np.isfinite(vector).all() else "with components that are not finite numbers"
+            raise InputError(f"the model gives a vector {defect} for the text {text[:_SHOWN]!r}; use another model")
         return EmbeddedText(vector.astype(np.float32), bool(encoding.overflowing))
 
 
@@ -89,7 +89,7 @@ class CrossEncoder:
         return _in_threads(self.score, pairs)
 
     def score(self, pair: tuple[str, str]) -> ScoredPair:
-        """The score of a text for a query: the logit, or, of two classes, how far the second one is above the first."""
+        """The score of a text for a query: the logit or, with two classes, the second one minus the first."""
         encoding = self.tokenizer.encode(*pair)
         try:
             (output,) = self.session.run([_CLASSES], _feeds(self.session, encoding))
@@ -112,11 +112,11 @@ def _in_threads(function: Callable[[Source], Result], sources: Sequence[Source])
 
 @lru_cache(2)
 def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession | CrossEncoder:
-    """The model, opened and tried with a text of `max_tokens`; without `pooling`, that of the settings, or the mean."""
+    """Open a model and try it with a text of `max_tokens`; pooling defaults to the settings', else the mean."""
     tokenizer, session = _tokenizer(model, max_tokens), _session(model)
     encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
     try:
-        names = [one.name for one in session.get_outputs()]
+        names = [output.name for output in session.get_outputs()]
         outputs = dict(zip(names, session.run(None, _feeds(session, encoding)), strict=True))
     except _ERRORS as error:
         problem = f"cannot embed a text of {len(encoding.ids):,} tokens; lower max_tokens: {_first_line(error)}"
@@ -130,7 +130,7 @@ def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSessi
 def _cross_encoder(
     model: ModelFiles, session: onnxruntime.InferenceSession, tokenizer: Tokenizer, pooling: str | None
 ) -> CrossEncoder:
-    """The model, once it has scored a pair."""
+    """The model, after it has scored a pair as a test."""
     if pooling is not None:
         raise InputError(
             f"scores pairs of texts, so pooling: {pooling} has no use; leave it out", path=str(model.model)
@@ -155,13 +155,13 @@ def _tokenizer(model: ModelFiles, max_tokens: int) -> Tokenizer:
 
 def _session(model: ModelFiles) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # a text a thread
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # each thread embeds one text
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(str(model.model), options, providers=["CPUExecutionProvider"])
     except _ERRORS as error:
         raise InputError(f"cannot be opened as a model: {_first_line(error)}", path=str(model.model)) from error
-    names = [one.name for one in session.get_inputs()]
+    names = [tensor.name for tensor in session.get_inputs()]
     if "input_ids" not in names or not {*names} <= {*_INPUTS}:
         problem = (
             f"takes the inputs {', '.join(names) or 'none'}; a model that embeds texts takes input_ids, and may take"
@@ -171,7 +171,7 @@ def _session(model: ModelFiles) -> onnxruntime.InferenceSession:
 
 
 def _output(model: ModelFiles, outputs: Mapping[str, Any], tokens: int, pooling: str | None) -> str:
-    """The name of the output that holds the vector of a text, or those of its tokens."""
+    """The name of the output with the vector of a text, or with the vectors of its tokens."""
     shapes = {name: np.shape(value) for name, value in outputs.items()}
     whole = [name for name, shape in shapes.items() if len(shape) == 2 and shape[0] == 1 and shape[1] > 1]
     by_token = [name for name, shape in shapes.items() if len(shape) == 3 and shape[:2] == (1, tokens) and shape[2]]
@@ -192,15 +192,15 @@ def _output(model: ModelFiles, outputs: Mapping[str, Any], tokens: int, pooling:
 
 
 def _feeds(session: onnxruntime.InferenceSession, encoding: Encoding) -> dict[str, Any]:
-    """The inputs of the model for one text, in the types that it takes."""
+    """The model's inputs for one text, with the types that it takes."""
     return {
-        one.name: np.array([_INPUTS[one.name](encoding)], np.int32 if "int32" in one.type else np.int64)
-        for one in session.get_inputs()
+        tensor.name: np.array([_INPUTS[tensor.name](encoding)], np.int32 if "int32" in tensor.type else np.int64)
+        for tensor in session.get_inputs()
     }
 
 
 def _pooled(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.floating]:
-    """One vector of those of all tokens.
+    """Pool the vectors of all tokens into one.
 
     >>> hidden = np.float32([[1, 2], [3, 4], [5, 9]])
     >>> [_pooled(hidden, pooling).tolist() for pooling in ("mean", "cls", "last")]
@@ -209,8 +209,8 @@ def _pooled(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.fl
     if pooling == "mean":
         mean: npt.NDArray[np.floating] = hidden.mean(axis=0, dtype=np.float64)
         return mean
-    one: npt.NDArray[np.floating] = hidden[0 if pooling == "cls" else -1]
-    return one
+    vector: npt.NDArray[np.floating] = hidden[0 if pooling == "cls" else -1]
+    return vector
 
 
 def _processors() -> int:

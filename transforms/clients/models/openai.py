@@ -59,14 +59,14 @@ class OpenAi(RemoteModel):
     schema_in: Literal["request", "prompt"] = "request"
     key_header: Annotated[str, Field(pattern=r"^[A-Za-z-]{1,40}$")] = "Authorization"
 
-    # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
+    # Elsewhere, the same name may be another model, or a quantized one: base_url is part of the identity.
     operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"limit_name", "key_header"}
     jobs_module: ClassVar[str | None] = "rankbeam.transforms.clients.models.batches.openai_jobs"
     added: ClassVar[frozenset[str]] = RemoteModel.added | {"reasoning_effort", "extra_body", "schema_in"}
 
     @property
     def most_texts(self) -> int:
-        """Texts that one request embeds, at most; some servers take no more than 32."""
+        """The most texts that one request embeds; some servers take no more than 32."""
         return self.texts_per_request or 32
 
     @property

@@ -1,4 +1,4 @@
-"""Calls of the `openai` model: one request over httpx, and what it says."""
+"""Calls of the `openai` model: one request over httpx, and its reply."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 async def connect(parameters: OpenAi) -> "OpenAiConnection":
-    """Find the value of the key, and make a client."""
+    """Find the value of the key, and create a client."""
     key, secrets = await resolved(parameters.api_key)
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
@@ -63,7 +63,7 @@ class OpenAiConnection(ModelConnection):
     always: ClassVar[frozenset[RequestPart]] = ModelConnection.always | {RequestPart.LIMIT}
 
     async def check(self, timeout_s: float) -> str | None:
-        """Look for the model in the service's list of models, which costs nothing; None where there is no list."""
+        """Look for the model in the service's list of models, which is free; None if there is no list."""
         response = await self._send("GET", "/models", None, "", timeout_s)
         if response.status in (404, 405, 501):
             return None
@@ -75,7 +75,7 @@ class OpenAiConnection(ModelConnection):
         await self.clients.close()
 
     def parts(self, request: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
-        """As of every model, without a form of replies where the service ignores it."""
+        """As for every model, but without the form of replies if the service ignores it."""
         parts = super().parts(request, prompt)
         return parts - _FORM if self.parameters.schema_in == "prompt" else parts
 
@@ -98,7 +98,7 @@ class OpenAiConnection(ModelConnection):
         return Reply(stored.written(), self.charges.of(_usage(body), sent, stored.text or "", limit))
 
     def body(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
-        own, form, parts = self.parameters, {}, self.parts(request, prompt)
+        parameters, form, parts = self.parameters, {}, self.parts(request, prompt)
         system, schema = self.system_and_schema(request, prompt, parts)
         if schema is not None:
             named = {"name": prompt.step, "strict": True, "schema": schema}
@@ -106,16 +106,16 @@ class OpenAiConnection(ModelConnection):
         elif RequestPart.JSON in parts:
             form = {"response_format": {"type": "json_object"}}
         messages = [{"role": "system", "content": system}] if system else []
-        limit_name = own.limit_name if RequestPart.LIMIT in parts else _LIMIT_NAMES[own.limit_name]
+        limit_name = parameters.limit_name if RequestPart.LIMIT in parts else _LIMIT_NAMES[parameters.limit_name]
         return {
-            "model": own.model,
+            "model": parameters.model,
             "messages": [*messages, {"role": "user", "content": request.texts.user}],
             limit_name: request.max_output_tokens,
             **({"temperature": request.temperature} if RequestPart.TEMPERATURE in parts else {}),
             **({"seed": request.seed} if RequestPart.SEED in parts else {}),
-            **({} if own.reasoning_effort is None else {"reasoning_effort": own.reasoning_effort}),
+            **({} if parameters.reasoning_effort is None else {"reasoning_effort": parameters.reasoning_effort}),
             **form,
-            **own.extra_body,
+            **parameters.extra_body,
         }
 
     async def embed(self, texts: list[str], task_type: str | None, timeout_s: float) -> Reply:  # noqa: ARG002  no field for it
@@ -126,9 +126,9 @@ class OpenAiConnection(ModelConnection):
         return self.embeddings(self._object(response, request), texts)
 
     def embedding_body(self, texts: list[str]) -> dict[str, Any]:
-        own = self.parameters
-        size = {} if own.dimensions is None else {"dimensions": own.dimensions}
-        return {"model": own.model, "input": texts if len(texts) > 1 else texts[0], **size, **own.extra_body}
+        model, inputs = self.parameters, texts if len(texts) > 1 else texts[0]
+        size = {} if model.dimensions is None else {"dimensions": model.dimensions}
+        return {"model": model.model, "input": inputs, **size, **model.extra_body}
 
     def embeddings(self, body: Mapping[str, Any], texts: list[str]) -> Reply:
         tokens, version = self.charges.of(_usage(body), "".join(texts)), self._version(body)
@@ -147,7 +147,7 @@ class OpenAiConnection(ModelConnection):
     async def _send(
         self, method: str, path: str, content: bytes | None, request: str, timeout_s: float, form: str = JSON
     ) -> _Response:
-        """Send a request and receive its response, whatever its status; one that breaks off may be charged."""
+        """Send a request and receive its response, whatever its status; a response that breaks off may be charged."""
         url, tokens = f"{self.parameters.base_url}{path}", Tokens()
         headers = {} if content is None else {"Content-Type": form}
         try:
@@ -172,7 +172,7 @@ class OpenAiConnection(ModelConnection):
             raise CallError(error.kind, self.secrets.hide(error.message), tokens=tokens) from None
 
     def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
-        """The content of a response. A refusal is an answer, except where a form was asked for."""
+        """The content of a response. A refusal counts as an answer, unless the prompt has a schema."""
         choice = _at(body, "choices", 0)
         message = _at(choice, "message")
         finish = STOP if _at(choice, "finish_reason") is None else _at(choice, "finish_reason")
@@ -201,15 +201,15 @@ class OpenAiConnection(ModelConnection):
         return CallError(kind, self._shown(response), retry_after_s=wait_s, stops_pool=is_spent)
 
     def _shown(self, response: _Response) -> str:
-        away = f" redirects to {response.headers['location']}" if "location" in response.headers else ""
-        text = f"HTTP {response.status}{away} {response.body.decode(errors='replace')}".strip()
+        redirect = f" redirects to {response.headers['location']}" if "location" in response.headers else ""
+        text = f"HTTP {response.status}{redirect} {response.body.decode(errors='replace')}".strip()
         return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
 
 
 def _rows(data: Any) -> Any:
     """The embeddings of a response, in the order of the texts; None if their indexes do not number the texts.
 
-    Services may leave out an index of 0, and some write the same index, or none, beside every embedding.
+    Services may leave out an index of 0, and some give every embedding the same index, or none.
     """
     if not isinstance(data, list):
         return None
@@ -222,7 +222,7 @@ def _rows(data: Any) -> Any:
 
 
 def _usage(body: Mapping[str, Any]) -> ReportedUsage:
-    """The usage that a response reports; services leave out what they do not count."""
+    """The usage that a response reports; services may leave out some counts."""
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return ReportedUsage(usage)
@@ -231,7 +231,7 @@ def _usage(body: Mapping[str, Any]) -> ReportedUsage:
 
 
 def _error(body: bytes) -> Any:
-    """The error of a refusal; its whole body where it has another form."""
+    """The error in a refusal; the whole body if it has another form."""
     try:
         value = object_of(body)
     except CallError:
@@ -247,7 +247,7 @@ def _message(body: bytes) -> str:
 
 
 def _block(body: bytes) -> str | None:
-    """The reason for which a content filter refused the prompt; None where none did."""
+    """The reason why a content filter refused the prompt; None if no filter did."""
     error = _error(body)
     codes = [_at(error, "code"), _at(error, "innererror", "code"), _at(error, "type")]
     return next((code for code in codes if isinstance(code, str) and code in _BLOCKS), None)
@@ -268,7 +268,7 @@ def _at(value: Any, *path: str | int) -> Any:
 
 
 def _wait_s(headers: Mapping[str, str]) -> float | None:
-    """After how many seconds the service wants to be asked again; None where it does not say.
+    """Seconds after which the service accepts another attempt; None if it does not say.
 
     >>> _wait_s({"retry-after-ms": "1500"}), _wait_s({"retry-after": "2"})
     (1.5, 2.0)

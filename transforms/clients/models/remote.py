@@ -1,4 +1,4 @@
-"""Models behind a network: their keys, what they sample with, and the roles of texts that they embed."""
+"""Models behind a network: their keys, temperatures, addresses and batch jobs."""
 
 import ipaddress
 from dataclasses import replace
@@ -28,12 +28,12 @@ _LEAST_SECRET = 8  # characters
 
 
 def places_of(api_key: str | None) -> dict[str, str]:
-    """The references in a key, each with its place for messages."""
+    """The references in a key, each with the name of its setting for messages."""
     return {match[0]: "api_key" for match in REFERENCE.finditer(api_key or "")}
 
 
 async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
-    """The value of a key on this machine, and what hides it, unless it is short: `EMPTY` is a word of answers, too."""
+    """The value of a key on this machine, and secrets to hide, without short ones: `EMPTY` may occur in answers."""
     if api_key is None:
         return None, Secrets({})
     values = (await resolve(places_of(api_key))).values
@@ -50,7 +50,7 @@ class Network(Enum):
 
 
 def network_of(host: str) -> Network:
-    """The network of a host: private are private addresses, and names without a dot.
+    """The network of a host; private addresses, and names without a dot, are on private networks.
 
     >>> [network_of(host).name for host in ("localhost", "10.0.0.1", "vllm", "llm.example.com", "8.8.8.8", "134744072")]
     ['MACHINE', 'PRIVATE', 'PRIVATE', 'PUBLIC', 'PUBLIC', 'PUBLIC']
@@ -61,7 +61,7 @@ def network_of(host: str) -> Network:
     except ValueError:
         if name == "localhost" or name.endswith(".localhost"):
             return Network.MACHINE
-        is_number = name[:1].isdigit() and "." not in name  # an address in another notation
+        is_number = name[:1].isdigit() and "." not in name  # an IP address in another notation
         return Network.PUBLIC if "." in name or is_number else Network.PRIVATE
     address = getattr(address, "ipv4_mapped", None) or address
     if address.is_loopback:
@@ -81,7 +81,7 @@ class RemoteModel(PrefixedModel):
         jobs_module: module whose `connect` reaches the service's batch jobs; None if it has none.
     """
 
-    model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
+    model_config = ConfigDict(hide_input_in_errors=True)  # the invalid value may be a secret
 
     api_key: ApiKey | None = None
     allow_http: bool = False
@@ -100,14 +100,14 @@ class RemoteModel(PrefixedModel):
         return False
 
     def unbatchable(self) -> str | None:
-        """The reason against batch jobs of the service; None if it has them."""
+        """The reason why the service cannot use batch jobs; None if it can."""
         if self.jobs_module is None:
             return "rankbeam makes no batch jobs of this service; take it out"
         is_staged = self.batch is not None and self.batch.staging is not None
         return "staging is for Gemini on Vertex AI only; take it out" if is_staged else None
 
     def waits(self, payload: str) -> bool:
-        """Return whether a call may wait for a batch job: its answer can be proved, or need not be."""
+        """Return whether a call may wait for a batch job: its answer can prove which call it is for, or need not."""
         if self.batch is None:
             return False
         prompt = prompt_of(payload)
@@ -116,12 +116,12 @@ class RemoteModel(PrefixedModel):
 
     @property
     def most_texts(self) -> int:
-        """Texts that one request embeds, at most."""
+        """The most texts that one request embeds."""
         return self.texts_per_request or 1
 
     @property
     def url(self) -> str:
-        """The address of the service, with its scheme where that is configured; "" for a public one."""
+        """The service's address, with its scheme if that is configured; "" for the public address."""
         return ""
 
     @property
@@ -139,7 +139,7 @@ class RemoteModel(PrefixedModel):
         return self
 
     def sampled(self, prompt: Prompt) -> Prompt:
-        """A prompt with the temperature of the service, where that is configured.
+        """The prompt with the service's temperature, if that is configured.
 
         >>> class Any(RemoteModel): ...
         >>> prompt = Prompt("answer", {}, temperature=0.5)
@@ -159,7 +159,7 @@ class RemoteModel(PrefixedModel):
         return places_of(self.api_key)
 
     def _plain_network(self) -> Network | None:
-        """The network that the key would cross without encryption; None where it is not, or may be, sent so."""
+        """The network that the key would cross unencrypted; None if it is not sent unencrypted, or allowed to be."""
         parts = urlsplit(self.url)
         if self.api_key is None or self.allow_http or parts.scheme != "http":
             return None

@@ -1,6 +1,6 @@
-"""Replies of models as they arrive: of limited size, of any shape, with vectors of one length, and their tokens.
+"""Replies of models: checks of their size, form and length of vectors, and counts of their tokens.
 
-Tokens are counted by the service, and estimated where it does not count or cannot be believed.
+Token counts come from the service, and are estimated if it reports none or impossible ones.
 """
 
 import json
@@ -16,9 +16,9 @@ from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, es
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 MOST_BYTES = 16 * 2**20
-"""A reply may have this many bytes, unpacked; a compressed one of a few hundred kilobytes may hold a gigabyte."""
+"""Maximum size of a decompressed reply: a few hundred compressed kilobytes may expand to a gigabyte."""
 
-_LARGEST = 3.4e38  # components are computed with in single precision
+_LARGEST = 3.4e38  # components are converted to single precision
 _SHOWN = 60
 _MOST_LISTED = 100
 
@@ -43,7 +43,7 @@ def object_of(body: bytes) -> dict[str, Any]:
 
 
 def found_among(model: str, names: Collection[str]) -> str:
-    """The entry of a model in its service's list, for people; services may know names that they do not list.
+    """A message on whether a service lists a model; services may accept names that they do not list.
 
     >>> found_among("small", ["small", "large"]), found_among("smal", ["small", "large"])
     ("lists the model 'small'", "lists 2 models, but not 'smal'; did you mean 'small'?")
@@ -55,19 +55,19 @@ def found_among(model: str, names: Collection[str]) -> str:
 
 
 def too_large() -> CallError:
-    """The failure of a call whose reply has more than `MOST_BYTES`."""
+    """The error of a call whose reply has more than `MOST_BYTES`."""
     return CallError(FailureKind.MALFORMED, f"the answer has more than {MOST_BYTES >> 20} MB")
 
 
 def unreadable(error: Exception) -> CallError:
-    """The failure of a call whose reply raises an error where it is read."""
+    """The error of a call whose reply cannot be read."""
     first = str(error).strip().partition("\n")[0]
     return CallError(FailureKind.MALFORMED, f"the answer cannot be read: {type(error).__name__}: {first[:200]}")
 
 
 @dataclass
 class Vectors:
-    """Checks that all embeddings of a service have one length."""
+    """Checks that all embeddings of a service have the same length."""
 
     service: str
     length: int | None
@@ -101,12 +101,12 @@ class Vectors:
 
 
 def reply_of(vectors: Sequence[tuple[float, ...]], texts: Sequence[str], tokens: Tokens, version: str) -> Reply:
-    """The reply to a request for embeddings: of one call, or with a part for each of several."""
+    """The reply to a request for embeddings; if it has several texts, with a part for each."""
     answers = [Stored(None, STOP, None, version, vector).written() for vector in vectors]
     if len(answers) == 1:
         return Reply(answers[0], tokens)
     charged = shared(tokens, [len(text) for text in texts])
-    return Reply("", tokens, tuple(Reply(answer, used) for answer, used in zip(answers, charged, strict=True)))
+    return Reply("", tokens, tuple(Reply(answer, share) for answer, share in zip(answers, charged, strict=True)))
 
 
 def _vector(values: Any) -> tuple[float, ...] | None:
@@ -121,16 +121,16 @@ def _vector(values: Any) -> tuple[float, ...] | None:
 class ReportedUsage:
     """Token counts of a reply, as a service reports them: any JSON values."""
 
-    input: Any = None  # tokens of the request, cached ones included
-    cached: Any = None  # tokens of the request that the service had cached
-    output: Any = None  # tokens of the answer, thinking included
+    input: Any = None  # tokens of the request, including cached ones
+    cached: Any = None  # tokens of the request that were in the service's cache
+    output: Any = None  # tokens of the answer, including thinking
 
     @property
     def is_empty(self) -> bool:
         return not (self.input or self.cached or self.output)
 
     def tokens(self) -> Tokens | None:
-        """The tokens; None where no call can have used so many.
+        """The tokens; None if the counts are impossible.
 
         >>> ReportedUsage(7, None, 2.0).tokens(), ReportedUsage(-7, 0, 2).tokens(), ReportedUsage(7, 8).tokens()
         (Tokens(input=7, cached=0, output=2), None, None)
@@ -171,7 +171,7 @@ class Charges:
 
 
 def _count(value: Any) -> Any:
-    """A number of tokens as an integer; whatever else is reported as it is."""
+    """A number of tokens as an integer; other values unchanged."""
     if value is None:
         return 0
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""Rewriting of queries by a model, as remote work: one call writes one text, or several queries."""
+"""Query rewriting by a model, as remote work: one call writes one text, or several queries."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ class Rewrite:
         return Call(rewriting.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def steps(self, item: Original) -> Steps[tuple[str, ...]]:
-        """Ask once; a model that refuses has written nothing."""
+        """Ask once; if the model refuses, there are no texts."""
         (outcome,) = yield [self.call(item)]
         if isinstance(outcome, CallError):
             if outcome.kind is not FailureKind.BLOCKED:
@@ -86,7 +86,7 @@ class Rewrite:
         return texts
 
     def read(self, call: Call, reply: Reply) -> tuple[str, ...]:  # noqa: ARG002  every answer is read alike
-        """The texts in an answer; "" where a text is empty."""
+        """The texts in an answer, which may be empty."""
         if _is_empty(reply.answer):
             return ("",)
         answer = self.parameters.read(reply.answer)
@@ -105,7 +105,7 @@ def _is_empty(answer: str) -> bool:
 
 
 def offline(prompt: Prompt, language: str) -> str | None:
-    """The reply of a model that only knows the words of the query; None for other steps.
+    """The reply of a model that only rearranges the words of the query; None for other steps.
 
     >>> offline(Prompt("rewrite_hyde", {"query": "Who has to pay invoices?"}), "english")
     'This is about has invoices pay who.'
@@ -115,11 +115,11 @@ def offline(prompt: Prompt, language: str) -> str | None:
     words = _words(prompt.values.get(QUERY, ""), language)
     if prompt.step == f"{_STEP}{RewriteKind.MULTI_QUERY}":
         number = (prompt.schema or {})["properties"]["queries"]["maxItems"]
-        return json.dumps({"queries": [" ".join(_without(words, place)) for place in range(number)]})
+        return json.dumps({"queries": [" ".join(_leave_out(words, position)) for position in range(number)]})
     if prompt.step == f"{_STEP}{RewriteKind.STANDALONE}":
         users = [line for line in prompt.values.get(HISTORY, "").splitlines() if line.startswith("user: ")]
-        before = _words(users[-1].partition(": ")[2], language) if users else []
-        return " ".join(dict.fromkeys([*words, *before]))
+        history_words = _words(users[-1].partition(": ")[2], language) if users else []
+        return " ".join(dict.fromkeys([*words, *history_words]))
     return f"This is about {' '.join(words)}."
 
 
@@ -128,6 +128,6 @@ def _words(text: str, language: str) -> list[str]:
     return sorted({word for word in text.lower().replace("?", " ").split() if stems(word, language)})
 
 
-def _without(words: Sequence[str], place: int) -> list[str]:
-    """The words without one of them, where there are more."""
-    return [word for number, word in enumerate(words) if number != place % len(words)] if len(words) > 1 else [*words]
+def _leave_out(words: Sequence[str], index: int) -> list[str]:
+    """Leave out one word, unless there is only one."""
+    return [word for number, word in enumerate(words) if number != index % len(words)] if len(words) > 1 else [*words]

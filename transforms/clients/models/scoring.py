@@ -1,4 +1,4 @@
-"""Reranking by a model: as remote work, where one call rates one text for a query, or by a model in this process."""
+"""Reranking by a model: as remote work, in which one call rates one text for a query, or in this process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Rate(ServiceWork):
         return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def steps(self, item: Texts) -> Steps[Scores]:
-        """Ask once; a text that the model will not rate has no score."""
+        """Ask once; a text that the model refuses to rate has no score."""
         (rating,) = yield [self.call(item)]
         if isinstance(rating, CallError):
             if rating.kind is not FailureKind.BLOCKED:
@@ -70,7 +70,7 @@ class Rate(ServiceWork):
 
 @dataclass(frozen=True)
 class CrossEncode:
-    """Scores texts for a query in this process, where nothing is called."""
+    """Scores texts for a query in this process, without calls."""
 
     service: str
     parameters: Onnx

@@ -1,7 +1,7 @@
 """The `vertex_evaluation` judge: Vertex AI's Gen AI evaluation service, which scores criteria with numbers.
 
-A criterion is a pointwise metric: its question becomes the metric's prompt template, the texts that it is about are the
-instance, and the service's explanation is the reason of the verdict.
+A criterion is a pointwise metric: its question becomes the metric's prompt template, the texts to be judged become the
+instance, and the service's explanation becomes the verdict's reason.
 """
 
 import json
@@ -57,7 +57,7 @@ class VertexEvaluation(ModelParameters):
         return Access(self.api_endpoint or self.place, (CREDENTIALS,))
 
     def scope(self) -> str:
-        """As `ModelParameters`: the service's quota belongs to a project and region."""
+        """Project and region, to which the service's quota belongs."""
         return self.place
 
     def warnings(self) -> list[str]:
@@ -88,7 +88,7 @@ class EvaluationConnection(ChannelConnection):
 
 
 def metric_of(prompt: Prompt) -> tuple[str, dict[str, str]]:
-    """The template of a pointwise metric, and the instance that fills it in."""
+    """The template of a pointwise metric, and the instance to fill it in with."""
     names = [_NO_LETTER.sub("_", text["id"]) for text in prompt.values["texts"]]
     scores = prompt.values["verdicts"].replace(_BETWEEN, ", ")
     parts = ["{criterion}", _INSTRUCTION.format(scores=scores), *(["{examples}"] if prompt.values["examples"] else [])]
@@ -116,7 +116,7 @@ def _request(place: str, prompt: Prompt) -> Any:
 
 
 def _stored(prompt: Prompt, answer: Any) -> Stored:
-    """The verdict whose number is the score, with the explanation; raises a CallError without one."""
+    """The verdict whose number is the score, with the explanation; raises a CallError if no verdict matches."""
     result = answer.pointwise_metric_result
     verdicts = prompt.values["verdicts"].split(_BETWEEN)
     score = result.score if "score" in result else math.nan

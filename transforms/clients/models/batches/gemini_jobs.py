@@ -3,9 +3,9 @@
 On Vertex AI, requests and answers are files in Cloud Storage:
 
 STAGING/rankbeam-v1-HASH.jsonl                               the requests of a job
-STAGING/rankbeam-v1-HASH-ID/prediction-model-…/….jsonl       its answers, beside the request of each
+STAGING/rankbeam-v1-HASH-ID/prediction-model-…/….jsonl       its answers, each with its request
 
-Rows have no key there. An answer belongs to the call whose request is beside it.
+Rows have no key there. An answer belongs to the call that made the request in its row.
 """
 
 import asyncio
@@ -36,14 +36,14 @@ _NOT_SENT = ("http_options", "system_instruction")
 
 
 async def connect(parameters: Gemini) -> "GeminiJobs":
-    """Find the key or credentials, and make a client."""
+    """Find the key or credentials, and create a client."""
     connection = await gemini_connection.connect(parameters)
     return VertexJobs(connection) if parameters.on_vertex else GeminiJobs(connection)
 
 
 @dataclass(frozen=True)
 class GeminiJobs:
-    """The batch jobs of the service; see `service.JobService`."""
+    """Batch jobs on the Developer API; see `service.BatchService`."""
 
     connection: GeminiConnection
 
@@ -56,17 +56,17 @@ class GeminiJobs:
         return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
 
     def request(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
-        """A request in the form of the REST API."""
+        """A request as the REST API takes it."""
         if prompt.step == EMBED:
             return self._embedding(prompt)
         config = self.connection.config(request, prompt, _TIMEOUT_S)
-        sent: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": request.texts.user}]}]}
+        body: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": request.texts.user}]}]}
         if config.system_instruction:
-            sent["systemInstruction"] = {"parts": [{"text": config.system_instruction}]}
-        sent["generationConfig"] = config.model_dump(
+            body["systemInstruction"] = {"parts": [{"text": config.system_instruction}]}
+        body["generationConfig"] = config.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude=set(_NOT_SENT)
         )
-        return sent
+        return body
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
         from google.genai import types
@@ -84,31 +84,31 @@ class GeminiJobs:
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
         files, batches = self.connection.client.aio.files, self.connection.client.aio.batches
         config = {"display_name": name, "mime_type": "application/jsonl"}
-        uploaded = await self._sent(files.upload(file=lines, config=config))
+        uploaded = await self._result(files.upload(file=lines, config=config))
         model, named = self.connection.parameters.model, {"display_name": name}
         if step == EMBED:
             creation = batches.create_embeddings(model=model, src={"file_name": uploaded.name}, config=named)
         else:
             creation = batches.create(model=model, src=uploaded.name, config=named)
-        return service_job(await self._sent(creation)).id
+        return service_job(await self._result(creation)).id
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
-        listed = await self._sent(self._listed(**self.filters(name)))
+        listed = await self._result(self._list_jobs(**self.filters(name)))
         return [job for job in map(service_job, listed) if job.name == name][::-1]  # the service lists the newest first
 
     def filters(self, name: str) -> dict[str, str]:  # noqa: ARG002  the Developer API filters nothing
-        """Filters of the list of jobs that leave those of a name."""
+        """Filters for the list of jobs that select those with this name."""
         return {}
 
     async def job(self, job: str) -> ServiceJob:
-        return service_job(await self._sent(self.connection.client.aio.batches.get(name=job)))
+        return service_job(await self._result(self.connection.client.aio.batches.get(name=job)))
 
     async def cancel(self, job: str) -> None:
-        await self._sent(self.connection.client.aio.batches.cancel(name=job))
+        await self._result(self.connection.client.aio.batches.cancel(name=job))
 
-    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
+    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.BatchService
         for file in job.outputs:
-            content = await self._sent(self.connection.client.aio.files.download(file=file))
+            content = await self._result(self.connection.client.aio.files.download(file=file))
             for line in filter(None, content.split(b"\n")):
                 yield _row(object_in(line))
 
@@ -123,12 +123,12 @@ class GeminiJobs:
             **({} if dimensions is None else {"outputDimensionality": dimensions}),
         }
 
-    async def _listed(self, **filters: str) -> list[Any]:
+    async def _list_jobs(self, **filters: str) -> list[Any]:
         pages = await self.connection.client.aio.batches.list(config={"page_size": 100, **filters})
         return [job async for job in pages]
 
-    async def _sent(self, request: Coroutine[Any, Any, Value]) -> Value:
-        """The result of a request of the library; what it raises becomes a CallError."""
+    async def _result(self, request: Coroutine[Any, Any, Value]) -> Value:
+        """The result of a request made by the library; its exceptions become CallErrors."""
         try:
             return await request
         except gemini_connection.errors() as error:
@@ -153,26 +153,26 @@ def _row(row: Mapping[str, Any] | None) -> BatchRow:
     return BatchRow(row["key"], response if isinstance(response, dict) else None)
 
 
-_WHOLE = "predictions"  # the name of a file with all answers; others repeat some of them while a job runs
+_WHOLE = "predictions"  # prefix of the file with all answers; while a job runs, other files repeat some of them
 
 
 @dataclass(frozen=True)
 class VertexJobs(GeminiJobs):
-    """The batch jobs of the service; see `service.JobService`."""
+    """Batch jobs on Vertex AI; see `service.BatchService`."""
 
-    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:  # noqa: ARG002  see service.JobService
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:  # noqa: ARG002  see service.BatchService
         return json.dumps({"request": self.request(request, prompt)}, ensure_ascii=False).encode("utf-8", "replace")
 
-    async def create(self, name: str, lines: IO[bytes], step: str) -> str:  # noqa: ARG002  see service.JobService
+    async def create(self, name: str, lines: IO[bytes], step: str) -> str:  # noqa: ARG002  see service.BatchService
         batch = self.connection.parameters.batch
         staging = (batch.staging if batch is not None else None) or ""
         source = files.join(staging, f"{name}.jsonl")
         await asyncio.to_thread(files.write, source, lines.read())
-        answers = files.join(staging, f"{name}-{uuid.uuid4().hex[:8]}")  # a job of the same calls may have ended
+        answers = files.join(staging, f"{name}-{uuid.uuid4().hex[:8]}")  # an earlier job may have answers there
         creation = self.connection.client.aio.batches.create(
             model=self.connection.parameters.model, src=source, config={"display_name": name, "dest": answers}
         )
-        return service_job(await self._sent(creation)).id
+        return service_job(await self._result(creation)).id
 
     def filters(self, name: str) -> dict[str, str]:
         return {"filter": f'display_name="{name}"'}
@@ -188,7 +188,7 @@ class VertexJobs(GeminiJobs):
 
 
 class AskedRequests:
-    """The requests of a job, by which its answers find their calls."""
+    """The requests of a job, which match its answers to calls."""
 
     def __init__(self, lines: Iterator[KeyedLine]) -> None:
         self._whole: defaultdict[bytes, list[str]] = defaultdict(list)
@@ -199,15 +199,15 @@ class AskedRequests:
             self._texts[_digest(_texts(request))].append(key)
 
     def key(self, request: Any) -> str | None:
-        """The key of the call that made a request, "" if no call did; None if it cannot be seen which one.
+        """The key of the call that made a request, "" if no call did; None if several calls may have.
 
-        Calls with the same request, such as samples of an answer, take the answers in turn: any of them answers any.
-        If the service repeats a request in another form, its texts say which one it was.
+        Calls with the same request, such as samples of an answer, take the answers in turn: any answer fits any call.
+        If the service repeats a request in another form, its texts identify it.
         """
-        if (same := self._whole.get(_digest(request))) is not None:
-            return same.pop() if len(same) > 1 else same[0]
-        alike = self._texts.get(_digest(_texts(request)), [])
-        return None if len(alike) > 1 else next(iter(alike), "")
+        if (keys := self._whole.get(_digest(request))) is not None:
+            return keys.pop() if len(keys) > 1 else keys[0]
+        similar_keys = self._texts.get(_digest(_texts(request)), [])
+        return None if len(similar_keys) > 1 else next(iter(similar_keys), "")
 
 
 def _digest(value: Any) -> bytes:
@@ -223,8 +223,8 @@ def _texts(request: Any) -> list[str]:
 
 
 def _files_in(folder: str) -> list[str]:
-    every = matching.matches(files.join(matching.escaped(folder), "**"))
-    paths = [path for path in every if path.endswith(".jsonl")]
+    names = matching.matches(files.join(matching.escaped(folder), "**"))
+    paths = [path for path in names if path.endswith(".jsonl")]
     whole = [path for path in paths if path.rpartition("/")[2].startswith(_WHOLE)]
     return whole or paths
 

@@ -1,4 +1,4 @@
-"""One batch job at its service: found or made, waited for, and its answers matched to their calls.
+"""One batch job at its service: find or create it, wait for it, and match its answers to their calls.
 
 job of its name at the service? ─┬─ yes ─► poll ─► ended, or cancelled after its deadline ─► answers
              ▲                   └─ no ──► create ─┬─► poll
@@ -35,12 +35,12 @@ from rankbeam.transforms.records.errors import CallError, FailureKind, InputErro
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
-_MOST_WRONG = 0.005  # of a job's calls
+_MOST_WRONG = 0.005  # share of a job's calls
 _DIGITS = 8
 
 
 class Refused(StrEnum):
-    """The reason why an answer of a job is not used."""
+    """The reason why an answer is not used."""
 
     WRONG = "another request's answer"
     FOREIGN = "no request of this job"
@@ -52,7 +52,7 @@ class Refused(StrEnum):
 
 
 def batch_request(payload: str, parameters: RemoteModel) -> tuple[ModelRequest, Prompt, str | None]:
-    """A call as a batch job makes it, and the item that its answer has to repeat; None if that has no fields."""
+    """A call as a batch job makes it, and the item that its answer must repeat; None if the answer has no fields."""
     prompt = prompt_of(payload)
     request = ModelAttempts().ask(payload, parameters.sampled(prompt), 1)
     if not can_prove(prompt):
@@ -65,14 +65,14 @@ def batch_request(payload: str, parameters: RemoteModel) -> tuple[ModelRequest, 
 
 @dataclass
 class Matched:
-    """The answers of a job: those that can be recorded by key, and counts of those that are not used."""
+    """The answers of a job: usable ones by key, and counts of the others by reason."""
 
     calls: Mapping[str, str]
     parameters: RemoteModel
     replies: dict[str, Reply] = field(default_factory=dict)
     refused: Counter[Refused] = field(default_factory=Counter)
-    tokens: dict[str, Tokens] = field(default_factory=dict)  # of all answers that have a key, recorded or not
-    unproved: int = 0  # answers that nothing but their key matches to their call
+    tokens: dict[str, Tokens] = field(default_factory=dict)  # of all answers with a key, recorded or not
+    unproved: int = 0  # answers that only their key matches to their call
     _seen: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: BatchRow, service: BatchService) -> None:
@@ -90,7 +90,7 @@ class Matched:
             self.refused[reason] += 1
 
     def end(self) -> None:
-        """Count what is missing, and use no answer where too many are another request's."""
+        """Count missing answers; use no answer at all if too many belong to other requests."""
         self.refused[Refused.MISSING] += len(self.calls) - len(self._seen)
         self.refused = +self.refused
         if self.is_mixed_up:
@@ -103,7 +103,7 @@ class Matched:
 
     @property
     def without_row(self) -> list[str]:
-        """The keys of calls to which the output has no row."""
+        """The keys of calls without a row in the output."""
         return [key for key in self.calls if key not in self._seen]
 
     def summary(self) -> Iterator[str]:
@@ -111,7 +111,7 @@ class Matched:
             yield f"{number:,} × {reason}"
 
     def _read(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
-        """Read an answer; returns the reason why it cannot be used, None for one that can."""
+        """Read an answer; returns the reason why it cannot be used, or None."""
         request, prompt, item = batch_request(self.calls[key], self.parameters)
         try:
             reply = service.reply(row.body or {}, request, prompt)
@@ -128,7 +128,7 @@ class Matched:
             if answer.pop(ITEM) != item:
                 return Refused.WRONG
             text = json.dumps(answer, ensure_ascii=False)
-            if not _is_read(prompt, text):
+            if not _is_readable(prompt, text):
                 return Refused.UNUSABLE
             assert isinstance(content, Completion)  # noqa: S101  an embedding has no item
             reply = Reply(Stored(text, model_version=content.model_version).written(), reply.tokens)
@@ -142,8 +142,8 @@ class Matched:
             self.tokens[key] = self.tokens.get(key, NO_TOKENS) + tokens.in_batch()
 
 
-def _is_read(prompt: Prompt, text: str) -> bool:
-    """Return whether the step of a question can read an answer: its ids, verdicts and quotes are of the question."""
+def _is_readable(prompt: Prompt, text: str) -> bool:
+    """Return whether the prompt's step can read an answer: ids, verdicts and quotes belong to the prompt."""
     if (step := step_of(prompt.step)) is None:
         return True
     try:
@@ -154,18 +154,18 @@ def _is_read(prompt: Prompt, text: str) -> bool:
 
 
 FIRST_POLL_S, LONGEST_POLL_S = 60.0, 600.0
-_ENDING_S = 3600.0  # the time that a cancelled job has to end
+_ENDING_S = 3600.0  # time for a cancelled job to end
 _REFUSALS = (FailureKind.PERMISSION, FailureKind.NOT_FOUND, FailureKind.INVALID)
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class JobRun:
-    """Brings one job to its end; without `waits`, it does only what can be done at once."""
+    """Runs one job to its end; if `waits` is False, does only what can be done at once."""
 
     service: BatchService
     parameters: RemoteModel
-    deadline_s: float  # from the part to its answers
+    deadline_s: float  # from writing the part until its answers
     save: Callable[[BatchJobRecord], None]
     pause: Callable[[float], Awaitable[None]]
     clock: Clock
@@ -174,37 +174,37 @@ class JobRun:
     async def create(
         self, record: BatchJobRecord, calls: Callable[[], Sequence[PendingCall]], in_memory: asyncio.Lock
     ) -> BatchJobRecord:
-        """The record with the id of its job, which is made unless the service has it already."""
+        """Create the job, unless the service has it already; returns the record with the job's id."""
         pause_s = FIRST_POLL_S
         while record.job is None:
             try:
-                known = [job for job in await self.service.find(record.name) if job.id not in record.ended]
-                if not known and not self.waits:
+                jobs = [job for job in await self.service.find(record.name) if job.id not in record.ended]
+                if not jobs and not self.waits:
                     return record
-                if known:
-                    job = known[0].id
+                if jobs:
+                    job = jobs[0].id
                 else:
                     async with in_memory:
                         job = await self._create(record, calls())
-                record = self._saved(replace(record, job=job, state="made"))
+                record = self._save(replace(record, job=job, state="made"))
             except CallError as error:
                 if error.kind in _REFUSALS:
                     raise _refusal(record, error) from None
                 if self._seconds_left(record) <= 0 or not self.waits:
-                    return self._saved(replace(record, state=GIVEN_UP)) if self.waits else record
+                    return self._save(replace(record, state=GIVEN_UP)) if self.waits else record
                 _logger.info("batch: %s could not be made so far: %s", record.name, error.message)
                 await self.pause(max(pause_s, error.retry_after_s or 0.0))
                 pause_s = min(2 * pause_s, LONGEST_POLL_S)
         return record
 
     async def ended(self, record: BatchJobRecord) -> ServiceJob | None:
-        """The job once it has ended; None if it goes on and is not waited for, or is gone."""
+        """Wait until the job has ended; None if it is not waited for, or has not ended long after its deadline."""
         pause_s, cancelled = FIRST_POLL_S, False
         while (job := await self._state(record)) is None or not job.has_ended:
             if not self.waits or self._seconds_left(record) <= -_ENDING_S:
                 return None
             if self._seconds_left(record) <= 0 and not cancelled:
-                cancelled = await self._cancelled(record)
+                cancelled = await self._try_cancel(record)
             left_s = self._seconds_left(record)
             await self.pause(min(pause_s, left_s) if left_s > 0 else pause_s)
             pause_s = min(2 * pause_s, LONGEST_POLL_S)
@@ -231,7 +231,7 @@ class JobRun:
             yield call.key, self.service.line(call.key, request, prompt)
 
     async def _state(self, record: BatchJobRecord) -> ServiceJob | None:
-        """The job as the service describes it; None if it cannot be reached now."""
+        """The job as the service describes it; None if the service cannot be reached now."""
         try:
             job = await self.service.job(record.job or "")
         except CallError as error:
@@ -244,7 +244,7 @@ class JobRun:
             self.save(replace(record, state=job.state))
         return job
 
-    async def _cancelled(self, record: BatchJobRecord) -> bool:
+    async def _try_cancel(self, record: BatchJobRecord) -> bool:
         _logger.warning("batch: %s has not ended within its deadline; it is cancelled", record.name)
         try:
             await self.service.cancel(record.job or "")
@@ -255,7 +255,7 @@ class JobRun:
     def _seconds_left(self, record: BatchJobRecord) -> float:
         return self.deadline_s - (self.clock.now() - datetime.fromisoformat(record.created)).total_seconds()
 
-    def _saved(self, record: BatchJobRecord) -> BatchJobRecord:
+    def _save(self, record: BatchJobRecord) -> BatchJobRecord:
         self.save(record)
         return record
 

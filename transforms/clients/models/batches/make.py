@@ -1,7 +1,7 @@
-"""The batch jobs of a run: from calls that wait to answers in the ledger.
+"""The batch jobs of a run: from waiting calls to answers in the ledger.
 
-A kill at any moment loses no job and pays for none twice: a part is written before its job is made, the job has the
-part's name, and its record is closed after its answers are in the ledger.
+If the process is killed at any moment, no job is lost or paid for twice: a part is written before its job is created,
+the job has the part's name, and its record is closed after its answers are in the ledger.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class BatchedService:
 
 
 class _Recording:
-    """Records the answers of jobs of one service for a stage, and their usage."""
+    """Records the answers, and the usage, of one service's jobs for a stage."""
 
     def __init__(self, ledger: Ledger, writer: LedgerWriter, service: BatchedService, stage: str, clock: Clock) -> None:
         self._writer, self._service, self._stage, self._clock = writer, service, stage, clock
@@ -70,7 +70,7 @@ class _Recording:
         self.use = ledger.record(service.pool, 0, self._counts, clock)
 
     def record(self, matched: Matched, calls: Sequence[PendingCall]) -> None:
-        """Write answers, then what they took: what is written twice after a kill is the usage, never a call."""
+        """Write answers, then their usage: after a kill, usage may be written twice, but no call is made twice."""
         now, name = self._clock.now(), self._service.name
         for key, reply in matched.replies.items():
             self._writer.add(LedgerEntry(key, None, reply.answer, 1, 0.0, now, reply.tokens, name, BATCH))
@@ -95,28 +95,28 @@ class _Recording:
 
 
 class BatchJobs:
-    """Makes the batch jobs of a run, waits for them, and records their answers."""
+    """Creates the batch jobs of a run, waits for them, and records their answers."""
 
     def __init__(self, ledger: Ledger, services: Iterable[BatchedService], clock: Clock = SYSTEM_CLOCK) -> None:
         self._ledger, self._clock = ledger, clock
         self._services = {service.name: service for service in services}
         self._folder = BatchFolder(ledger.folder)
         self._stopped = asyncio.Event()
-        self._in_memory = asyncio.Lock()  # the calls of one job at a time, and their answers
+        self._in_memory = asyncio.Lock()  # for one job's calls and answers at a time
         self._ended_parts: set[str] = set()
         self.warnings: list[str] = []
 
     def open(self) -> list[BatchJobRecord]:
-        """Jobs of earlier runs whose answers are not collected, and that the services of this run can collect."""
+        """Jobs of earlier runs with uncollected answers that this run's services can collect."""
         return [record for record in self._folder.records() if record.is_open and self._service(record) is not None]
 
     def planned(self, pending: PendingCalls, left: float) -> tuple[list[BatchJobRecord], dict[str, str]]:
-        """Write calls as parts of jobs, as far as money is left; returns these, and decisions about the others."""
+        """Write calls to parts of jobs while money is left; returns their records, and decisions on other calls."""
         records: list[BatchJobRecord] = []
         others: list[str] = []
 
         def affordable(calls: Iterable[PendingCall], service: BatchedService) -> Iterator[PendingCall]:
-            """The calls that money is left for, of which each reserves the most that it may cost."""
+            """The calls that the budget allows; each reserves the most that it may cost."""
             nonlocal left
             for call in calls:
                 if (cost := service.most_cost(call)) <= left:
@@ -129,20 +129,20 @@ class BatchJobs:
             service = self._services[name]
             if number >= service.settings.min_calls:
                 for part in parts_of(affordable(calls, service)):
-                    if (hashed := stored.hash_of(part)) in self._ended_parts:  # their answers were not found
+                    if (hashed := stored.hash_of(part)) in self._ended_parts:  # its job did not answer them
                         others += [call.key for call in part]
                     else:
-                        records.append(self._written(service, hashed, part))
+                        records.append(self._save_part(service, hashed, part))
             others += [call.key for call in calls]
         return records, dict.fromkeys(others, "")
 
     def run(self, records: Sequence[BatchJobRecord], *, waits: bool = True) -> dict[str, str]:
-        """Bring jobs to their ends, or collect only those that have ended; returns decisions about their calls."""
+        """Run jobs to their ends, or collect only ended ones; returns decisions on their calls."""
         if not records:
             return {}
         return asyncio.run_coroutine_threadsafe(self._run(records, waits), self._clock.loop()).result()
 
-    def _written(self, service: BatchedService, name: str, part: Sequence[PendingCall]) -> BatchJobRecord:
+    def _save_part(self, service: BatchedService, name: str, part: Sequence[PendingCall]) -> BatchJobRecord:
         first = part[0]
         self._folder.save_part(name, part)
         known = self._folder.record(name)
@@ -163,9 +163,9 @@ class BatchJobs:
         return record
 
     def _service(self, record: BatchJobRecord) -> BatchedService | None:
-        """The service of a job, whatever its name in this experiment."""
-        of_kind = (service for service in self._services.values() if service.kind == record.kind)
-        for service in of_kind:
+        """The service of a job, which may have another name in this experiment."""
+        candidates = (service for service in self._services.values() if service.kind == record.kind)
+        for service in candidates:
             if service.identity == type(service.parameters)(**record.parameters).identity(record.kind):
                 return service
         return None
@@ -191,7 +191,7 @@ class BatchJobs:
                 for record, service in jobs:
                     run = self._job_run(service, connections[service.name], waits)
                     works.append(self._ended(record, service, run, recordings[service.name, record.stage]))
-                return {key: reason for decided in await _all_of(works) for key, reason in decided.items()}
+                return {key: reason for decisions in await _run_all(works) for key, reason in decisions.items()}
             finally:
                 for connection in connections.values():
                     self.warnings += [warning for warning in connection.warnings if warning not in self.warnings]
@@ -204,7 +204,7 @@ class BatchJobs:
     async def _ended(
         self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: _Recording
     ) -> dict[str, str]:
-        """Bring a job to its end and record its answers; returns decisions about its calls."""
+        """Run a job to its end and record its answers; returns decisions on its calls."""
         record = await run.create(record, partial(self._folder.calls, record.hash), self._in_memory)
         if record.job is None and not run.waits:
             return {}
@@ -221,14 +221,14 @@ class BatchJobs:
             self._folder.delete_part(record.hash)
         self._ended_parts.add(record.hash)
         self._report(record, service, job, matched)
-        decided = {call.key: "" for call in calls if call.key not in matched.replies}
+        decisions = {call.key: "" for call in calls if call.key not in matched.replies}
         no_row = matched.refused[Refused.MISSING] > 0 and service.settings.otherwise == "fail"
-        return {**decided, **(dict.fromkeys(matched.without_row, _NOT_ANSWERED) if no_row else {})}
+        return {**decisions, **(dict.fromkeys(matched.without_row, _NOT_ANSWERED) if no_row else {})}
 
     async def _matched(
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
     ) -> Matched:
-        """The answers of a job; those that cannot be read now are read later."""
+        """The answers of a job; waits as long as they cannot be read."""
         pause_s = FIRST_POLL_S
         while True:
             try:
@@ -251,14 +251,14 @@ class BatchJobs:
         message = "batch: %s of %s (%s): %s; %s of %s calls are answered"
         counts = f"{len(matched.replies):,}", f"{record.calls:,}"
         _logger.info(message, record.name, service.name, record.step, state, *counts)
-        rest = "fail" if service.settings.otherwise == "fail" else "are called online"
+        treatment = "fail" if service.settings.otherwise == "fail" else "are called online"
         if matched.is_mixed_up:
             self.warnings.append(
                 f"batch job {record.name} of {service.name}: too many of its answers belong to other requests, so "
                 f"none is used ({', '.join(matched.summary())}); its calls are made online"
             )
         elif matched.refused:
-            without_row = f"; calls without an answer {rest}" if matched.refused[Refused.MISSING] else ""
+            without_row = f"; calls without an answer {treatment}" if matched.refused[Refused.MISSING] else ""
             self.warnings.append(
                 f"batch job {record.name} of {service.name}, {record.step}: {', '.join(matched.summary())}{without_row}"
             )
@@ -277,8 +277,8 @@ class BatchJobs:
         raise Stopped
 
 
-async def _all_of(works: Sequence[Coroutine[Any, Any, dict[str, str]]]) -> list[dict[str, str]]:
-    """The results of works that run together; the first error ends all of them."""
+async def _run_all(works: Sequence[Coroutine[Any, Any, dict[str, str]]]) -> list[dict[str, str]]:
+    """Run works concurrently; the first error ends all of them."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         return list(await asyncio.gather(*tasks))

@@ -23,7 +23,7 @@ _ENDED = {"completed", "failed", "expired", "cancelled"}
 _UPLOAD_S = 900.0
 _NAME = "rankbeam"
 _NOT_BEGUN = {"batch_expired", "batch_cancelled"}
-_WINDOW = "24h"  # the only one that services take
+_WINDOW = "24h"  # the only window that services accept
 
 
 async def connect(parameters: OpenAi) -> "OpenAiJobs":
@@ -32,7 +32,7 @@ async def connect(parameters: OpenAi) -> "OpenAiJobs":
 
 @dataclass(frozen=True)
 class OpenAiJobs:
-    """The batch jobs of a service; see `service.JobService`."""
+    """The batch jobs of a service; see `service.BatchService`."""
 
     connection: OpenAiConnection
 
@@ -42,8 +42,8 @@ class OpenAiJobs:
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
         embeds = prompt.step == EMBED
-        own = self.connection
-        body = own.embedding_body([embedded_text(prompt)]) if embeds else own.body(request, prompt)
+        connection = self.connection
+        body = connection.embedding_body([embedded_text(prompt)]) if embeds else connection.body(request, prompt)
         row = {"custom_id": key, "method": "POST", "url": _url(prompt.step), "body": body}
         return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -88,17 +88,17 @@ class OpenAiJobs:
     async def cancel(self, job: str) -> None:
         await self.connection.object("POST", f"/batches/{job}/cancel", b"{}")
 
-    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
+    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.BatchService
         for file in job.outputs:
             async for line in lines_of(self._content(file)):
                 if (row := _row(object_in(line))) is not None:
                     yield row
 
     async def _content(self, file: str) -> AsyncIterator[bytes]:
-        own = self.connection
-        url = f"{own.parameters.base_url}/files/{file}/content"
+        connection = self.connection
+        url = f"{connection.parameters.base_url}/files/{file}/content"
         try:
-            with own.clients.one() as client:
+            with connection.clients.one() as client:
                 async with client.stream("GET", url) as response:
                     if not response.is_success:
                         is_gone = response.status_code in (404, 410)
@@ -107,7 +107,7 @@ class OpenAiJobs:
                     async for piece in response.aiter_bytes():
                         yield piece
         except httpx.HTTPError as error:
-            raise error_of(error, own.secrets.hide) from None
+            raise error_of(error, connection.secrets.hide) from None
 
     async def close(self) -> None:
         await self.connection.close()
@@ -130,7 +130,7 @@ def _job(body: Any) -> ServiceJob:
 
 
 def _row(row: Mapping[str, Any] | None) -> BatchRow | None:
-    """A row of the output; None for a request that was never begun."""
+    """Parse a row of the output; None for a request that was never begun."""
     if row is None or not isinstance(row.get("custom_id"), str):
         return BatchRow(None, None)
     response, error = row.get("response"), row.get("error")

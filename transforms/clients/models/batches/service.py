@@ -1,4 +1,4 @@
-"""Batch jobs as the services of models offer them: files of requests, states, files of answers."""
+"""Batch jobs as model services offer them: files of requests, states, files of answers."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from rankbeam.transforms.records.reply import Reply
 
 KeyedLine = tuple[str, bytes]
 """The key of a call, and its request as a line of a file."""
-_MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # of a part; a line is about as long as its payload
+_MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # limits of a part; a line is about as long as its payload
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class ServiceJob:
     name: str
     state: str
     has_ended: bool
-    outputs: tuple[str, ...] = ()  # files of all its answers; none while it runs, and where all requests failed
+    outputs: tuple[str, ...] = ()  # files with all its answers; none while it runs, or if all requests failed
     message: str = ""  # the reason for a failure
 
 
 class BatchRow(NamedTuple):
     """One row of a job's output."""
 
-    key: str | None  # None where the row has no key that can be read
+    key: str | None  # None if the row has no readable key
     body: Mapping[str, Any] | None  # None for a request that failed
 
 
@@ -46,28 +46,28 @@ class BatchService(Protocol):
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply: ...
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
-        """Make a job; returns its id."""
+        """Create a job; returns its id."""
         ...
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
-        """All jobs of a name, the oldest first."""
+        """All jobs with a name, the oldest first."""
         ...
 
     async def job(self, job: str) -> ServiceJob: ...
 
     async def cancel(self, job: str) -> None:
-        """Ask the service to end a job; the answers that it has are kept."""
+        """Ask the service to end a job; existing answers are kept."""
         ...
 
     def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
-        """The rows of a job's output, in any order; `lines` are its requests, for services whose rows have no key."""
+        """The rows of a job's output, in any order; `lines` are the requests, for services whose rows have no keys."""
         ...
 
     async def close(self) -> None: ...
 
 
 async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines of a file that arrives in pieces. A last line without its end is yielded, too."""
+    """The lines of a file that arrives in pieces; the last line need not have a line break."""
     rest = b""
     async for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
@@ -78,7 +78,7 @@ async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def object_in(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None if it is not one.
+    """The JSON object in a line; None if there is none.
 
     >>> object_in(b'{"a": 1}'), object_in(b'{"a": ')
     ({'a': 1}, None)
@@ -91,7 +91,7 @@ def object_in(line: bytes) -> dict[str, Any] | None:
 
 
 def spooled(lines: Iterator[bytes]) -> IO[bytes]:
-    """Lines as a temporary file, at its beginning."""
+    """Write lines to a temporary file, to be read from its beginning."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  the caller closes it
     for line in lines:
         file.write(line + b"\n")
@@ -100,7 +100,7 @@ def spooled(lines: Iterator[bytes]) -> IO[bytes]:
 
 
 def parts_of(calls: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
-    """Calls of one service and step, in parts that one job takes."""
+    """Split calls of one service and step into parts that fit into one job."""
     part: list[PendingCall] = []
     size = 0
     for call in calls:
