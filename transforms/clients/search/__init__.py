@@ -1,1 +1,1 @@
-"""Indexes of retrievers that answer in process: built once from the documents, and kept by their content."""
+"""Indexes of retrievers that answer in process: built once from the documents, and stored by their content."""

@@ -1,4 +1,4 @@
-"""Terms of texts: words in composed form and lower case, without stop words, cut to their stems."""
+"""Terms of texts: words in composed form and lower case, without stop words, reduced to their stems."""
 
 import runpy
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ class Analysis:
 
     stemming: str
     stop_words: str | tuple[str, ...]
-    tokenizer: Tokenizer = WORDS  # "words"; or "bigrams", pairs of characters for scripts without blanks between words
+    tokenizer: Tokenizer = WORDS  # "words", or "bigrams": pairs of characters, for scripts without blanks between words
 
     @property
     def parameters(self) -> list[object]:
-        """All that decides the terms, as JSON values; indexes that an earlier release kept have the first two."""
+        """Everything that affects the terms, as JSON values; indexes of earlier releases have the first two."""
         return [self.stemming, self.stop_words, *([] if self.tokenizer == WORDS else [self.tokenizer])]
 
     def words(self, texts: Sequence[str]) -> Words:
-        """The words of texts, before stop words are dropped and stems cut."""
+        """The words of texts, with stop words and before stemming."""
         return words_of(texts) if self.tokenizer == WORDS else pairs_of(texts)
 
     @cached_property
@@ -65,7 +65,7 @@ class Analysis:
 
 
 def listed_stop_words(language: str) -> frozenset[str]:
-    """The stop words of one of STOP_WORDS, as bm25s lists them; none for another language.
+    """The stop words of one of STOP_WORDS, from bm25s; none for other languages.
 
     >>> "the" in listed_stop_words("english"), len(listed_stop_words("finnish"))
     (True, 0)
@@ -75,7 +75,7 @@ def listed_stop_words(language: str) -> frozenset[str]:
 
 @cache
 def _lists() -> dict[str, Any]:
-    package = find_spec("bm25s")  # its file of lists alone, without an import of scipy that nothing else here needs
+    package = find_spec("bm25s")  # only its file of lists, to avoid importing scipy, which nothing else here needs
     if package is None or package.origin is None:
         raise ImportError("the package bm25s, whose stop words are used, is not installed")
     return runpy.run_path(str(Path(package.origin).with_name("stopwords.py")))

@@ -1,7 +1,7 @@
-"""The documents of a dataset as retrievers need them: in one file that is mapped into memory, by descending id.
+"""The documents of a dataset for retrievers: in one file that is mapped into memory, by descending id.
 
-Documents in descending byte order of their ids: so the first of several documents with equal scores is the one that
-trec_eval ranks first, and no result depends on the order of the corpus file.
+Documents are in descending byte order of their ids. So of several documents with equal scores, the first is the one
+that trec_eval ranks first, and no result depends on the order of the corpus file.
 """
 
 import hashlib
@@ -43,9 +43,9 @@ class Collection:
     """The documents of a dataset."""
 
     path: str  # path of the dataset's corpus
-    indexes: IndexFolder  # folder of their indexes
+    indexes: IndexFolder  # folder of the documents' indexes
     rows: pa.Table  # rows of `DOCUMENTS`, in the order of the files
-    doc_ids: pa.StringArray  # ids in the order of the rows, in one piece because every query takes some of them
+    doc_ids: pa.StringArray  # ids in the order of the rows, in one piece because every query reads some of them
     order: IntArray  # int64[d], the rows by descending id
 
     def batches(self) -> Iterator[tuple[list[str], list[str]]]:
@@ -54,12 +54,12 @@ class Collection:
             yield batch["title"].to_pylist(), batch["text"].to_pylist()
 
     def warnings(self, fields: Sequence[str]) -> Iterator[str]:
-        """Number of documents that have nothing in these fields, and some of them."""
+        """A warning with the number of documents for which these fields are empty, and some of their ids."""
         has_any = np.logical_or.reduce([self.rows[f"has_{field}"].to_numpy() for field in fields])
         if not has_any.all():
             empty = self.order[~has_any[self.order]][::-1]
-            some = ", ".join(map(repr, self.doc_ids.take(empty[:3]).to_pylist()))
-            yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {some}"
+            examples = ", ".join(map(repr, self.doc_ids.take(empty[:3]).to_pylist()))
+            yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {examples}"
 
     def lacking(self, judgements: Judgements | None) -> tuple[str, ...]:
         return _lacking(self, judgements)
@@ -100,29 +100,29 @@ def collection_of(documents: Documents) -> Collection:
 
 
 def content_of(path: str) -> str:
-    """A hash of the bytes of all files that a path names; of a table, of its name, size and time of change."""
+    """A hash of the bytes of all files that a path matches; for a table, of its name, size and time of change."""
     checksum = hashlib.sha256()
     for file in sources.expand(path):
         if is_table(file):
             checksum.update(repr(sources.version(file)).encode())
             continue
-        own = hashlib.sha256()
+        file_checksum = hashlib.sha256()
         with files.open_raw(file) as stream:
             while block := stream.read(1 << 22):
-                own.update(block)
-        checksum.update(own.digest())
+                file_checksum.update(block)
+        checksum.update(file_checksum.digest())
     return checksum.hexdigest()[:16]
 
 
 @lru_cache(1)
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="rankbeam-index-", ignore_cleanup_errors=True)
 
 
 def _temporary() -> str:
-    """The folder for indexes that are not kept: they are deleted with the files of the run, or with this process."""
+    """The folder for temporary indexes, which are deleted with the run's files, or at the end of this process."""
     folder = spill.folder()
-    return _own_folder().name if folder is None else str(Path(folder) / "indexes")
+    return _temporary_folder().name if folder is None else str(Path(folder) / "indexes")
 
 
 def _write(path: str, file: Path) -> None:
@@ -136,13 +136,13 @@ def _write(path: str, file: Path) -> None:
 
 
 def _parts(path: str) -> Iterator[Sequence[texts.TextEntry]]:
-    """The documents of all files, some at a time; refuses an id that is given twice."""
+    """The documents in all files, some at a time; refuses repeated ids."""
     places: dict[str, Place] = {}
     for file in sources.expand(path):
         entries = texts.read_entries(file, "corpus")
         while part := list(islice(entries, _AT_ONCE)):
             for entry in part:
-                if (before := places.setdefault(entry.id, (file, entry.line))) != (file, entry.line):
+                if (first_place := places.setdefault(entry.id, (file, entry.line))) != (file, entry.line):
                     problem = f"document {entry.id!r} is given twice"
-                    raise repeated_at(problem, [before, (file, entry.line)], "ids must differ")
+                    raise repeated_at(problem, [first_place, (file, entry.line)], "ids must differ")
             yield part

@@ -1,8 +1,8 @@
-"""Folders of files that are made once, and kept under a name that says what they were made from.
+"""Folders of files that are built once, and named after what they were built from.
 
-A folder appears under its name when it is complete, with the size and checksum of every file. A run that needs it and
-does not find it whole makes it; others wait meanwhile. Other machines copy it from a filesystem that cannot be mapped
-into memory, such as a bucket, and verify it. Each use gives the manifest a new time.
+A folder gets its name when it is complete, with the size and checksum of every file. If it is missing or damaged, the
+run that needs it builds it; others wait meanwhile. On filesystems whose files cannot be mapped into memory, such as
+buckets, there is a shared copy, which machines fetch and verify. Each use gives the manifest a new time.
 """
 
 import fcntl
@@ -22,28 +22,28 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 
 FORMAT = 3
-"""The version of the files' format, which is part of their names, so that no version reads the files of another. Chunks
-of format 2 could end inside a grapheme."""
+"""The version of the files' format. It is part of the folders' names, so that no version reads another's files. In
+format 2, chunks could end inside a grapheme."""
 
-MANIFEST = "manifest.json"  # the file with the size and the checksum of all others
+MANIFEST = "manifest.json"  # the file with the sizes and checksums of all others
 _BLOCK = 1 << 22
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class IndexFolder:
-    """The folder of the indexes of one content of some files."""
+    """The folder of the indexes for one content of a source."""
 
     folder: Path
     place: str | None = None
 
     @classmethod
     def of(cls, root: str, source: str, content: str, shared: str | None = None) -> "IndexFolder":
-        """The indexes of a content; those of what the source held earlier are deleted."""
-        of_source = Path(root) / digest(source)
-        indexes = cls(of_source / content, None if shared is None else files.join(shared, digest(source), content))
-        if of_source.is_dir() and not indexes.folder.exists():
-            for earlier in of_source.iterdir():
+        """The folder of the indexes for a content; deletes those for earlier contents of the source."""
+        source_folder = Path(root) / digest(source)
+        indexes = cls(source_folder / content, None if shared is None else files.join(shared, digest(source), content))
+        if source_folder.is_dir() and not indexes.folder.exists():
+            for earlier in source_folder.iterdir():
                 _logger.info("%s has changed since it was indexed; it is being indexed again", source)
                 shutil.rmtree(earlier, ignore_errors=True)
         return indexes
@@ -55,9 +55,9 @@ class IndexFolder:
         make: Callable[[Path], None],
         is_current: Callable[[Path], bool] = lambda _: True,
     ) -> Path:
-        """A folder of files, made where it is not there or not whole."""
+        """A folder of files, which is built if it is missing or damaged."""
         with self._alone_with(name, parameters) as folder:
-            if not self._is_there(folder) or not is_current(folder):
+            if not self._is_usable(folder) or not is_current(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 _make(folder, make)
                 if self.place is not None:
@@ -65,12 +65,12 @@ class IndexFolder:
         return folder
 
     def find(self, name: str, parameters: object) -> Path | None:
-        """A folder of files, as `get`; None where it is not there or not whole."""
+        """A folder of files, as in `get`; None if it is missing or damaged."""
         with self._alone_with(name, parameters) as folder:
-            return folder if self._is_there(folder) else None
+            return folder if self._is_usable(folder) else None
 
     def drop(self, name: str, parameters: object) -> None:
-        """Delete a folder of files, here and in its place."""
+        """Delete a folder of files, and its shared copy."""
         with self._alone_with(name, parameters) as folder:
             shutil.rmtree(folder, ignore_errors=True)
             if self.place is not None:
@@ -88,19 +88,19 @@ class IndexFolder:
             advice = "free disk space or grant write access to the folder"
             raise InputError(f"{problem}; {advice}", path=str(folder)) from error
 
-    def _is_there(self, folder: Path) -> bool:
-        """Return whether a folder is there and whole, if need be after it was copied from its place."""
+    def _is_usable(self, folder: Path) -> bool:
+        """Return whether a folder is complete and undamaged; fetches the shared copy if necessary."""
         if (problem := _problem(folder)) is not None:
             _logger.warning("the index %s %s; it is built again", folder, problem)
             shutil.rmtree(folder)
         if folder.exists():
-            (folder / MANIFEST).touch()  # its time says when the index was used last
+            (folder / MANIFEST).touch()  # its time shows when the index was last used
             return True
         place = None if self.place is None else files.join(self.place, folder.name)
-        if place is None or not _fetched(place, folder):
+        if place is None or not _fetch(place, folder):
             return False
         if (problem := _problem(folder)) is None:
-            with suppress(*files.errors(place)):  # where it may not be written, the index counts as not used
+            with suppress(*files.errors(place)):  # without write access, the index counts as unused
                 _copy(folder, place, MANIFEST)
             return True
         _logger.warning("the index %s %s; it is built again", place, problem)
@@ -114,7 +114,7 @@ def digest(text: str) -> str:
 
 def _make(folder: Path, make: Callable[[Path], None]) -> None:
     unfinished = folder.with_suffix(".part")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     unfinished.mkdir()
     try:
         make(unfinished)
@@ -127,7 +127,7 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
 
 
 def _problem(folder: Path) -> str | None:
-    """The problem with the files of a folder; None where they are whole, or there is none."""
+    """The problem with the files of a folder; None if they are undamaged, or the folder is missing."""
     if not folder.exists():
         return None
     try:
@@ -148,14 +148,14 @@ def _state(path: Path) -> list[int]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Wait until no other thread or process is in the block."""
+    """Run the block while no other thread or process is in it."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _fetched(place: str, into: Path) -> bool:
-    """Copy an index from its place; returns whether there is one."""
+def _fetch(place: str, into: Path) -> bool:
+    """Copy an index from its shared copy; returns whether there is one."""
     if not files.exists(files.join(place, MANIFEST)):
         return False
     into.mkdir()
@@ -179,7 +179,7 @@ def _copy(folder: Path, place: str, name: str) -> None:
 
 @dataclass(frozen=True)
 class KeptIndex:
-    """An index that is kept."""
+    """A stored index."""
 
     folder: str
     size: int
@@ -187,7 +187,7 @@ class KeptIndex:
 
 
 def kept_indexes(root: str) -> list[KeptIndex]:
-    """The indexes below a folder of any filesystem, by their folders: SOURCE/CONTENT/INDEX."""
+    """The indexes below a folder on any filesystem, with the layout SOURCE/CONTENT/INDEX."""
     pattern = files.join(root, "*", "*", "*", "*")
     entries = matching.version(pattern) if files.match(pattern) else ()
     by_folder = grouped((path.rpartition("/")[0], (size, changed)) for path, size, changed in entries)
@@ -199,7 +199,7 @@ def kept_indexes(root: str) -> list[KeptIndex]:
 
 
 def delete(indexes: Sequence[KeptIndex]) -> None:
-    """Delete indexes: the manifest first, so that one that is deleted in part is none."""
+    """Delete indexes, with the manifest first, so that a partly deleted index counts as missing."""
     for index in indexes:
         is_local = files.is_local(index.folder)
         with alone(Path(index.folder).with_suffix(".lock")) if is_local else nullcontext():

@@ -1,4 +1,4 @@
-"""Units that a retriever ranks: documents or chunks, with their tokens, which are made once for all ways of cutting."""
+"""Units that a retriever ranks: documents or chunks, with tokens, which are computed once for all ways of chunking."""
 
 import json
 from bisect import bisect_left
@@ -25,25 +25,25 @@ _TERMS, _STARTS, _COUNTS, _VOCABULARY = "terms.i32", "starts.i32", "counts.i32",
 _INDEXED_TERMS = "vocabulary.arrow"
 Numbers = npt.NDArray[np.int32]
 _SPANS = "spans.i32"
-_TERMS_LOOKED_AT, _SHARE_OF_UNDIVIDED = 10_000, 0.1
+_TERMS_SAMPLED, _SHARE_OF_UNDIVIDED = 10_000, 0.1
 _ROWS_AT_ONCE = 4000
 _POSTINGS = ("unit", "count", "length")
 
 
 @dataclass(frozen=True)
 class TokenIndex:
-    """The tokens of documents, in the order of their rows: for each those of its title, then those of its text."""
+    """The tokens of documents, in the order of their rows: for each document, the title's, then the text's."""
 
-    vocabulary: list[str]  # every term, in the order of their bytes
-    term: Numbers  # int32[n], of each token, its position in the vocabulary
-    start: Numbers  # int32[n], where it begins in the text, in code points; in the title for tokens of that
-    title: IntArray  # int64[d], tokens of each title
-    text: IntArray  # int64[d], tokens of each text
+    vocabulary: list[str]  # all terms, sorted by their bytes
+    term: Numbers  # int32[n], each token's position in the vocabulary
+    start: Numbers  # int32[n], each token's beginning in its title or text, in code points
+    title: IntArray  # int64[d], number of tokens in each title
+    text: IntArray  # int64[d], number of tokens in each text
 
 
 @lru_cache(1)
 def tokens_of(collection: Collection, analysis: Analysis) -> TokenIndex:
-    """The tokens of a collection, made or found on its indexes."""
+    """The tokens of a collection, which are computed unless its indexes have them."""
     folder = collection.indexes.get("tokens", analysis.parameters, lambda into: _make(collection, analysis, into))
     counts = np.fromfile(folder / _COUNTS, np.int32).reshape(-1, 2).astype(np.int64)
     vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
@@ -60,28 +60,28 @@ def _make(collection: Collection, analysis: Analysis, folder: Path) -> None:
     vocabulary = sorted(numbers, key=str.encode)
     (folder / _VOCABULARY).write_text(json.dumps(vocabulary), encoding="utf-8")
     np.concatenate([np.empty((0, 2), np.int32), *counts]).tofile(folder / _COUNTS)
-    place_of = np.empty(len(vocabulary), np.int32)
-    place_of[[numbers[term] for term in vocabulary]] = np.arange(len(vocabulary), dtype=np.int32)
+    position_of = np.empty(len(vocabulary), np.int32)
+    position_of[[numbers[term] for term in vocabulary]] = np.arange(len(vocabulary), dtype=np.int32)
     with (folder / "raw").open("rb") as raw, (folder / _TERMS).open("wb") as file:
         while block := raw.read(1 << 22):
-            place_of[np.frombuffer(block, np.int32)].tofile(file)
+            position_of[np.frombuffer(block, np.int32)].tofile(file)
     (folder / "raw").unlink()
 
 
 def _write_raw(
     collection: Collection, analysis: Analysis, terms: BinaryIO, starts: BinaryIO
 ) -> tuple[dict[str, int], list[Numbers]]:
-    """Write tokens with the numbers that terms have by their first occurrence; return these, and counts of tokens."""
+    """Write tokens, with terms numbered by first occurrence; returns the terms' numbers, and counts of tokens."""
     numbers: dict[str, int] = {}
-    of_word: dict[str, int] = {}
+    word_terms: dict[str, int] = {}
     counts = []
     for titles, texts in collection.batches():
         words = analysis.words([part for pair in zip(titles, texts, strict=True) for part in pair])
-        known = list(map(of_word.get, words.vocabulary))
-        new = [place for place, number in enumerate(known) if number is None]
-        for place, term in zip(new, analysis.terms([words.vocabulary[place] for place in new]), strict=True):
-            of_term = -1 if term is None else numbers.setdefault(term, len(numbers))
-            known[place] = of_word[words.vocabulary[place]] = of_term
+        known = list(map(word_terms.get, words.vocabulary))
+        new = [position for position, number in enumerate(known) if number is None]
+        for position, term in zip(new, analysis.terms([words.vocabulary[position] for position in new]), strict=True):
+            term_number = -1 if term is None else numbers.setdefault(term, len(numbers))
+            known[position] = word_terms[words.vocabulary[position]] = term_number
         number = np.array(known, np.int32)[words.word]
         is_kept = number >= 0
         number[is_kept].tofile(terms)
@@ -93,7 +93,7 @@ def _write_raw(
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Every term, in the order of their bytes: mapped into memory, so that opening them takes no time."""
+    """All terms, sorted by their bytes and mapped into memory, so that opening them takes no time."""
 
     terms: pa.LargeStringArray
 
@@ -101,10 +101,10 @@ class Vocabulary:
         return len(self.terms)
 
     def place(self, term: str) -> int | None:
-        """The position of a term; None where no document has it."""
+        """The position of a term; None if no document contains it."""
         encoded = term.encode()
-        place = bisect_left(self._bytes, encoded, key=lambda entry: entry.as_py())
-        return place if place < len(self) and self._bytes[place].as_py() == encoded else None
+        position = bisect_left(self._bytes, encoded, key=lambda entry: entry.as_py())
+        return position if position < len(self) and self._bytes[position].as_py() == encoded else None
 
     @cached_property
     def _bytes(self) -> pa.LargeBinaryArray:
@@ -129,9 +129,9 @@ class Units:
 
     documents: Documents  # description of the documents to search
     collection: Collection  # the documents
-    row: IntArray  # int64[u], document of each unit
-    start: IntArray  # int64[u], beginning in the text, in code points
-    end: IntArray  # int64[u], end in the text
+    row: IntArray  # int64[u], each unit's document
+    start: IntArray  # int64[u], each unit's beginning in the text, in code points
+    end: IntArray  # int64[u], each unit's end in the text
 
     def __len__(self) -> int:
         return len(self.row)
@@ -190,13 +190,13 @@ class Indexed:
     parameters: Sequence[object]
 
     def known(self, text: str) -> list[int]:
-        """The terms of a query that a unit may have, in order."""
-        places = map(self.vocabulary.place, self.analysis.of_text(text))
-        return [place for place in places if place is not None]
+        """The positions of a query's terms that some document contains, in order."""
+        positions = map(self.vocabulary.place, self.analysis.of_text(text))
+        return [position for position in positions if position is not None]
 
 
 def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
-    """The units of documents, with the terms of these fields; read once, as long as the documents are the same."""
+    """The units of documents, with the terms of these fields; cached as long as the documents are the same."""
     return _indexed(documents, collection_of(documents), analysis, fields)
 
 
@@ -222,9 +222,9 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
 
 
 def _undivided(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
-    """That words are whole sentences, where a script has no blanks between words."""
-    some = vocabulary.terms[:: max(1, len(vocabulary) // _TERMS_LOOKED_AT)].to_pylist()
-    share = sum(map(has_pairs, some)) / max(1, len(some))
+    """A warning if words are whole sentences, because a script has no blanks between words."""
+    sample = vocabulary.terms[:: max(1, len(vocabulary) // _TERMS_SAMPLED)].to_pylist()
+    share = sum(map(has_pairs, sample)) / max(1, len(sample))
     if analysis.tokenizer == WORDS and share >= _SHARE_OF_UNDIVIDED:
         yield (
             f"{share:.0%} of the terms are in scripts without blanks between words (Chinese, Japanese, Korean, Thai "
@@ -247,29 +247,29 @@ def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Pa
 
 
 def _ranges(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> tuple[IntArray, IntArray]:
-    """int64[u, 2], int64[u, 2]: the first token of each unit's title and text in the index, and how many they have."""
+    """int64[u, 2], int64[u, 2]: the first token of each unit's title and text in the index, and their lengths."""
     ends = np.cumsum(tokens.title + tokens.text)
-    of_text = ends - tokens.text
-    title, title_length = (of_text - tokens.title)[units.row], tokens.title[units.row]
-    text, text_length = of_text[units.row], tokens.text[units.row]
+    text_starts = ends - tokens.text
+    title, title_length = (text_starts - tokens.title)[units.row], tokens.title[units.row]
+    text, text_length = text_starts[units.row], tokens.text[units.row]
     if units.documents.chunking is not None:
-        text, text_length = _inside(units, tokens, of_text)
+        text, text_length = _inside(units, tokens, text_starts)
     counts = np.stack([title_length * ("title" in fields), text_length * ("text" in fields)], axis=1)
     return np.stack([title, text], axis=1), counts
 
 
-def _inside(units: Units, tokens: TokenIndex, of_text: IntArray) -> tuple[IntArray, IntArray]:
-    """The first token and the number of tokens of each chunk, which are those that begin inside its span."""
+def _inside(units: Units, tokens: TokenIndex, text_starts: IntArray) -> tuple[IntArray, IntArray]:
+    """The first token and the number of tokens of each chunk; a chunk's tokens are those that begin in its span."""
     begin, count = np.empty(len(units), np.int64), np.empty(len(units), np.int64)
     by_row = np.argsort(units.row, kind="stable")
     row = units.row[by_row]
-    for first in range(0, len(of_text), _ROWS_AT_ONCE):
+    for first in range(0, len(text_starts), _ROWS_AT_ONCE):
         rows = slice(first, first + _ROWS_AT_ONCE)
-        some = by_row[slice(*np.searchsorted(row, [first, first + _ROWS_AT_ONCE]))]
-        places = concatenated(of_text[rows], tokens.text[rows])
+        unit = by_row[slice(*np.searchsorted(row, [first, first + _ROWS_AT_ONCE]))]
+        places = concatenated(text_starts[rows], tokens.text[rows])
         offsets = np.concatenate([[0], np.cumsum(tokens.text[rows])])
-        inside, count[some] = within(
-            tokens.start[places].astype(np.int64), offsets, units.start[some], units.end[some], units.row[some] - first
+        inside, count[unit] = within(
+            tokens.start[places].astype(np.int64), offsets, units.start[unit], units.end[unit], units.row[unit] - first
         )
-        begin[some] = np.append(places, 0)[inside]
+        begin[unit] = np.append(places, 0)[inside]
     return begin, count
