@@ -1,1 +1,1 @@
-"""Corpora that an experiment describes: what documents are cut into, and what is built of them."""
+"""Corpora that an experiment describes: how documents are chunked, and what services build from them."""

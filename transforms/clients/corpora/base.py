@@ -1,7 +1,7 @@
-"""Corpora: the parameters of an entry of `corpora:`, and how a further type is added.
+"""Corpora: the parameters of an entry of `corpora:`, and how to add a type.
 
-A type is a `CorpusParameters`, registered in the entry point group `rankbeam.corpora`. Retrievers that answer in
-process search every type that is cut on this machine; others say which types they search.
+A type is a subclass of `CorpusParameters`, registered in the entry point group `rankbeam.corpora`. Retrievers that
+answer in process search every type that is cut on this machine; others declare which types they search.
 """
 
 from typing import Annotated, Any
@@ -39,12 +39,12 @@ class CorpusParameters(Parameters):
         return cls.chunking is not CorpusParameters.chunking
 
     def specification(self) -> dict[str, Any]:
-        """All that decides its content besides the documents, as JSON values: part of a configuration's identity."""
+        """Everything besides documents that affects its content, as JSON values: part of a configuration's identity."""
         return self.decisive()
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Files of the dataset that the corpus is made of."""
+        """The dataset's files from which the corpus is built."""
         return ("corpus",)
 
     @property
@@ -53,7 +53,7 @@ class CorpusParameters(Parameters):
         return None
 
     def service_corpus(self, identity: str, resource: str = "") -> SearchedCorpus | None:  # noqa: ARG002  for types that a service builds
-        """The corpus as retrievers that call a service search it; None if no service holds it.
+        """The corpus as searched by retrievers that call a service; None if no service has it.
 
         Args:
             identity: identity of the corpus.
@@ -62,7 +62,7 @@ class CorpusParameters(Parameters):
         return None
 
     def described(self) -> str:
-        """For people, in a few words."""
+        """A short description, for people."""
         return f"chunks of at most {self.chunk_size:,}, {self.chunk_overlap:,} of them shared"
 
 

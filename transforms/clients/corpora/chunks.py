@@ -1,6 +1,6 @@
-"""The `chunks` corpus: the documents of the dataset, cut on this machine, for retrievers that answer in process.
+"""The `chunks` corpus: the dataset's documents, cut on this machine, for retrievers that answer in process.
 
-Chunks may be measured in a model's own tokens, by the file `tokenizer.json` that models on Hugging Face have.
+Chunks may be measured in a model's own tokens, with the file `tokenizer.json` of models on Hugging Face.
 """
 
 import hashlib
@@ -21,19 +21,19 @@ from rankbeam.transforms.kernels.chunks import By, windows, words
 from rankbeam.transforms.records.chunking import Chunker, Chunking
 from rankbeam.transforms.records.errors import InputError
 
-_MARGIN = 2  # tokens that a word may have more where it begins a text
+_MARGIN = 2  # additional tokens that a word may have at the beginning of a text
 
 
 @dataclass(frozen=True)
 class ModelTokens(Chunker):
-    """Chunks of at most `size` tokens; cuts are between words, or between characters of a word that is longer."""
+    """Chunks of at most `size` tokens; cuts are between words, or inside a word that is longer than a chunk."""
 
     path: str
     size: int
     overlap: int
 
     def spans(self, text: str) -> list[Span]:
-        """As `Chunker`; a chunk is counted as a text of its own, since its first word may have other tokens there."""
+        """See `Chunker`; a chunk's tokens are counted on their own, since its first word may have other tokens then."""
         ends = [end for _, end in self._encoded(text).offsets]
         units = [unit for word in words(text) for unit in self._units(text, word, ends)]
         begins, stops = [bisect_right(ends, start) for start, _ in units], [bisect_right(ends, end) for _, end in units]
@@ -72,7 +72,7 @@ class ModelTokens(Chunker):
 
 @lru_cache(maxsize=4)
 def _loaded(path: str) -> tuple[str, Any]:
-    """Hash of a tokenizer's file, and the tokenizer, without the limits of length that many files have."""
+    """The hash of a tokenizer's file, and the tokenizer, without the limit of length that many files have."""
     from tokenizers import Tokenizer
 
     with files.open_raw(path) as handle:
@@ -128,7 +128,7 @@ class Chunks(CorpusParameters):
         return self if path is None else self.model_copy(update={"tokenizer": files.below(folder, path)})
 
     def specification(self) -> dict[str, Any]:
-        """As `CorpusParameters`; a tokenizer is the same in any folder."""
+        """See `CorpusParameters`; of a tokenizer's path, only the file's name counts."""
         values = super().specification()
         return values if self.tokenizer is None else {**values, "tokenizer": PurePosixPath(self.tokenizer).name}
 

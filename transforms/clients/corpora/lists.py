@@ -1,4 +1,4 @@
-"""Lists of Google's APIs of data: answers as JSON, and works that request page after page."""
+"""Lists in Google's data APIs: answers as JSON, and works that request page after page."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ class Page(Generic[Item]):
 
 @dataclass(frozen=True)
 class AnswerForms:
-    """The forms of the answers of an API, as the ledger keeps them."""
+    """The forms of an API's answers, as they are stored in the ledger."""
 
     api: str  # name of the API in messages
     forms: Mapping[str, TypeAdapter[Any]]  # form of the answer to each request
@@ -42,7 +42,7 @@ class AnswerForms:
 
 
 def all_pages(request: Callable[[str], Call]) -> Steps[tuple[Any, ...]]:
-    """The items of all pages of a list; `request` makes the call for the page of a token."""
+    """The items of all pages of a list; `request` makes the call for the page with a token."""
     items: list[Any] = []
     token = ""
     while True:

@@ -1,6 +1,6 @@
-"""The documents of a data store of Vertex AI Search as a service of calls, and works that list them page by page.
+"""The documents in a data store of Vertex AI Search as a service, and works that list them page by page.
 
-Chunks are listed by version v1alpha of the API only.
+Only version v1alpha of the API lists chunks.
 """
 
 import json
@@ -18,7 +18,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "vertex_search_documents"
 DOCUMENTS_QUOTA = Quota(requests_per_minute=300, timeout_s=60.0)
-"""The pace of searches, which is documented; that of lists is not."""
+"""The documented quota of searches; the quota of lists is not documented."""
 _PAGE = 1000
 DOCUMENTS, CHUNKS = "documents", "chunks"
 Id = Annotated[str, Field(min_length=1)]
@@ -54,7 +54,7 @@ ANSWERS = AnswerForms(
 
 @dataclass(frozen=True)
 class DocumentsApi:
-    """The documents of the data stores of one location."""
+    """The documents in the data stores of one location."""
 
     location: str  # such as "global"
     api_endpoint: Endpoint | None = None
@@ -114,7 +114,7 @@ class DocumentsConnection:
 
 @dataclass(frozen=True)
 class ListPages:
-    """Lists the `DOCUMENTS` of a branch, or the `CHUNKS` of a document in the order of the service, by its name."""
+    """Lists the `DOCUMENTS` of a branch, or the `CHUNKS` of a document in the service's order; the item is its name."""
 
     api: DocumentsApi
     request: str

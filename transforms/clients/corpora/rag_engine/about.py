@@ -1,6 +1,6 @@
-"""Display names and descriptions of corpora, as rankbeam writes them: the service keeps no labels.
+"""Display names and descriptions of corpora, as rankbeam writes them, since the service has no labels.
 
-A corpus is rankbeam's if both say so. Nothing else is ever reused, changed or deleted.
+A corpus belongs to rankbeam if both say so. No other corpus is ever reused, changed or deleted.
 """
 
 import json
@@ -17,12 +17,12 @@ _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
 _VERSION = 1
 RUN = "run"  # value of `keep` for a corpus that is deleted at the end of the run
 _DAYS = re.compile(r"(\d+)d")
-_LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
+_LONGER_BY = timedelta(hours=12)  # a use that extends a corpus' expiry by less is not worth a request
 
 
 @dataclass(frozen=True)
 class About:
-    """Description of a corpus."""
+    """The description of a corpus."""
 
     identity: str
     name: str
@@ -31,7 +31,7 @@ class About:
     run: str
     created: str
     keep: str = "always"  # "run", "always", or a number of days such as "14d"
-    expires: str = ""  # when those days end, in ISO 8601; "" for never
+    expires: str = ""  # when it expires, in ISO 8601; "" for never
     complete: bool = False
     files: int = 0
     failed: int = 0
@@ -48,7 +48,7 @@ class About:
         return json.dumps({"rankbeam": _VERSION, **values}, sort_keys=True, ensure_ascii=False)
 
     def used(self, keep: str, now: datetime) -> "About":
-        """The same, kept as an experiment says that uses it; what was built to be kept is not deleted with a run."""
+        """The description after a use with this `keep`; a use with "run" does not shorten the life of a corpus."""
         if keep == "run":
             return self
         return replace(self, keep=keep, expires=expiry(keep, now))
@@ -57,20 +57,20 @@ class About:
         return bool(self.expires) and datetime.fromisoformat(self.expires) <= now
 
     def ends_before(self, used: "About") -> bool:
-        """Return whether a corpus that is used now is kept so much longer than this says that it should say so."""
+        """Return whether a use changes the description, or extends the expiry, enough to update the corpus."""
         if self.keep == used.keep and self.expires and used.expires:
             return datetime.fromisoformat(used.expires) - datetime.fromisoformat(self.expires) > _LONGER_BY
         return self != used
 
 
 def expiry(keep: str, now: datetime) -> str:
-    """The expiry of something that is kept from now on, "" for never; for a run, in a week: it may be killed."""
+    """The expiry of something kept from now on, "" for never; a week for a run, which may be killed."""
     days = _DAYS.fullmatch("7d" if keep == "run" else keep)
     return "" if days is None else (now + timedelta(days=int(days[1]))).astimezone(UTC).isoformat(timespec="seconds")
 
 
 def about(corpus: Listed) -> About | None:
-    """Description of a corpus of rankbeam's; None for any other corpus."""
+    """The description of a corpus that belongs to rankbeam; None for other corpora."""
     name = _DISPLAY_NAME.fullmatch(corpus.display_name)
     if name is None:
         return None
@@ -79,8 +79,8 @@ def about(corpus: Listed) -> About | None:
         if values.pop("rankbeam") != _VERSION:
             return None
         known = {key: value for key, value in values.items() if key in About.__dataclass_fields__}
-        own = About(**known)
-        datetime.fromisoformat(own.expires or "2026-01-01")
+        description = About(**known)
+        datetime.fromisoformat(description.expires or "2026-01-01")
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return own if own.identity.startswith(name["hash"]) else None
+    return description if description.identity.startswith(name["hash"]) else None

@@ -3,7 +3,7 @@
 documents ─► find ─┬─ complete ───────────────────────────────────────────────────► use
                    └─ incomplete, none ─► create ─► stage files ─► import, verify ───┘
 
-Corpora are made first, since that shows whether the service takes the embedding model: what it refuses leaves nothing.
+Corpora are created before staging: if the service refuses the embedding model, nothing has been uploaded yet.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,8 +36,8 @@ from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, 
 
 MOST_LISTED = 10_000  # the most files of a complete corpus that each run lists
 _MOST_REBUILDS = 3
-_REPORT_EVERY_S = 55.0  # polls come a minute apart
-Lacked = Mapping[str, str] | CallError  # the files that a corpus lacks, with reasons, or why they are not known
+_REPORT_EVERY_S = 55.0  # polls are a minute apart
+Lacked = Mapping[str, str] | CallError  # the files that a corpus lacks, with reasons; or why they are unknown
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Request:
 
 
 def _refuse_shared(named: Mapping[str, Request]) -> None:
-    """Refuse corpora that would write to one index of the user's: each would find the chunks of the other."""
+    """Refuse corpora that would share an index of a user's: each would find the other's chunks."""
     owners: dict[str, str] = {}
     for identity, request in named.items():
         database = request.parameters.database
@@ -86,7 +86,7 @@ class Builder:
         self._me = claimant(run, now)
         self._rebuilds = _MOST_REBUILDS
         self._shown: dict[str, float] = {}
-        self._new: dict[str, str] = {}  # identities of corpora that were made just now, by resource
+        self._new: dict[str, str] = {}  # identities of corpora created by this object, by resource
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
         return preferred(self._client.find(), {request.identity(self._documents) for request in requests})
@@ -130,14 +130,14 @@ class Builder:
         results += used
         if not self._rebuilds:
             results += [self._result(by_others[identity], named[identity]) for identity in deleted]
-        elif again := [*gone, *deleted]:  # another run has ended, and needed the corpus no more
+        elif again := [*gone, *deleted]:  # another run has ended, and deleted the corpus
             self._rebuilds -= 1
             results += self.build([named[identity] for identity in again])
         return results
 
     def _needed(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
-        own = About(
+        corpus_about = About(
             identity,
             request.name,
             str(self._documents.fingerprint),
@@ -152,7 +152,7 @@ class Builder:
         )
         creations, imports = (self._client.operations(kind, identity) for kind in ("create", "import"))
         most = request.most_failures(self._documents)
-        return NeededCorpus(own, request.parameters.vector_database(), creations, imports, most)
+        return NeededCorpus(corpus_about, request.parameters.vector_database(), creations, imports, most)
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         written = self._now.isoformat(timespec="seconds")
@@ -163,13 +163,13 @@ class Builder:
         try:
             for folder in sorted(set(folders.values())):
                 uses = Uses(folder)
-                for identity in (identity for identity, own in folders.items() if own == folder):
+                for identity in (identity for identity, staging in folders.items() if staging == folder):
                     uses.save(self._use(identity, {}))
                 uploaded = upload(self._documents, folder)
                 self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
         except InputError:
-            own = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
-            self._client.delete(sorted(own & self._new.keys()))
+            mine = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
+            self._client.delete(sorted(mine & self._new.keys()))
             for folder in sorted(set(folders.values())):
                 self._unstage(folder)
             raise
@@ -187,7 +187,7 @@ class Builder:
     def _create(
         self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
     ) -> "tuple[dict[str, str], list[BuiltCorpus | Problem]]":
-        """The name of each resource; if one cannot be made, the others are deleted again: they hold nothing."""
+        """Create corpora; returns their names. If one is refused, the others, which are still empty, are deleted."""
         outcomes = dict(zip(missing, self._client.create(tuple(missing.values())), strict=True))
         refused = {identity: error for identity, error in outcomes.items() if isinstance(error, CallError)}
         created = {identity: name for identity, name in outcomes.items() if isinstance(name, str)}
@@ -201,17 +201,17 @@ class Builder:
         return created, []
 
     def _settled(self, existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
-        """One corpus of each identity; what was made besides it, because an answer was lost, is deleted."""
+        """One corpus for each identity; deletes extra ones, which exist if an answer was lost."""
         chosen = preferred(existing, identities)
         surplus = [
             corpus for corpus in existing if corpus.about.identity in identities and corpus not in chosen.values()
         ]
-        own = [corpus for corpus in surplus if not corpus.about.complete and self._is_ours(corpus)]
-        self._client.delete([corpus.corpus.name for corpus in own])
+        unused = [corpus for corpus in surplus if not corpus.about.complete and self._is_ours(corpus)]
+        self._client.delete([corpus.corpus.name for corpus in unused])
         return chosen
 
     def _is_ours(self, existing: Existing) -> bool:
-        """Return whether no other run that may be alive imports into a corpus."""
+        """Return whether no other run that may still be alive imports into a corpus."""
         other = holder_of(existing.about)
         return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
 
@@ -236,16 +236,16 @@ class Builder:
         return self._client.fill(tracks(fillings, self._quota, self._me), work)
 
     def _withdrawn(self, filled: Sequence[Filled], named: Mapping[str, Request]) -> list[BuiltCorpus | Problem]:
-        """Delete corpora of which nobody knows what they hold: their files have changed meanwhile."""
-        own = [corpus for corpus in filled if not corpus.by_others]
-        self._client.delete([corpus.resource for corpus in own])
-        for corpus in own:
+        """Delete corpora whose content is unknown, because their files changed during the import."""
+        built = [corpus for corpus in filled if not corpus.by_others]
+        self._client.delete([corpus.resource for corpus in built])
+        for corpus in built:
             folder = named[corpus.about.identity].parameters.staging
             self._unstage(folder)
             objects = Objects(folder)
             objects.delete(sorted(objects.names(self._documents.staged(folder).results(corpus.resource))))
         problem = f"files in {self._documents.path} have changed during the import; run again"
-        return [Problem(named[corpus.about.identity].name, problem) for corpus in own]
+        return [Problem(named[corpus.about.identity].name, problem) for corpus in built]
 
     def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:
@@ -254,22 +254,22 @@ class Builder:
         results = objects.names(staged.results(filled.resource))
         if failed := failed_documents(filled, objects, staged):
             Uses(request.parameters.staging).save(self._use(filled.about.identity, failed))  # for runs that reuse it
-        objects.delete(sorted(results))  # also those of runs that were killed
+        objects.delete(sorted(results))  # including those of killed runs
         failures = failures_of(failed, self._documents)
         return filled_corpus(filled, failures, request.most_failures(self._documents))
 
     def _reuse(
         self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked], named: Mapping[str, Request]
     ) -> "tuple[list[BuiltCorpus | Problem], list[str]]":
-        """Use complete corpora; returns what came of them, and the identities of those that are gone meanwhile."""
+        """Use complete corpora; returns the results, and the identities of corpora that were deleted meanwhile."""
         used = {key: corpus.about.used(named[key].parameters.keep, self._now) for key, corpus in complete.items()}
         changed = [
-            (complete[identity].corpus.name, own)
-            for identity, own in used.items()
-            if complete[identity].about.ends_before(own)
+            (complete[identity].corpus.name, corpus_about)
+            for identity, corpus_about in used.items()
+            if complete[identity].about.ends_before(corpus_about)
         ]
         outcomes = dict(zip((name for name, _ in changed), self._client.update(changed), strict=True))
-        shared = [complete[identity].corpus.name for identity, own in used.items() if own.keep == RUN]
+        shared = [complete[identity].corpus.name for identity, corpus_about in used.items() if corpus_about.keep == RUN]
         outcomes |= zip(shared, self._client.register(shared, self._me), strict=True)
         lacking = {
             identity: files if isinstance(files, CallError) else self._failures(corpus.about, files)
@@ -278,7 +278,7 @@ class Builder:
         }
         results: list[BuiltCorpus | Problem] = []
         gone: list[str] = []
-        for identity, own in used.items():
+        for identity, corpus_about in used.items():
             resource, failures = complete[identity].corpus.name, lacking[identity]
             updated = outcomes.get(resource, "")
             errors = [error for error in (failures, updated) if isinstance(error, CallError)]
@@ -289,31 +289,31 @@ class Builder:
             elif isinstance(updated, CallError):
                 results.append(Problem.with_corpus(named[identity].name, resource, updated))
             else:
-                results.append(reused(resource, own, failures, self._documents.fingerprint.documents))
+                results.append(reused(resource, corpus_about, failures, self._documents.fingerprint.documents))
         return results, gone
 
     def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
         staged = self._documents.staged("")
-        some = list(complete)
+        listed = list(complete)
         if staged.files > MOST_LISTED:
-            some = [corpus for corpus in some if complete[corpus].about.failed > len(self._documents.without_text)]
-            for other in complete.keys() - some:
+            listed = [corpus for corpus in listed if complete[corpus].about.failed > len(self._documents.without_text)]
+            for other in complete.keys() - listed:
                 self._report(f"corpora: {complete[other].corpus.name}: its {staged.files:,} files are not listed")
-        resources = [complete[corpus].corpus.name for corpus in some]
-        lacked = dict(zip(some, self._client.lacking(resources, staged), strict=True))
-        right = {}
+        resources = [complete[corpus].corpus.name for corpus in listed]
+        lacked = dict(zip(listed, self._client.lacking(resources, staged), strict=True))
+        verified = {}
         for identity, corpus in complete.items():
             files, known = lacked.get(identity, {}), corpus.about.failed - len(self._documents.without_text)
             if isinstance(files, CallError) or len(files) <= max(0, known):
-                right[identity] = corpus
+                verified[identity] = corpus
             else:
                 problem = f"lacks {len(files):,} of {staged.files:,} files, and says that it is complete"
                 self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
-        return right, lacked
+        return verified, lacked
 
-    def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
-        """The documents that a corpus lacks, with the reasons that were known when files were imported."""
-        known = reasons_of(own.staging, own.identity)
+    def _failures(self, corpus_about: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
+        """The documents that a corpus lacks, with the reasons recorded when files were imported."""
+        known = reasons_of(corpus_about.staging, corpus_about.identity)
         documents = {self._documents.id_of(name): reason for name, reason in files.items()}
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 

@@ -1,7 +1,7 @@
-"""Claims and uses of corpora, in their descriptions: who imports into one, and which runs still need it.
+"""Claims and uses of corpora, in their descriptions: who imports into a corpus, and which runs still need it.
 
-The service has no etag, and the last description wins. So a claim is written, and read again after a moment, before
-anything is imported. The run that makes a corpus claims it with its first description.
+The service has no etags, and the last description wins. So a claim is written, and read again after a moment, before
+anything is imported. The run that creates a corpus claims it with its first description.
 
     free, or abandoned ──► written ──► read again ─ mine ──► import ──► complete, or released
             ▲                              │ another one
@@ -20,7 +20,7 @@ from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 ABANDONED_S = 600.0
-"""A claim of another machine is abandoned when it has not changed, and nothing was imported, for so long."""
+"""A claim of another machine counts as abandoned after this long without a change of the claim or an import."""
 _LOOK_S, _SETTLE_S = 30.0, 2.0
 _MOST_WRITES = 5
 
@@ -28,17 +28,17 @@ _MOST_WRITES = 5
 def claimed(
     resource: str, me: Holder, suffices: Callable[[About], bool], report: Callable[[str], None] = lambda _: None
 ) -> Steps[About]:
-    """The description of a corpus once this run has claimed it, or another run has imported all files meanwhile."""
+    """Wait until this run has claimed a corpus, or another run has imported all files; returns the description."""
     seen: Mapping[str, Any] | None = None
     quiet = 0.0
     for seconds in work.pauses(_LOOK_S):
-        there = yield from current(resource)
-        holder = holder_of(there)
-        if suffices(there) or is_claim(there, me):
-            return there
+        about = yield from current(resource)
+        holder = holder_of(about)
+        if suffices(about) or is_claim(about, me):
+            return about
         running = yield from work.running_imports(resource)
-        quiet = quiet + seconds if there.claim == seen and not running else 0.0
-        seen = there.claim
+        quiet = quiet + seconds if about.claim == seen and not running else 0.0
+        seen = about.claim
         if holder is not None and not has_ended(holder, me) and quiet < ABANDONED_S:
             report(f"corpora: {resource}: waiting for {holder}, which imports into it")
             yield [pause(seconds)]
@@ -46,7 +46,7 @@ def claimed(
         for operation in running:
             yield from work.awaited(operation)
         if not running:
-            yield from work.updated(resource, replace(there, complete=False, claim=asdict(me)))
+            yield from work.updated(resource, replace(about, complete=False, claim=asdict(me)))
             yield [pause(_SETTLE_S)]
     raise AssertionError("pauses do not end")
 
@@ -57,17 +57,17 @@ def is_claim(about: About, me: Holder) -> bool:
 
 
 def current(resource: str) -> Steps[About]:
-    for our in work.ours((yield from work.listed_corpora())):
-        if our.corpus.name == resource:
-            return our.about
+    for existing in work.ours((yield from work.listed_corpora())):
+        if existing.corpus.name == resource:
+            return existing.about
     raise CallError(FailureKind.NOT_FOUND, f"NOT_FOUND: the RagCorpus {resource} does not exist")
 
 
 def holder_of(about: About) -> Holder | None:
-    """The run that imports into a corpus; None where none does."""
+    """The run that imports into a corpus; None if no run does."""
     try:
         return None if about.claim is None else Holder(**about.claim)
-    except TypeError:  # of another release
+    except TypeError:  # written by another release
         return None
 
 
@@ -76,28 +76,28 @@ def claimant(run: str, started: datetime) -> Holder:
 
 
 def user_of(holder: Holder) -> dict[str, dict[str, Any]]:
-    own = {"since": holder.since, "machine": holder.machine, "pid": holder.pid, "pid_started": holder.pid_started}
-    return {_key(holder): own}
+    user = {"since": holder.since, "machine": holder.machine, "pid": holder.pid, "pid_started": holder.pid_started}
+    return {_key(holder): user}
 
 
 def register_use(me: Holder, resource: str) -> Steps[str]:
-    """Write into a corpus with `keep: run` that this run needs it, too; returns the name of the resource."""
+    """Record in a corpus with `keep: run` that this run needs it, too; returns the name of the resource."""
     for _ in range(_MOST_WRITES):
-        there = yield from current(resource)
-        if _key(me) in there.users:
+        about = yield from current(resource)
+        if _key(me) in about.users:
             return resource
-        yield from work.updated(resource, replace(there, users={**there.users, **user_of(me)}))
-        yield [pause(_SETTLE_S)]  # another run may write at this moment, and then only one of both entries is left
+        yield from work.updated(resource, replace(about, users={**about.users, **user_of(me)}))
+        yield [pause(_SETTLE_S)]  # another run may write at this moment, and overwrite this entry
     raise CallError(FailureKind.UNAVAILABLE, "other runs keep changing the description of the corpus")
 
 
 def end_use(me: Holder, resource: str) -> Steps[tuple[str, ...]]:
-    """Delete a corpus unless other runs need it; returns these runs, none where it is deleted."""
+    """Delete a corpus unless other runs need it; returns these runs, or () if it was deleted."""
     try:
-        there = yield from current(resource)
-        if others := _other_users(there, me):
-            yield from work.updated(resource, replace(there, users=others))
-            yield [pause(_SETTLE_S)]  # the last run of all may have ended at this moment as well
+        about = yield from current(resource)
+        if others := _other_users(about, me):
+            yield from work.updated(resource, replace(about, users=others))
+            yield [pause(_SETTLE_S)]  # the other runs may have ended at this moment, too
             others = _other_users((yield from current(resource)), me)
     except CallError as error:
         if error.kind is FailureKind.NOT_FOUND:
@@ -109,11 +109,11 @@ def end_use(me: Holder, resource: str) -> Steps[tuple[str, ...]]:
     return ()
 
 
-def _other_users(there: About, me: Holder) -> dict[str, Any]:
-    """The other runs that need a corpus, without those whose process on this machine has ended."""
+def _other_users(about: About, me: Holder) -> dict[str, Any]:
+    """The other runs that need a corpus, without those whose processes on this machine have ended."""
     return {
         key: user
-        for key, user in there.users.items()
+        for key, user in about.users.items()
         if key != _key(me)
         and not (user.get("machine") == me.machine and process.started(user["pid"]) != user["pid_started"])
     }
@@ -124,5 +124,5 @@ def _key(holder: Holder) -> str:
 
 
 def has_ended(holder: Holder, me: Holder) -> bool:
-    """Return whether the process of a claim was one of this machine, and is gone."""
+    """Return whether a claim's process was on this machine, and has ended."""
     return holder.machine == me.machine and process.started(holder.pid) != holder.pid_started

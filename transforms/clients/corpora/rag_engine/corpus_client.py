@@ -1,7 +1,7 @@
-"""The corpora of one project and region, and everything that is done to them, at the pace of their quota.
+"""The corpora of one project and region, and all operations on them, at the pace of their quota.
 
-The calls are made by the process that submits a pipeline, before the pipeline begins: an import may take hours, and a
-bundle of Beam's that only waits would be taken for one that hangs.
+The process that submits a pipeline makes the calls before the pipeline begins: an import may take hours, and Beam would
+think that a bundle that only waits has hung.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ _MOST_OPERATIONS = 64
 
 
 class CorpusClient:
-    """Client of the corpora of one project and region."""
+    """A client for the corpora of one project and region."""
 
     def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
         self.api, self.clock, self._ledger = api, clock, ledger
@@ -39,7 +39,7 @@ class CorpusClient:
     def find(
         self, needed: Sequence[work.NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
     ) -> tuple[work.Existing, ...]:
-        """All corpora of rankbeam's, the preferred ones first, after imports into needed ones have ended."""
+        """All of rankbeam's corpora, preferred ones first, after imports into needed ones have ended."""
         existing: tuple[work.Existing, ...] = self._alone.one(work.FindCorpora(self.api, watch), needed)
         return existing
 
@@ -52,11 +52,11 @@ class CorpusClient:
         return locations
 
     def create(self, needed: Sequence[work.NeededCorpus]) -> "list[str | CallError]":
-        """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
+        """Create corpora; returns for each the name of the resource, or the error."""
         return self._alone.done(work.CreateCorpus(self.api), needed)
 
     def fill(self, tracks: Sequence[Track], importing: ImportFiles) -> list[Filled]:
-        """Import files, one corpus of each track at a time."""
+        """Import files, into one corpus of each track at a time."""
         done: list[Filled] = []
         for outcome in self._alone.done(importing, tracks):
             if isinstance(outcome, CallError):
@@ -83,7 +83,7 @@ class CorpusClient:
         return self._alone.done(work.DataSteps(self.api, steps=steps), items)
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:
-        """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name."""
+        """The operations that earlier runs began on a corpus, from the ledger; "" for one with an unknown name."""
         keys = [work.operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
         known = {entry.key: entry.answer for entry in self._ledger.find(dict.fromkeys(keys))}
         names = []

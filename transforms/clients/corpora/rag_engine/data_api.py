@@ -1,7 +1,7 @@
-"""RAG Engine's data API as a service of calls: one request an attempt, and long-running operations by their names.
+"""RAG Engine's data API as a service: one request for each attempt, and long-running operations by name.
 
-A request that starts something is not retried where its answer is lost: a second one might make a second corpus, or
-import files twice. Such an attempt has the answer "unsure", and its task looks up what came of it.
+A request that starts something is not retried if its answer is lost: a second one might create a second corpus, or
+import files twice. Such an attempt has the answer "unsure", and its task looks up the result.
 """
 
 import json
@@ -32,14 +32,14 @@ class Listed:
     name: str
     display_name: str
     description: str
-    created: str  # when it was made, in ISO 8601
+    created: str  # when it was created, in ISO 8601
     state: str = "ACTIVE"
     error: str = ""
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file of a corpus; `error` says why it has none of its chunks."""
+    """A file in a corpus; `error` is the reason if it has no chunks."""
 
     uri: str
     name: str
@@ -62,7 +62,7 @@ class Operation:
     name: str
     done: bool
     progress: int = 0
-    code: int = 0  # number of the gRPC status that it ended with; 0 where it did not fail
+    code: int = 0  # number of its final gRPC status; 0 if it did not fail
     message: str = ""
     resource: str = ""
     imported: int = 0
@@ -122,24 +122,24 @@ class DataConnection(ChannelConnection):
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         request = json.loads(payload)
         name = request.pop("request")
-        ask = _REQUESTS[name]
+        kind = _REQUESTS[name]
         try:
-            answer = await self.channels.call(ask.method, lambda: ask.built(self.location, request), timeout_s)
+            answer = await self.channels.call(kind.method, lambda: kind.built(self.location, request), timeout_s)
         except CallError as error:
-            if not ask.starts or error.kind not in _UNSURE:
+            if not kind.starts or error.kind not in _UNSURE:
                 raise
             return Reply(ANSWERS.stored(name, {"operation": "", "unsure": error.message}))
-        return Reply(ANSWERS.stored(name, ask.answer(answer)))
+        return Reply(ANSWERS.stored(name, kind.answer(answer)))
 
 
 @dataclass(frozen=True)
 class _Request:
-    """A kind of request: its message, its method, what of the answer is kept, and whether it starts something."""
+    """A kind of request."""
 
-    message: str  # its class, which is imported when it is needed
-    fields: Callable[[str, Mapping[str, Any]], dict[str, Any]]  # of the message, by location and request
+    message: str  # the message's class, which is imported when it is needed
+    fields: Callable[[str, Mapping[str, Any]], dict[str, Any]]  # the message's fields, from location and request
     method: str
-    answer: Callable[[Any], dict[str, Any]]  # the parts that are stored
+    answer: Callable[[Any], dict[str, Any]]  # the parts of the answer that are stored
     starts: bool = False
     module: str = "google.cloud.aiplatform_v1.types"
 
@@ -152,7 +152,7 @@ def _page(request: Mapping[str, Any], **fields: str) -> dict[str, Any]:
 
 
 def _paged(name: str, item_of: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
-    """The parts of a page that are stored: its items, which have this name in the answer."""
+    """A function for the parts of a page that are stored; `name` is the field with its items."""
     return lambda page: {"items": list(map(item_of, getattr(page, name))), "next": page.next_page_token}
 
 
@@ -206,53 +206,53 @@ def _operation(operation: Any) -> dict[str, Any]:
 _REQUESTS = {
     "list": _Request(
         "ListRagCorporaRequest",
-        lambda place, own: _page(own, parent=place),
+        lambda place, args: _page(args, parent=place),
         "list_rag_corpora",
         _paged("rag_corpora", _corpus),
     ),
     "files": _Request(
         "ListRagFilesRequest",
-        lambda _, own: _page(own, parent=own["corpus"]),
+        lambda _, args: _page(args, parent=args["corpus"]),
         "list_rag_files",
         _paged("rag_files", _file),
     ),
     "locations": _Request(
         "ListLocationsRequest",
-        lambda place, own: _page(own, name=place.partition("/locations/")[0]),
+        lambda place, args: _page(args, name=place.partition("/locations/")[0]),
         "list_locations",
         _paged("locations", attrgetter("name")),
         module="google.cloud.location.locations_pb2",
     ),
     "create": _Request(
         "CreateRagCorpusRequest",
-        lambda place, own: {"parent": place, "rag_corpus": own["corpus"]},
+        lambda place, args: {"parent": place, "rag_corpus": args["corpus"]},
         "create_rag_corpus",
         _started,
         starts=True,
     ),
     "update": _Request(
-        "UpdateRagCorpusRequest", lambda _, own: {"rag_corpus": own["corpus"]}, "update_rag_corpus", _started
+        "UpdateRagCorpusRequest", lambda _, args: {"rag_corpus": args["corpus"]}, "update_rag_corpus", _started
     ),
     "import": _Request(
         "ImportRagFilesRequest",
-        lambda _, own: {"parent": own["corpus"], "import_rag_files_config": own["config"]},
+        lambda _, args: {"parent": args["corpus"], "import_rag_files_config": args["config"]},
         "import_rag_files",
         _started,
         starts=True,
     ),
     "delete": _Request(
-        "DeleteRagCorpusRequest", lambda _, own: {"name": own["corpus"], "force": True}, "delete_rag_corpus", _started
+        "DeleteRagCorpusRequest", lambda _, args: {"name": args["corpus"], "force": True}, "delete_rag_corpus", _started
     ),
     "poll": _Request(
         "GetOperationRequest",
-        lambda _, own: {"name": own["operation"]},
+        lambda _, args: {"name": args["operation"]},
         "get_operation",
         _operation,
         module=_LONGRUNNING,
     ),
     "operations": _Request(
         "ListOperationsRequest",
-        lambda _, own: {"name": own["corpus"], "page_token": own.get("page_token", "")},
+        lambda _, args: {"name": args["corpus"], "page_token": args.get("page_token", "")},
         "list_operations",
         _paged("operations", _operation),
         module=_LONGRUNNING,

@@ -1,8 +1,8 @@
-"""The work that imports files into corpora, one corpus after the other, and verifies that all of them are there.
+"""The work that imports files into corpora, one corpus after another, and verifies that all files are there.
 
 missing files ─► batches of ≤ 10,000 ─► import ─► wait ─► all imported? ─ yes ─► complete
       ▲                                                        │ no
-      └──────────── list the corpus' files ◄───────────────────┘  three times at most: then the rest has failed
+      └──────────── list the corpus' files ◄───────────────────┘  at most three times: then the rest has failed
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 MOST_FILES = 10_000  # the most files that one import takes
-_MOST_IMPORTS = 3  # of one file by one run
+_MOST_IMPORTS = 3  # most imports of one file by one run
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
 NO_REASON = "it was not imported, and the service gives no reason"  # reason of a file's failure if nothing says more
@@ -45,7 +45,7 @@ class Filling:
     distrusted: About | None = None
 
     def suffices(self, about: About) -> bool:
-        """Return whether a corpus that says this of itself needs no import."""
+        """Return whether a corpus with this description needs no import."""
         return about.complete and about.failed <= self.most_failures and about != self.distrusted
 
 
@@ -58,13 +58,13 @@ class Filled:
     imported: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
-    error: CallError | None = None  # None if it came to its end
+    error: CallError | None = None  # None if the work came to its end
     by_others: bool = False
 
 
 @dataclass(frozen=True)
 class Track:
-    """Corpora that are filled one after the other, so that a track never has more than one import."""
+    """Corpora that are filled one after another, so that a track never has more than one import."""
 
     fillings: tuple[Filling, ...]
     embeddings_per_minute: int
@@ -73,11 +73,11 @@ class Track:
 
 
 def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[Track]:
-    """Corpora dealt to tracks; tracks of one model share its budget of embeddings evenly."""
+    """Divide corpora among tracks; tracks with the same model share its embedding quota evenly."""
     most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
     largest_first = sorted(fillings, key=lambda filling: -filling.staged.files)
     models = list(grouped((filling.model, filling) for filling in largest_first).values())
-    if len(models) >= most:  # a track has whole models, so that no two of its imports share a budget
+    if len(models) >= most:  # each model is in one track, so that no two imports at a time share a quota
         dealt = [(tuple(chain.from_iterable(models[track::most])), budget) for track in range(most)]
     else:
         shares = [1] * len(models)
@@ -90,30 +90,30 @@ def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[
             for model, number in zip(models, shares, strict=True)
             for track in range(number)
         ]
-    return [Track(staged, own, me, quota.give_up_after_s) for staged, own in dealt]
+    return [Track(staged, share, me, quota.give_up_after_s) for staged, share in dealt]
 
 
 @dataclass(frozen=True)
 class ImportFiles(work.DataWork[Track]):
-    """Imports files into the corpora of a track; an error ends the work on one corpus only."""
+    """Imports files into the corpora of a track; an error only ends the work on one corpus."""
 
     report: Callable[[str], None] = lambda _: None
 
     def steps(self, item: Track) -> Steps[tuple[Filled, ...]]:
         filled = []
         for filling in item.fillings:
-            own = _Import(self, filling, item)
+            file_import = _Import(self, filling, item)
             try:
-                filled.append((yield from own.steps()))
+                filled.append((yield from file_import.steps()))
             except CallError as error:
                 filled.append(Filled(filling.about, filling.resource, error=error))
                 with suppress(CallError):  # the claim ends with this process
-                    yield from own.released()
+                    yield from file_import.released()
         return tuple(filled)
 
 
 def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
-    """The files that a corpus lacks, with the reason that the service gives."""
+    """The files that a corpus lacks, with the service's reasons."""
     names = staged.names()
     lacking = dict.fromkeys(sorted(names), NO_REASON)
     for listed in (yield from work.listed_files(resource)):
@@ -137,14 +137,14 @@ class _Import:
     def steps(self) -> Steps[Filled]:
         staged, resource, me = self._filling.staged, self._filling.resource, self._track.me
         try:
-            there = yield from claimed(resource, me, self._filling.suffices, self._report)
+            about = yield from claimed(resource, me, self._filling.suffices, self._report)
         except CallError as error:
             if error.kind is not FailureKind.NOT_FOUND:
                 raise
             return Filled(self._filling.about, resource, error=error, by_others=True)
-        if not is_claim(there, me):
-            return Filled(there, resource, by_others=True)
-        self._claimed = there
+        if not is_claim(about, me):
+            return Filled(about, resource, by_others=True)
+        self._claimed = about
         missing: AbstractSet[str] = yield from self._missing()
         before = staged.files - len(missing)
         for _ in range(_MOST_IMPORTS):
@@ -158,21 +158,21 @@ class _Import:
         failed = {name: self._reasons.get(name, NO_REASON) for name in sorted(missing)}
         files = staged.files - len(failed)
         failures = len(failed) + self._filling.without_text
-        users = {**there.users, **self._filling.about.users}
-        own = replace(self._filling.about, complete=True, files=files, failed=failures, claim=None, users=users)
+        users = {**about.users, **self._filling.about.users}
+        final = replace(self._filling.about, complete=True, files=files, failed=failures, claim=None, users=users)
         if failures <= self._filling.most_failures:
-            yield from work.updated(resource, own)
+            yield from work.updated(resource, final)
         else:
             yield from self.released()
-        return Filled(own, resource, files - before, failed, tuple(self._sinks))
+        return Filled(final, resource, files - before, failed, tuple(self._sinks))
 
     def released(self) -> Steps[None]:
-        """Let other runs import, where this one has not finished."""
+        """Give up the claim if this run has not finished, so that other runs can import."""
         if self._claimed is not None:
             yield from work.updated(self._filling.resource, replace(self._claimed, claim=None))
 
     def _beat(self) -> Steps[None]:
-        """Show runs of other machines that this one goes on; a service that is busy shows it as well."""
+        """Show runs on other machines that this run is alive; if the service is busy, that shows it, too."""
         if self._claimed is not None and self._claimed.claim is not None:
             beat = str(int(self._claimed.claim["beat"]) + 1)
             self._claimed = replace(self._claimed, claim={**self._claimed.claim, "beat": beat})
@@ -184,12 +184,12 @@ class _Import:
         return lacking.keys()
 
     def _import(self, uris: Sequence[str]) -> Steps[Operation]:
-        operation = yield from work.awaited((yield from self._started(uris)), self._track.stuck_s, self._beat)
+        operation = yield from work.awaited((yield from self._start(uris)), self._track.stuck_s, self._beat)
         if (error := operation.error) is not None and not error.kind.is_transient:
             raise error
         return operation
 
-    def _started(self, uris: Sequence[str]) -> Steps[str]:
+    def _start(self, uris: Sequence[str]) -> Steps[str]:
         resource = self._filling.resource
         for _ in range(_MOST_LOST):
             number, self._next = self._next, self._next + 1
@@ -207,17 +207,17 @@ class _Import:
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
                 for operation in (yield from work.running_imports(resource)):
-                    return operation  # nothing else imports into a corpus of this run
+                    return operation  # no other run imports into a corpus that this run has claimed
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
 def _is_full(error: BaseException) -> bool:
-    """Return whether there is no room for an import now: others may import as well."""
+    """Return whether an import was refused because others are running."""
     return work.is_busy(error) or (isinstance(error, CallError) and error.kind is FailureKind.QUOTA)
 
 
 def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:
-    """URIs of missing files, and how many files they are: an uploaded folder that it lacks as a whole, else files."""
+    """URIs of missing files, and their numbers of files; a folder of uploads that are all missing is one URI."""
     uris: list[str] = []
     files = 0
     for folder in staged.folders:

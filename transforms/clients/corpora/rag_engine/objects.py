@@ -1,4 +1,4 @@
-"""Objects of Cloud Storage that corpora need: documents are uploaded, results of imports are read."""
+"""Objects in Cloud Storage that corpora need: uploaded documents, and results of imports."""
 
 import json
 import mimetypes
@@ -14,21 +14,21 @@ from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
 _THREADS = 16
-_AT_ONCE = 512  # documents whose texts are held
+_AT_ONCE = 512  # documents whose texts are in memory
 _TIMEOUT_S = 60.0
 _LONGEST_REASON = 300
 _TEXT = "text/plain; charset=utf-8"
 
 
 class Objects:
-    """Objects below a folder of a bucket."""
+    """Objects below a folder in a bucket."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder.rstrip("/")
         self._bucket_name, _, self._below = self._folder.removeprefix(gcs.SCHEME).partition("/")
 
     def probe(self) -> None:
-        """Check that objects can be written, before anything is made that needs them."""
+        """Check that objects can be written, before creating anything that needs them."""
         self.put(f"{self._folder}/.rankbeam-can-write", b"")
         self.delete([f"{self._folder}/.rankbeam-can-write"])
 
@@ -39,12 +39,12 @@ class Objects:
             return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in blobs}
 
     def originals(self) -> Iterator[tuple[str, int, str]]:
-        """Path in the folder, size and CRC32C of all objects; no object is read."""
+        """Path in the folder, size and CRC32C of all objects, without reading them."""
         prefix = f"{self._below}/" if self._below else ""
         fields = "items(name,size,crc32c),nextPageToken"
         with self._translated("cannot be listed"):
             for blob in self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields=fields):
-                if not blob.name.endswith("/"):  # what consoles make for an empty folder
+                if not blob.name.endswith("/"):  # consoles create this for an empty folder
                     yield blob.name.removeprefix(prefix), int(blob.size or 0), blob.crc32c or ""
 
     def put(self, uri: str, content: bytes, content_type: str = _TEXT) -> None:
@@ -72,10 +72,10 @@ class Objects:
                 return
 
         with self._translated("cannot be deleted"):
-            _all_done(delete, iter(uris))
+            _do_all(delete, iter(uris))
 
     def upload(self, contents: Iterator[tuple[str, Callable[[], bytes]]]) -> int:
-        return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), contents)
+        return _do_all(lambda item: self.put(item[0], item[1](), _type_of(item[0])), contents)
 
     @cached_property
     def _bucket(self) -> Any:
@@ -86,18 +86,18 @@ class Objects:
         gcs.prepare(self._folder)
         client = create_storage_client(PipelineOptions([]))  # with the credentials that Beam's own filesystem uses
         for scheme in ("https://", "http://"):
-            client._http.mount(scheme, HTTPAdapter(pool_maxsize=_THREADS))  # ten connections would be too few
+            client._http.mount(scheme, HTTPAdapter(pool_maxsize=_THREADS))  # the default, ten, would be too few
         return client.bucket(self._bucket_name)
 
     def _name(self, uri: str) -> str:
         return uri.removeprefix(gcs.SCHEME).partition("/")[2]
 
     @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
+    def _translated(self, problem: str) -> Iterator[None]:
         try:
             yield
         except gcs.errors(self._folder) as error:
-            raise InputError(f"{what}: {gcs.explained(error, self._folder)}", path=self._folder) from error
+            raise InputError(f"{problem}: {gcs.explained(error, self._folder)}", path=self._folder) from error
 
 
 def _type_of(uri: str) -> str:
@@ -105,8 +105,8 @@ def _type_of(uri: str) -> str:
     return _TEXT if guess in ("", "text/plain") else guess
 
 
-def _all_done(work: Callable[[Any], object], items: Iterator[Any]) -> int:
-    """Do work on all items, some at once; returns how many there were."""
+def _do_all(work: Callable[[Any], object], items: Iterator[Any]) -> int:
+    """Do work on all items, some at a time; returns their number."""
     done = 0
     with ThreadPoolExecutor(_THREADS) as threads:
         while part := list(islice(items, _AT_ONCE)):
@@ -116,9 +116,9 @@ def _all_done(work: Callable[[Any], object], items: Iterator[Any]) -> int:
 
 
 def reasons(content: bytes) -> dict[str, str]:
-    r"""Reasons of failures, by URI, from an import's result: JSON lines, whose form Google does not document.
+    r"""Reasons for failures, by URI, from an import's result: JSON lines, whose form Google does not document.
 
-    A line is about the file whose URI is in it; it is a failure where one of its keys speaks of an error.
+    A line is about the file whose URI is in it, and is a failure if the name of a key contains "error".
 
     >>> reasons(b'{"source_uri": "gs://b/d/a.txt", "status": "FAILED", "error": {"message": "too large"}}\n')
     {'gs://b/d/a.txt': 'too large'}

@@ -1,4 +1,4 @@
-"""The corpus type `rag_engine`: what an experiment says of a corpus of Vertex AI RAG Engine, and of its database."""
+"""The corpus type `rag_engine`: settings of a corpus of Vertex AI RAG Engine, and of its database."""
 
 import re
 from pathlib import PurePosixPath
@@ -17,7 +17,7 @@ _ABSENT = {
     "weaviate": "Weaviate",
     "vertex_feature_store": "Feature Store",
     "rag_managed_vertex_vector_search": "managed Vector Search",
-}  # databases that only the beta version of the API has
+}  # databases of the API's beta version only
 Text = Annotated[str, Field(min_length=1)]
 _LOCATION = re.compile(r"projects/[^/\s]+/locations/[a-z0-9-]+")
 _STAGING = re.compile(r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9](/[^\s*?\[\]]+)?")
@@ -35,7 +35,7 @@ class _Database(BaseModel):
 
     @property
     def resource(self) -> str | None:
-        """Name of the user's index, which only one corpus can have; None if the service has one for each corpus."""
+        """Name of a user's index, which only one corpus can have; None if the service has an index for each corpus."""
         return None
 
     def config(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Pinecone(_Database):
 
 
 def _shortened(value: Any) -> Any:
-    """A mapping without parameters as the plain word, so that both have one identity; refuses what the API lacks."""
+    """Shorten a mapping without parameters to the plain word, so that both have one identity; refuse unknown types."""
     if not isinstance(value, dict):
         return value
     kind = value.get("type")
@@ -96,7 +96,7 @@ def _shortened(value: Any) -> Any:
 
 
 def _checked(value: Any) -> Any:
-    """A word, or a mapping read as the database of its type; a message names the type and the key."""
+    """The plain word, or the database that a mapping describes; error messages name the type and the key."""
     value = _shortened(value)
     if value in _PLAIN or isinstance(value, BaseModel):
         return value
@@ -213,7 +213,7 @@ class RagEngineCorpus(CorpusParameters):
         return self if self.folder is None else self.model_copy(update={"folder": files.below(folder, self.folder)})
 
     def specification(self) -> dict[str, Any]:
-        """As `CorpusParameters`; a folder of this machine is the same wherever it is."""
+        """See `CorpusParameters`; of a path on this machine, only the folder's name counts."""
         values = super().specification()
         if self.folder is not None and files.is_local(self.folder):
             values["folder"] = PurePosixPath(self.folder).name
@@ -240,14 +240,14 @@ class RagEngineCorpus(CorpusParameters):
     def vector_database(self) -> dict[str, Any]:
         model = self.embedding_model
         endpoint = model if "/" in model else f"{self.location}/publishers/google/models/{model}"
-        own = self.database
+        database = self.database
         return {
-            **({"rag_managed_db": {own: {}}} if isinstance(own, str) else own.config()),
+            **({"rag_managed_db": {database: {}}} if isinstance(database, str) else database.config()),
             "rag_embedding_model_config": {"vertex_prediction_endpoint": {"endpoint": endpoint}},
         }
 
     def import_config(self) -> dict[str, Any]:
-        """Rules for cutting and parsing files, in the form that an import takes."""
+        """Rules for chunking and parsing files, in the form that an import takes."""
         chunking = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
         parsers = {
             "layout_parser": self.layout_parser and {"processor_name": self.layout_parser},

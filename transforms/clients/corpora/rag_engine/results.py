@@ -1,4 +1,4 @@
-"""Results of building corpora: what is known of each, the documents that it lacks, and why one cannot be used."""
+"""Results of building corpora: their descriptions, the documents that they lack, and why one cannot be used."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -16,10 +16,10 @@ from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
 
 KIND = "rag_engine"
-IMPORT = "import"  # the stage of failures of documents
+IMPORT = "import"  # the stage of documents' failures
 _NO_TEXT = "the document has no text"
 _REFUSED = {FailureKind.INVALID, FailureKind.PERMISSION, FailureKind.NOT_FOUND}
-_LONGEST_UNMADE = timedelta(days=1)  # between the first upload and the corpus
+_LONGEST_UNMADE = timedelta(days=1)  # most time between the first upload and the corpus
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Problem:
 
     @classmethod
     def with_corpus(cls, name: str, resource: str, error: CallError) -> "Problem":
-        """The problem behind an error of a request about a corpus that was there: others may have deleted it."""
+        """The problem if a request about an existing corpus failed: another run may have deleted the corpus."""
         if error.kind is not FailureKind.NOT_FOUND:
             return cls.of(name, error)
         return cls(name, f"{resource} was deleted in the meantime; run again to rebuild it ({error.message})")
 
 
 def failed_documents(filled: Filled, objects: Objects, staged: Staged) -> dict[str, str]:
-    """For each document that could not be imported the reason, from the results of imports where lists give none."""
+    """The reason for each document that could not be imported; from the results of imports if lists give none."""
     failed = dict(filled.failed)
     if NO_REASON in failed.values():
         for sink in filled.sinks:
@@ -63,7 +63,7 @@ def failures_of(failed: Mapping[str, str], documents: StagedDocuments) -> tuple[
 
 
 def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "BuiltCorpus | Problem":
-    """The result for a corpus whose files were imported; a problem where it lacks too many documents."""
+    """The result for a corpus whose files were imported; a problem if it lacks too many documents."""
     if len(failures) > most:
         first = failures[0]
         problem = (
@@ -100,12 +100,12 @@ def _corpus(resource: str, about: About, state: str, imported: int, failures: tu
 
 @dataclass(frozen=True)
 class CorpusUse:
-    """A corpus, and the staged documents that it was built from."""
+    """A corpus, and the staged documents from which it was built."""
 
     location: str
     identity: str
     folders: tuple[str, ...]
-    written: str  # when, in ISO 8601
+    written: str  # when this was written, in ISO 8601
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -115,8 +115,8 @@ _FORM = TypeAdapter(CorpusUse)
 class Uses:
     """The uses of a staging folder: an object STAGING/corpora/IDENTITY.json for each corpus.
 
-    It is written before the first document of a corpus is uploaded, and deleted after the corpus: folders of documents
-    that no object names are needed by none, in whatever project and region the corpora are.
+    It is written before the first document of a corpus is uploaded, and deleted after the corpus. So if no object names
+    a folder of documents, no corpus needs it, in any project and region.
     """
 
     def __init__(self, staging: str) -> None:
@@ -128,20 +128,20 @@ class Uses:
         )
 
     def failed(self, identity: str) -> Mapping[str, str]:
-        """Known reasons why documents of a corpus could not be imported."""
+        """Recorded reasons why documents of a corpus could not be imported."""
         content = self._objects.read(self._place(identity))
         return {} if content is None else _read(content, self._place(identity)).failed
 
     def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> tuple[list[str], list[str]]:
-        """Objects that nothing needs once some corpora are deleted: documents, and uses."""
+        """The documents and uses that nothing needs once some corpora are deleted."""
         now = datetime.now(UTC)
         ended, needed = [], set[str]()
         for uri in sorted(self._objects.names(self._folder)):
             if (content := self._objects.read(uri)) is None:
                 continue
             use = _read(content, uri)
-            is_left = use.identity in there or datetime.fromisoformat(use.written) > now - _LONGEST_UNMADE
-            if use.location == location and (use.identity in gone or not is_left):
+            is_needed = use.identity in there or datetime.fromisoformat(use.written) > now - _LONGEST_UNMADE
+            if use.location == location and (use.identity in gone or not is_needed):
                 ended.append(use)
             else:
                 needed |= {*use.folders}
@@ -151,10 +151,10 @@ class Uses:
         return documents, [self._place(use.identity) for use in ended]
 
     def delete(self, documents: Sequence[str], uses: Sequence[str], resources: Sequence[str] = ()) -> None:
-        """Delete what nothing needs, and the results of imports into some corpora."""
+        """Delete documents, uses, and the results of imports into some corpora."""
         results = [uri for resource in resources for uri in sorted(self._objects.names(self._staged.results(resource)))]
         self._objects.delete([*results, *documents])
-        self._objects.delete(list(uses))  # last: as long as it is there, documents belong to something
+        self._objects.delete(list(uses))  # last: until then, the documents belong to a corpus
 
     @property
     def _folder(self) -> str:
@@ -173,7 +173,7 @@ def _read(content: bytes, place: str) -> CorpusUse:
 
 
 def reasons_of(staging: str, identity: str) -> Mapping[str, str]:
-    """Reasons why documents of a corpus could not be imported; none if its staging folder is gone."""
+    """Recorded reasons why documents of a corpus could not be imported; empty if its staging folder cannot be read."""
     try:
         return Uses(staging).failed(identity) if staging else {}
     except InputError:

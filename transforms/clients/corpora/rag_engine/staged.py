@@ -1,11 +1,11 @@
-"""Documents as files on Cloud Storage: names that any document id fits, in folders named after their content.
+"""Documents as files on Cloud Storage: with names for any document id, in folders named after their content.
 
     STAGING/documents/0123456789abcdef/a%2Fb.txt
 
-A folder's name is a hash of its content: what lies there already need not be uploaded again, and a change of one
-document leaves all other folders as they are. Files that the service parses itself are imported as they are, from a
-bucket without an upload: names, sizes and checksums identify them, so that no object is read. rankbeam never writes to
-their folder, nor deletes from it: `StagedDocuments.uploaded` names none of it.
+A folder's name is a hash of its content: existing folders need not be uploaded again, and a change of one document
+leaves all other folders as they are. Files that the service parses itself are imported as they are, and from a bucket
+without an upload: names, sizes and checksums identify them, so that no object is read. rankbeam never writes to such a
+bucket's folder, nor deletes from it: it is not in `StagedDocuments.uploaded`.
 """
 
 import base64
@@ -32,9 +32,9 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError, shortened
 
-_FILES_OF_A_FOLDER = 1000  # on average; far from the 10,000 that an import takes
+_FILES_OF_A_FOLDER = 1000  # on average; far below the 10,000 that an import takes
 _CHARACTERS_OF_A_TOKEN = 4
-_LONGEST_NAME = 800  # bytes; an object's whole name may have 1,024
+_LONGEST_NAME = 800  # bytes; an object's full name may have 1,024
 _PARSED = frozenset({".docx", ".htm", ".html", ".json", ".jsonl", ".md", ".ndjson", ".pdf", ".pptx", ".txt"})
 _PLAIN = frozenset({".md", ".txt"})
 _BYTES_OF_A_TOKEN = 4
@@ -53,7 +53,7 @@ class StagedFolder:
 class Staged:
     """Files of documents."""
 
-    staging: str  # the folder of all staging, such as gs://bucket/rankbeam
+    staging: str  # the staging folder, such as gs://bucket/rankbeam
     folders: tuple[StagedFolder, ...]
     root: str | None = None  # as in `document_of`
 
@@ -69,13 +69,13 @@ class Staged:
         return self.root or f"{self.staging}/documents/{folder.name}"
 
     def names_of(self, file: ListedFile) -> set[str]:
-        """The names that a file of a corpus may have here."""
+        """The names of staged files that a file in a corpus may be."""
         if self.root:
             return {document_of(file.uri, self.root)} if file.uri.startswith(f"{self.root}/") else set()
         return {file.uri.rpartition("/")[2], file.name}
 
     def results(self, resource: str) -> str:
-        """The folder to which the service writes what came of each file of a corpus."""
+        """The folder to which the service writes the results for each file of a corpus."""
         return f"{self.staging}/results/{resource.rpartition('/')[2]}"
 
     def result(self, run: str, resource: str, number: int) -> str:
@@ -88,14 +88,14 @@ class StagedDocuments:
     """The documents of a dataset, or the files of a folder."""
 
     path: str  # the corpus, or the folder
-    titled: bool  # whether titles are imported
+    titled: bool  # True if titles are imported
     with_title: int  # number of documents with a title
     fingerprint: DocumentsFingerprint  # identity of the documents
     folders: tuple[StagedFolder, ...]  # names of the files that are imported
     without_text: tuple[str, ...]  # ids of documents that the service would refuse
-    tokens: Sequence[int]  # estimates for the files
+    tokens: Sequence[int]  # estimated tokens of each file
     original: FolderSource | None = None  # the folder; None for the documents of a dataset
-    checksums: Mapping[str, str] = field(default_factory=dict)  # CRC32C of each file that is uploaded as it is, by name
+    checksums: Mapping[str, str] = field(default_factory=dict)  # CRC32C of files that are uploaded as they are, by name
     left_out: str = ""  # warning about files that are not imported; "" if there are none
 
     @property
@@ -103,7 +103,7 @@ class StagedDocuments:
         return None if self.original is None else AS_STAGED if files.is_local(self.path) else self.path
 
     def chunks(self, size: int, overlap: int) -> tuple[int, int]:
-        """About how many chunks they are cut into, and how many tokens these hold."""
+        """The approximate number of chunks, and of their tokens."""
         tokens = np.asarray(self.tokens)
         more = np.maximum(0, -(-(tokens - size) // (size - overlap)))
         return int((1 + more).sum()), int((tokens + more * overlap).sum())
@@ -120,7 +120,7 @@ class StagedDocuments:
 
     @property
     def uploaded(self) -> tuple[str, ...]:
-        """The names of the folders that rankbeam writes, and may delete one day."""
+        """The names of the folders that rankbeam writes, and may delete."""
         return () if self.root else tuple(folder.name for folder in self.folders)
 
 
@@ -154,25 +154,25 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
 def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
     if documents.original is not None:
         return ((name, partial(_unchanged, documents, name)) for name in documents.checksums)
-    both = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
-    return ((file_name(doc_id), text.encode) for doc_id, text in both if text.strip())
+    texts = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
+    return ((file_name(doc_id), text.encode) for doc_id, text in texts if text.strip())
 
 
 def upload(documents: StagedDocuments, folder: str) -> int:
-    """Upload the documents that are not there yet; files that are imported in place are."""
+    """Upload missing documents; returns their number. Files that are imported in place are not uploaded."""
     staged, objects = documents.staged(folder), Objects(folder)
     if staged.root:
         return 0
-    place = {name: staged.uri(part) for part in staged.folders for name in part.names}
+    uris = {name: staged.uri(part) for part in staged.folders for name in part.names}
     present = {uri for part in staged.folders for uri in objects.names(staged.uri(part))}
     if len(present) >= staged.files:
         return 0
-    missing = ((f"{place[name]}/{name}", content) for name, content in contents(documents))
+    missing = ((f"{uris[name]}/{name}", content) for name, content in contents(documents))
     return objects.upload((uri, content) for uri, content in missing if uri not in present)
 
 
 def _unchanged(documents: StagedDocuments, name: str) -> bytes:
-    """The content of a file, which may have changed since it was listed."""
+    """The content of a file; refuses one that has changed since it was listed."""
     path = files.join(documents.path, documents.id_of(name))
     content = raw(path)
     if checksum(content) != documents.checksums[name]:
@@ -181,7 +181,7 @@ def _unchanged(documents: StagedDocuments, name: str) -> bytes:
 
 
 def raw(path: str) -> bytes:
-    """The bytes of a file, compressed or not."""
+    """The bytes of a file, without decompression."""
     with files.open_raw(path) as handle:
         return handle.read()
 
@@ -194,7 +194,7 @@ def checksum(content: bytes) -> str:
 
 
 def _text(entry: TextEntry, titled: bool) -> str:
-    """The text of a document's file, as local retrievers join title and text."""
+    """The text of a document's file; title and text are joined as by local retrievers."""
     return "\n".join(filter(None, (entry.title, entry.text))) if titled else entry.text
 
 
@@ -203,7 +203,7 @@ def _entries(path: str) -> Iterator[tuple[str, TextEntry]]:
 
 
 def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> str:
-    """The name of the file of a document, which objects can have."""
+    """The name of a document's file; refuses one that is too long for an object."""
     if len(name) > _LONGEST_NAME:
         problem = f"the id {shortened(repr(doc_id))} makes a file name of {len(name)} bytes"
         raise InputError(f"{problem}, and {_LONGEST_NAME} are the most; shorten it", path=path, line=line)
@@ -211,7 +211,7 @@ def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> 
 
 
 def folders_of(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
-    """Files in folders: which one a file is in depends on its name, and on how many folders there are."""
+    """Divide files among folders, by a hash of the name and the number of folders."""
     number = 1
     while number * _FILES_OF_A_FOLDER < len(hashes):
         number *= 2
@@ -240,12 +240,12 @@ def read_originals(source: FolderSource) -> StagedDocuments:
     listing = sorted(_listing(source), key=lambda file: file.name)
     chosen = [file for file in listing if source.glob or file.suffix in _PARSED]
     if not chosen:
-        what = (
+        problem = (
             f"matches {source.glob!r}"
             if source.glob
             else f"is of a type that is imported: {', '.join(sorted(_PARSED))}"
         )
-        raise InputError(f"no file in the folder {what}", path=source.folder)
+        raise InputError(f"no file in the folder {problem}", path=source.folder)
     wrong = next((file.name for file in chosen if ids.fault(file.name) is not None), None)
     if wrong is not None:
         raise InputError(f"the path {wrong!r} cannot be an id: it {ids.fault(wrong)}", path=source.folder)
@@ -266,14 +266,14 @@ def read_originals(source: FolderSource) -> StagedDocuments:
         parts = (names[start : start + _FILES_OF_A_FOLDER] for start in range(0, len(names), _FILES_OF_A_FOLDER))
         return replace(documents, folders=tuple(StagedFolder("", tuple(part)) for part in parts))
     encoded = {checked_name(quote(file.name, safe=""), file.name, source.folder): file.checksum for file in filled}
-    folders = folders_of({name: of.encode() for name, of in encoded.items()})
+    folders = folders_of({name: value.encode() for name, value in encoded.items()})
     return replace(documents, folders=tuple(folders), checksums=encoded)
 
 
 def has_changed(documents: StagedDocuments) -> bool:
-    """Return whether files that were imported in place are others by now."""
+    """Return whether files that were imported in place have changed since."""
     if documents.original is None or not documents.root:
-        return False  # what is uploaded is checked on its way
+        return False  # uploads are checked when they are read
     try:
         return read_originals(documents.original).fingerprint != documents.fingerprint
     except InputError:
@@ -281,7 +281,7 @@ def has_changed(documents: StagedDocuments) -> bool:
 
 
 def refuse_parsed(documents: StagedDocuments) -> None:
-    """Refuse files whose text the service extracts, where evidence counts the characters of texts."""
+    """Refuse files whose text the service extracts, as evidence is located by characters of the text."""
     parsed = [name for name in documents.ids() if PurePosixPath(name).suffix.lower() not in _PLAIN]
     if parsed:
         problem = (

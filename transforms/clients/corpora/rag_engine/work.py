@@ -1,4 +1,4 @@
-"""Works on corpora: find them, make one, delete one. Each is a generator of requests and pauses."""
+"""Works on corpora: find, create, delete. Each is a generator of requests and pauses."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 STAGE = "corpora"
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
-STUCK_S = 6 * 3600.0  # an operation without progress for so long is no longer waited for
+STUCK_S = 6 * 3600.0  # an operation without progress for this long is no longer waited for
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _BETWEEN_S = 120.0
 _MOST_FAILED_POLLS = 10
@@ -45,27 +45,27 @@ class DataWork(Generic[Item]):
 
 @dataclass(frozen=True)
 class DataSteps(DataWork[Item]):
-    """Work on corpora whose steps are a function of the item."""
+    """A work on corpora whose steps are a function of the item."""
 
     steps: Callable[[Item], Steps[Any]] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
 class Existing:
-    """A corpus of rankbeam's that exists."""
+    """An existing corpus that belongs to rankbeam."""
 
     corpus: Listed
     about: About
 
     def suffices(self, most_failures: int) -> bool:
-        """Return whether it can be used as it is: complete, and lacking at most so many documents."""
+        """Return whether it can be used as it is: it is complete, and lacks at most this many documents."""
         return self.about.complete and self.about.failed <= most_failures
 
 
 def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
-    """Those corpora that rankbeam made, the preferred one of each identity first: complete, then oldest."""
-    existing = [Existing(corpus, own) for corpus in corpora if (own := about(corpus)) is not None]
-    return tuple(sorted(existing, key=lambda one: (not one.about.complete, one.corpus.created, one.corpus.name)))
+    """The corpora that rankbeam created, the preferred one of each identity first: complete, then oldest."""
+    existing = [Existing(corpus, corpus_about) for corpus in corpora if (corpus_about := about(corpus)) is not None]
+    return tuple(sorted(existing, key=lambda item: (not item.about.complete, item.corpus.created, item.corpus.name)))
 
 
 def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
@@ -85,22 +85,22 @@ class NeededCorpus:
 
 
 def operation_key(kind: str, location: str, identity: str, number: int) -> str:
-    """The key under which the ledger keeps the name of an operation on a corpus."""
+    """The ledger's key for the name of an operation on a corpus."""
     return content_key(
         {"stage": "corpora", "operation": kind, "location": location, "identity": identity, "number": number}
     )
 
 
 class FindCorpora(DataWork[Sequence[NeededCorpus]]):
-    """Finds the corpora of rankbeam's that exist, once no import into those that are wanted is running any more.
+    """Finds rankbeam's existing corpora, once all imports into needed ones have ended.
 
-    An earlier run may have been killed while it made a corpus or imported files: these operations go on, and they are
-    waited for, so that nothing is made twice and the quota of concurrent imports holds.
+    An earlier run may have been killed while it created a corpus or imported files. These operations go on, and are
+    waited for, so that nothing is created twice and the limit on concurrent imports is not exceeded.
     """
 
     def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[Existing, ...]]:
         existing = ours((yield from listed_corpora()))
-        by_identity = {one.about.identity: one for one in reversed(existing)}
+        by_identity = {corpus.about.identity: corpus for corpus in reversed(existing)}
         waited = False
         for needed in item:
             corpus = by_identity.get(needed.about.identity)
@@ -108,12 +108,12 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
                 waited |= yield from self._waited_for(needed.creations[-1:])
             elif not corpus.suffices(needed.most_failures):
                 running = yield from running_imports(corpus.corpus.name)
-                known = [one for one in needed.imports[-1:] if one.startswith(f"{corpus.corpus.name}/")]
+                known = [name for name in needed.imports[-1:] if name.startswith(f"{corpus.corpus.name}/")]
                 waited |= yield from self._waited_for(dict.fromkeys([*running, *known]))
         return ours((yield from listed_corpora())) if waited else existing
 
     def _waited_for(self, operations: Iterable[str]) -> Steps[bool]:
-        """Wait for operations; returns whether there was one that is still known."""
+        """Wait for operations; returns whether the service still knew any of them."""
         waited = False
         for operation in filter(None, operations):
             try:
@@ -127,31 +127,31 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
 
 
 class CreateCorpus(DataWork[NeededCorpus]):
-    """Makes one corpus without files."""
+    """Creates a corpus without files."""
 
     def steps(self, item: NeededCorpus) -> Steps[str]:
-        own = item.about
+        corpus_about = item.about
         fields = {
-            "display_name": own.display_name,
-            "description": own.description(),
+            "display_name": corpus_about.display_name,
+            "description": corpus_about.description(),
             "vector_db_config": item.database,
         }
         first = len(item.creations)
         for number in range(first, first + _MOST_LOST):
-            key = operation_key("create", self.api.location, own.identity, number)
+            key = operation_key("create", self.api.location, corpus_about.identity, number)
             (started,) = accepted((yield [request("create", key, corpus=fields)]))
             if started.operation:
                 return (yield from completed(started.operation)).resource
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
-                for our in ours((yield from listed_corpora())):
-                    if our.about.identity == own.identity:
-                        return our.corpus.name
+                for existing in ours((yield from listed_corpora())):
+                    if existing.about.identity == corpus_about.identity:
+                        return existing.corpus.name
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
 def completed(name: str) -> Steps[Operation]:
-    """A long-running operation, once it has ended well."""
+    """Wait until a long-running operation has succeeded; returns it."""
     operation = yield from awaited(name)
     if operation.error is not None:
         raise operation.error
@@ -159,7 +159,7 @@ def completed(name: str) -> Steps[Operation]:
 
 
 def deleted(resource: str) -> Steps[str]:
-    """Delete a corpus with its files, if it exists; callers make sure that it is rankbeam's. Returns its name."""
+    """Delete a corpus with its files, if it exists, and return its name; callers ensure that it is rankbeam's."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
         yield from completed(started.operation)
@@ -170,7 +170,7 @@ def deleted(resource: str) -> Steps[str]:
 
 
 def updated(resource: str, own: About) -> Steps[str]:
-    """Write what a corpus says of itself; returns its name."""
+    """Write a corpus' description; returns the corpus' name."""
     started = yield from patiently(update_request(resource, own))
     yield from completed(started.operation)
     return resource
@@ -182,7 +182,7 @@ def update_request(resource: str, own: About) -> Call:
 
 
 def request(name: str, key: str | None = None, **fields: Any) -> Call:
-    """A request of the data API; with a key its answer goes to the ledger."""
+    """A request to the data API; if it has a key, its answer goes to the ledger."""
     return Call(SERVICE, key, json.dumps({"request": name, **fields}, ensure_ascii=False))
 
 
@@ -199,7 +199,7 @@ def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
 
 
 def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
-    """Names of the imports into a corpus that have not ended; none if the service does not list operations."""
+    """Names of the running imports into a corpus; empty if the service does not list operations."""
     try:
         operations = yield from all_pages(lambda token: request("operations", corpus=corpus, page_token=token))
     except CallError as error:
@@ -210,11 +210,11 @@ def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
 
 
 def patiently(call: Call, is_refused: Callable[[BaseException], bool] | None = None) -> Steps[Any]:
-    """The answer to a request that the service refuses for a while; by default while operations run on the corpus."""
+    """Repeat a request as long as `is_refused` holds for the error, by default while operations run on the corpus."""
     waits: list[float] = []
-    again = retry_if_exception(is_refused or is_busy)
+    retry = retry_if_exception(is_refused or is_busy)
     most = stop_after_attempt(_MOST_REFUSED)
-    for attempt in Retrying(retry=again, stop=most, wait=wait_fixed(_REFUSED_S), sleep=waits.append, reraise=True):
+    for attempt in Retrying(retry=retry, stop=most, wait=wait_fixed(_REFUSED_S), sleep=waits.append, reraise=True):
         while waits:
             yield [pause(waits.pop())]
         with attempt:
@@ -223,7 +223,7 @@ def patiently(call: Call, is_refused: Callable[[BaseException], bool] | None = N
 
 
 def is_busy(error: BaseException) -> bool:
-    """Return whether a request is refused only because another operation is running."""
+    """Return whether a request was refused only because another operation is running."""
     is_early = isinstance(error, CallError) and error.message.startswith("FAILED_PRECONDITION")
     return is_early and "operation" in str(error)
 
@@ -231,7 +231,7 @@ def is_busy(error: BaseException) -> bool:
 def awaited(
     operation: str, stuck_s: float = STUCK_S, between: Callable[[], Steps[None]] | None = None
 ) -> Steps[Operation]:
-    """A long-running operation, once it has ended, well or not; one whose poll fails goes on, and is polled again."""
+    """Poll a long-running operation until it has ended, successfully or not; failed polls are repeated."""
     failed, progress, idle, waited = 0, -1, 0.0, 0.0
     for seconds in pauses():
         (outcome,) = yield [request("poll", operation=operation)]
@@ -262,7 +262,7 @@ def _stuck(operation: Operation, seconds: float) -> str:
 
 
 def pauses(longest: float = _LONGEST_PAUSE_S) -> Iterator[float]:
-    """Pauses between polls, each longer than the one before, up to a limit."""
+    """Pauses between polls, each longer than the last one, up to a limit."""
     seconds = _FIRST_PAUSE_S
     while True:
         yield seconds
