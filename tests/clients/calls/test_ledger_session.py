@@ -128,7 +128,7 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
     assert service.open == 0
     assert all(isinstance(outcome, CallAnswer) for outcome in taken)
     count = len(list(Ledger(str(disk.folder)).find({task.item.key: task.item.depth for task in TASKS})))
-    assert f"{len(service.begun) - count} answers that were paid for could not be kept" in str(caught.value)
+    assert f"{len(service.begun) - count} answers that were paid for could not be stored" in str(caught.value)
 
 
 def test_what_cannot_be_written_after_the_last_call_is_tried_again(clock: VirtualClock, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.ledger.rows import SCHEMA
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
-PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"
+PAID = "answers of earlier calls cannot be read, and are paid for again if they are needed"
 
 
 def entry(key: str, attempts: int = 1) -> LedgerEntry:

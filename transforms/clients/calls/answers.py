@@ -1,4 +1,4 @@
-"""Answers of a known form: validated when they arrive, kept as JSON, and validated again when they are read."""
+"""Answers of a known form: validated when they arrive, stored as JSON, and validated again when they are read."""
 
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ def checked(form: TypeAdapter[T], reply: Any) -> T:
 
 
 def written(form: TypeAdapter[T], reply: Any) -> str:
-    """An answer, `checked`, as the ledger keeps it: compact JSON."""
+    """The answer that the ledger stores, `checked`, as compact JSON."""
     return form.dump_json(checked(form, reply)).decode()
 
 

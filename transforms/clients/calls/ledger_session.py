@@ -175,7 +175,7 @@ class LedgerSession:
         try:
             await asyncio.to_thread(self._writer.close)
         except InputError as error:
-            lost = f"{self._writer.unwritten:,} answers that were paid for could not be kept"
+            lost = f"{self._writer.unwritten:,} answers that were paid for could not be stored"
             raise InputError(f"{error.problem}; {lost}", path=error.path) from error
         finally:
             for record in self._records:

@@ -109,11 +109,11 @@ class Lookup:
         warnings = []
         if self.lost:
             lost = f"{self.lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
-            warnings.append(f"{lost} again where they are needed")
+            warnings.append(f"{lost} again if they are needed")
         if damaged := sorted(self._damage.copy().items()):
             (path, reason), *others = damaged
             more = f" (and {len(others):,} more)" if others else ""
-            paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
+            paid = "answers of earlier calls cannot be read, and are paid for again if they are needed"
             warnings.append(f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files")
         return warnings
 

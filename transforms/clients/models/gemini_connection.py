@@ -108,7 +108,7 @@ class GeminiConnection(ModelConnection):
         sent, usage = request.texts.system + request.texts.user, _usage(response.usage_metadata)
         stored = _stored(response, self.secrets.hide)
         if stored is None:
-            problem = "the answer holds no candidate"
+            problem = "the answer has no candidate"
             raise CallError(FailureKind.MALFORMED, problem, tokens=self.charges.of(usage, sent))
         limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
         return Reply(stored.written(), self.charges.of(usage, sent, stored.text or "", limit))

@@ -42,7 +42,7 @@ class RequestPart(StrEnum):
 
 
 def _near(names: str) -> re.Pattern[str]:
-    """Matches one of some names beside words of a refusal: an error may quote the whole request."""
+    """A pattern for a name near words of a refusal: an error may quote the whole request."""
     name = rf"(?<![A-Za-z]){names}(?![A-Za-z])"
     return re.compile(rf"{name}.{{0,160}}?(?:{_NO})|(?:{_NO}).{{0,160}}?{name}", re.IGNORECASE | re.DOTALL)
 
@@ -75,7 +75,7 @@ _WARNINGS: Mapping[RequestPart, str] = {
 
 @dataclass
 class Refusals:
-    """Parameters that a service refuses, learned by a connection; each call in flight learns it by one attempt more."""
+    """Request parts that a service refuses, learned by a connection; calls in flight learn it with another attempt."""
 
     service: str
     warnings: list[str]
@@ -157,7 +157,7 @@ class ModelConnection(ABC):
         """Close all connections."""
 
     def parts(self, request: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
-        """The parts of a request that the model might refuse, and has not refused so far."""
+        """The parts of a request that the model might refuse, but has not refused so far."""
         parts = set(self.always) | (set() if request.seed is None else {RequestPart.SEED})
         if prompt.schema is not None:
             has_schema = RequestPart.SCHEMA not in self.refusals.parts

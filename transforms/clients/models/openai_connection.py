@@ -177,7 +177,7 @@ class OpenAiConnection(ModelConnection):
         message = _at(choice, "message")
         finish = STOP if _at(choice, "finish_reason") is None else _at(choice, "finish_reason")
         if not isinstance(message, dict) or not isinstance(finish, str):
-            lacks = "the answer holds no choice" if choice is None else "a choice of the answer has another form"
+            lacks = "the answer has no choice" if choice is None else "a choice of the answer has another form"
             raise CallError(FailureKind.MALFORMED, lacks, tokens=self.charges.of(_usage(body), request))
         hide, version = self.secrets.hide, self._version(body)
         if finish == "content_filter":

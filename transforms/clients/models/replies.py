@@ -89,7 +89,7 @@ class Vectors:
     def checked(self, values: Any, text: str, tokens: Tokens) -> tuple[float, ...]:
         vector = _vector(values)
         if vector is None:
-            raise CallError(FailureKind.MALFORMED, "the answer holds no embedding", tokens=tokens)
+            raise CallError(FailureKind.MALFORMED, "the answer has no embedding", tokens=tokens)
         self.length = self.length or len(vector)
         if len(vector) != self.length:
             message = (

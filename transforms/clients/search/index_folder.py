@@ -84,7 +84,7 @@ class IndexFolder:
             with alone(folder.with_suffix(".lock")):
                 yield folder
         except OSError as error:
-            problem = f"the index cannot be kept: {error.strerror or error}"
+            problem = f"the index cannot be stored: {error.strerror or error}"
             advice = "free disk space or grant write access to the folder"
             raise InputError(f"{problem}; {advice}", path=str(folder)) from error
 

@@ -254,7 +254,7 @@ class RagEngineCorpus(CorpusParameters):
             "llm_parser": self.llm_parser and {"model_name": self.llm_parser},
         }
         configured = {name: parser for name, parser in parsers.items() if parser}
-        # The service builds its tree only when an import says so.
+        # The service only builds its tree if an import requests it.
         is_approximate = self.database == "ann" or isinstance(self.database, ManagedAnn)
         return {
             "rag_file_transformation_config": {"rag_file_chunking_config": {"fixed_length_chunking": chunking}},

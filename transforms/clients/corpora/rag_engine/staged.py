@@ -146,7 +146,7 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
         else:
             without_text.append(entry.id)
     if not hashes:
-        raise InputError("holds no document with a text", path=path)
+        raise InputError("has no document with text", path=path)
     folders = tuple(folders_of(hashes))
     return StagedDocuments(path, titled, with_title, fingerprint, folders, tuple(without_text), tokens)
 
@@ -206,7 +206,7 @@ def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> 
     """The name of a document's file; refuses one that is too long for an object."""
     if len(name) > _LONGEST_NAME:
         problem = f"the id {shortened(repr(doc_id))} makes a file name of {len(name)} bytes"
-        raise InputError(f"{problem}, and {_LONGEST_NAME} are the most; shorten it", path=path, line=line)
+        raise InputError(f"{problem}, and the maximum is {_LONGEST_NAME}; shorten it", path=path, line=line)
     return name
 
 

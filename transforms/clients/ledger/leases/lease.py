@@ -97,7 +97,7 @@ class Holder:
 
     def __str__(self) -> str:
         if not self.token:
-            return "a process whose lease cannot be read, and which is passed over in a minute,"
+            return "a process whose lease cannot be read, and will be ignored in a minute,"
         run = f"run {self.run_id} " if self.run_id else ""
         return f"{run}(host {self.host}, process {self.pid}, since {self.since.replace('+00:00', ' UTC')})"
 

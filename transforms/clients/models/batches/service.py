@@ -78,7 +78,7 @@ async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def object_in(line: bytes) -> dict[str, Any] | None:
-    """The JSON object in a line; None if there is none.
+    """The JSON object in a line; None for anything else.
 
     >>> object_in(b'{"a": 1}'), object_in(b'{"a": ')
     ({'a': 1}, None)
