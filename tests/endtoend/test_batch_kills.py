@@ -21,7 +21,7 @@ STANDINS = {"openai": "openai_batches", "gemini": "gemini_batches"}
 # list of jobs, upload, creation, state: the requests of a job, in order
 _REQUESTS = {
     "openai": (openai_connection, "OpenAiConnection.object"),
-    "gemini": (gemini_jobs, "GeminiJobs._sent"),
+    "gemini": (gemini_jobs, "GeminiJobs._result"),
 }
 _JOBS = {"openai": openai_jobs, "gemini": gemini_jobs}
 
