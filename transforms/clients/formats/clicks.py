@@ -1,4 +1,4 @@
-"""Clicks of users as judgements: the share of impressions that were clicked becomes a grade, by stated thresholds."""
+"""Judgements from users' clicks: thresholds turn the share of clicked impressions into a grade."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,8 @@ class ClickGrades:
     """Judgements made of clicks."""
 
     judgements: pa.Table  # table of `query_id`, `doc_id` and `grade` (int64), by query and document
-    too_few: int  # pairs of query and document with fewer impressions than needed, which are left out
-    by_grade: tuple[int, ...]  # number of judgements of each grade, from 0
+    too_few: int  # pairs of query and document left out because they have too few impressions
+    by_grade: tuple[int, ...]  # number of judgements with each grade, from 0
 
     def lines(self) -> Iterator[str]:
         yield HEADER
@@ -40,7 +40,7 @@ class ClickGrades:
 
 
 def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGrades:
-    """Grade pairs with `least` impressions by their share of clicks; `thresholds` are their lowest shares."""
+    """Grade pairs with at least `least` impressions; `thresholds` are the lowest shares of clicks for grades from 1."""
     batches = [batch for path in sources.expand(pattern) for batch in _checked(path)]
     rows = pa.Table.from_batches(batches, with_line(COUNTS))
     sums = rows.group_by(["query_id", "doc_id"]).aggregate([("clicks", "sum"), ("impressions", "sum")])

@@ -1,4 +1,4 @@
-"""Rows of files, divided by the bucket of their query: what the stages after reading take."""
+"""Divide the rows of files by the bucket of their query, for the stages after reading."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,30 +14,30 @@ from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.rankings.retrieved import by_query
 
-_ROWS, _BYTES = 1 << 13, 1 << 16  # of the piece that each bucket gets of a part: fewer have more overhead than data
-_MOST_BUCKETS = 1 << 8  # with more of them, pieces are smaller: a part stays below two million rows
-_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20  # of a part that has too few rows
+_ROWS, _BYTES = 1 << 13, 1 << 16  # size of a bucket's piece of a part; smaller pieces are mostly overhead
+_MOST_BUCKETS = 1 << 8  # with more buckets, pieces are smaller: a part stays below two million rows
+_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20  # size of a part with too few rows
 _SLICE_BYTES = 1 << 20  # Flink refuses an element that does not fit into a sort buffer of a few megabytes
 
 
 @dataclass(frozen=True)
 class Divided:
-    """A part of a file, divided."""
+    """A part of a file, divided by bucket."""
 
     rows: int
     pieces: list[tuple[int, pa.RecordBatch | Spilled]]
 
 
 def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Combine batches that are too small to be divided, each with the number of its rows in the file."""
+    """Combine batches that are too small to be divided, each with the number of its rows."""
     enough_rows = _ROWS * min(buckets, _MOST_BUCKETS)
     enough_bytes = min(max(_LEAST_BYTES, _BYTES * buckets), _MOST_BYTES)
     rows, pending = 0, list[pa.RecordBatch]()
     for batch in batches:
         rows += batch.num_rows
-        own = batch.drop_columns(["line"])
-        pending.append(by_query(own) if own.schema.equals(columns.RUN) else own)
-        if rows >= enough_rows or sum(one.nbytes for one in pending) >= enough_bytes:
+        unnumbered = batch.drop_columns(["line"])
+        pending.append(by_query(unnumbered) if unnumbered.schema.equals(columns.RUN) else unnumbered)
+        if rows >= enough_rows or sum(part.nbytes for part in pending) >= enough_bytes:
             yield rows, _together(pending)
             rows, pending = 0, []
     if pending:
@@ -49,7 +49,7 @@ def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def divided(rows: int, part: pa.RecordBatch, buckets: int) -> Divided:
-    """Divide a part; large pieces are spilled, where batches are, and elsewhere sliced."""
+    """Divide a part; large pieces are spilled if batches are, and sliced otherwise."""
     pieces = ((bucket, passed) for bucket, piece in divide(part, buckets) for passed in _passed_on(piece))
     return Divided(rows, list(pieces))
 
@@ -66,7 +66,7 @@ def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | Spilled]:
 
 
 def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
-    """Divide a file's rows, a large part of it at a time, in threads of their own."""
+    """Divide a file's rows, one large part at a time, in separate threads."""
     workers: Workers[Divided] = Workers()
     for rows, part in ahead(parts_of(batches, buckets)):
         yield from workers.submit(divided, rows, part, buckets)
@@ -74,7 +74,7 @@ def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divide
 
 
 def reduced(part: Divided) -> tuple[int, list[tuple[int, Any]]]:
-    """A divided part for another process, which `restored` makes of it again: for a spilled piece, its place."""
+    """A divided part to send to another process, for `restored`: a spilled piece is sent as its place."""
     return part.rows, [(bucket, piece.place if isinstance(piece, Spilled) else piece) for bucket, piece in part.pieces]
 
 

@@ -1,8 +1,8 @@
-"""Files that another process reads and divides while this one imports its modules.
+"""Read and divide files in another process while this one imports its modules.
 
-Beam and Google's clients take more than a second to import, with Python's lock held. Without that lock the process
-(`main`) reads meanwhile on another core; large pieces of what it reads go to the spill files, and their places come
-through a pipe. A pipeline that then asks for such a file takes what is there, and waits for the rest.
+Importing Beam and Google's clients takes more than a second, and Python's lock blocks other threads meanwhile. The
+other process (`main`) therefore reads on another core. It writes large pieces to the spill files, and sends their
+places through a pipe. A pipeline that needs such a file takes the parts that are ready, and waits for the rest.
 """
 
 import json
@@ -19,19 +19,19 @@ from typing import IO, TYPE_CHECKING, Any
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.records.errors import InputError
 
-if TYPE_CHECKING:  # importing Arrow would keep the other process waiting
+if TYPE_CHECKING:  # importing Arrow would delay the start of the other process
     import pyarrow as pa
 
     from rankbeam.transforms.clients.formats.divided import Divided
 
-File = tuple[str, str]  # a role, such as "run", and the path of a file of this machine
+File = tuple[str, str]  # a role, for example "run", and the path of a local file
 
 _begun: dict[File, "_Reading"] = {}
 
 
 @contextmanager
 def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[bytes]]":
-    """Read and divide files, one after the other, in a process beside the block, in which batches are spilled."""
+    """Read and divide files one by one in another process while the block runs; batches in the block are spilled."""
     command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.early"]
     with spill.spilling():
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -40,7 +40,7 @@ def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[b
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             env=environment,
-            process_group=0,  # Ctrl-C interrupts this process, which ends that one
+            process_group=0,  # Ctrl-C interrupts this process, which then ends the other
         )
         begun = {file: _Reading(file[1], buckets) for file in files}
         receiver = threading.Thread(target=_receive, args=[process.stdout, list(begun.values())], daemon=True)
@@ -57,7 +57,7 @@ def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[b
 
 
 def is_begun(file: File) -> bool:
-    """Return whether a file is being read, and was not asked for yet."""
+    """Return whether a file is being read, and its parts have not been taken yet."""
     return file in _begun
 
 
@@ -67,7 +67,7 @@ def buckets() -> int | None:
 
 
 def begun(file: File) -> "Iterator[Divided] | None":
-    """The parts of a file that is being read, once; None where it is not, or they were asked for already."""
+    """Take the parts of a file that is being read; None if it is not, or its parts have been taken."""
     reading = _begun.pop(file, None)
     return None if reading is None else reading.parts()
 
@@ -90,7 +90,7 @@ class _Reading:
 
 
 def _receive(stream: IO[bytes], readings: Sequence[_Reading]) -> None:
-    """Put what the process sends where it is waited for: parts of a file, then None or an error; then the next file."""
+    """Pass the process's messages to the readings: a file's parts, then None or an error; then the next file."""
     with stream:
         for reading in readings:
             message: Any = ()
@@ -103,7 +103,7 @@ def _receive(stream: IO[bytes], readings: Sequence[_Reading]) -> None:
 
 
 def main() -> None:
-    """Read the files that the argument names: pickled parts go to standard output, and None after each file."""
+    """Read the files that the argument names; write pickled parts to standard output, and None after each file."""
     from rankbeam.transforms.clients.formats import rows
     from rankbeam.transforms.clients.storage import batches
 
@@ -125,7 +125,7 @@ def _send_file(read: "Callable[[str], Iterator[pa.RecordBatch]]", path: str, buc
     except BrokenPipeError:
         raise
     except Exception as error:
-        _send(error)  # raised where the file is wanted
+        _send(error)  # raised by the reader of the parts
     else:
         _send(None)
 

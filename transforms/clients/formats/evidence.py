@@ -1,6 +1,6 @@
 """Evidence spans {query_id, doc_id, start, end, quote, group?, grade?}, checked against the corpus.
 
-They are JSON lines, or rows of a Parquet file or of a table of BigQuery with columns of these names.
+Spans are JSON lines, or rows of a Parquet file or BigQuery table with columns of these names.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _MOST_SHOWN = 60
 
 
 class _Evidence(BaseModel):
-    """One line; further keys are the user's own."""
+    """One line; other keys are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -49,7 +49,7 @@ class _Evidence(BaseModel):
 
 
 def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
-    """Read evidence as judgements, whose documents are spans."""
+    """Read evidence as judgements of spans."""
     rows = (
         {
             "query_id": evidence.query_id,
@@ -73,8 +73,8 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
             for place, line, evidence in by_document.pop(entry.id, ()):
                 if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
                     problems[place, line] = _misquoted(evidence, there, _nearest(evidence, entry.text))
-    for doc_id, some in by_document.items():
-        for place, line, _ in some:
+    for doc_id, entries in by_document.items():
+        for place, line, _ in entries:
             problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"
     if problems:
         (place, line), more = min(problems), len(problems) - 1
@@ -83,7 +83,7 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
 
 
 def _nearest(evidence: _Evidence, text: str) -> int:
-    """The position of the quote that is nearest to the span; -1 if the text does not contain it."""
+    """The quote's position in the text nearest to the span; -1 if the text does not contain the quote."""
     places = (text.rfind(evidence.quote, 0, evidence.end), text.find(evidence.quote, evidence.start))
     return min((place for place in places if place >= 0), key=lambda place: abs(place - evidence.start), default=-1)
 
@@ -109,7 +109,7 @@ def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
         return
     rows = tables.read_parquet_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
     for row, values in rows:
-        is_given = {name: value for name, value in values.items() if value is not None}  # columns hold null for none
+        is_given = {name: value for name, value in values.items() if value is not None}  # null means no value
         yield row, json_lines.modelled(shown(path), row, is_given, _Evidence)
 
 

@@ -1,4 +1,4 @@
-"""Join queries with their judgements, and refuse contradictory input, naming its lines."""
+"""Join queries with their judgements; refuse contradictory input and name its lines."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ def judge(
     spans: bool = False,
     subtopics: bool = False,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries and the judgements of one bucket; with subtopics, a document has the highest of its grades."""
+    """Join the queries and the judgements of one bucket; with subtopics, a document's highest grade counts."""
     schema = columns.SUBTOPIC_QRELS if subtopics else columns.QRELS
     judgements = pa.Table.from_batches(qrels, schema).combine_chunks()
     table = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
@@ -112,12 +112,12 @@ class Conflict(Exception):
         self.problem, self.values, self.advice, self.are_queries = problem, values, advice, are_queries
 
     def located(self, pattern: str, reader: Reader, more: str = "") -> InputError:
-        """The error of the lines that contradict each other; `more` is further advice."""
+        """An error that names the contradicting lines; `more` is further advice."""
         return at_last(self.problem, pattern, reader, self.values, self.advice + more)
 
 
 def at_last(problem: str, pattern: str, reader: Reader, values: Mapping[str, str], advice: str = "") -> InputError:
-    """The error of contradicting rows, which are found by their values when the files are read again."""
+    """An error that names contradicting rows; the files are read again to find the rows by their values."""
     places = []
     for path in sources.expand(pattern):
         for batch in reader(path):
@@ -139,13 +139,13 @@ def _refuse_too_high(
 
 
 def repeated_id(ids: pa.Array | pa.ChunkedArray) -> str | None:
-    """The first of the ids that occur more than once, in their order."""
+    """The smallest id that occurs more than once; None if all differ."""
     counts = pc.value_counts(ids)
     return min(counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist(), default=None)
 
 
 def _without_repeats(judgements: pa.Table, advice: str) -> tuple[pa.Table, int]:
-    """The judgements without repeated ones, and the number of those."""
+    """The judgements without repeats, and the number of repeats."""
     position, documents = judgements["position"].to_numpy().astype(np.int64), _judged_things(judgements)
     is_repeated = repeats(position, documents)
     if not is_repeated.any():
@@ -163,15 +163,15 @@ def _without_repeats(judgements: pa.Table, advice: str) -> tuple[pa.Table, int]:
 
 
 def _judged_things(judgements: pa.Table) -> pa.Array:
-    """The document that each row judges, with its subtopic where there is one."""
+    """The document that each row judges, with its subtopic if there is one."""
     documents = flat(judgements["doc_id"])
     if "subtopic" not in judgements.column_names:
         return documents
-    return pc.binary_join_element_wise(flat(judgements["subtopic"]), documents, "\n")  # which no id holds
+    return pc.binary_join_element_wise(flat(judgements["subtopic"]), documents, "\n")  # no id contains a line end
 
 
 def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queries: int) -> pa.ListArray:
-    """For each query the pairs of a judgement and a subtopic of its document; `position`: int64[p], ascending."""
+    """For each query, pairs of a judgement and a subtopic of its document; `position`: int64[p], ascending."""
     relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
     query = relevant["position"].to_numpy().astype(np.int64)
     row = pc.index_in(_keys(query, flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
@@ -188,7 +188,7 @@ def _keys(query: IntArray, doc_id: pa.Array) -> pa.Array:
 
 
 def _numbered(query: IntArray, subtopic: pa.Array) -> IntArray:
-    """Numbers from 0 in every query for its subtopics; those that are numbers keep their order."""
+    """Number each query's subtopics from 0; subtopics that are numbers keep their order."""
     names = np.array(subtopic.to_pylist(), object).astype(str)
     order = np.lexsort((names, np.char.str_len(names), query)) if len(names) else np.zeros(0, np.int64)
     is_new = np.ones(len(order), bool)
@@ -201,7 +201,7 @@ def _numbered(query: IntArray, subtopic: pa.Array) -> IntArray:
 
 
 def _most_subtopics(judgements: pa.Table) -> int:
-    """The number of different subtopics of the query that has most of them."""
+    """The largest number of distinct subtopics of any query."""
     numbers = judgements.group_by("query_id").aggregate([("subtopic", "count_distinct")])
     return int(pc.max(numbers["subtopic_count_distinct"]).as_py() or 0)
 

@@ -1,4 +1,4 @@
-"""Places of labels: a folder of Parquet files, one of them, or a table of BigQuery."""
+"""Places that store labels: a folder of Parquet files, a single file, or a BigQuery table."""
 
 import io
 import secrets
@@ -22,7 +22,7 @@ FOLDER = "labels"  # the folder of labels and tasks inside an output folder
 def read_labels(path: str) -> Labels:
     rows: dict[Label, None] = {}
     known: dict[tuple[str, str], tuple[str, str]] = {}
-    for name, table in [_of_table(path)] if is_table(path) else _of_files(path):
+    for name, table in [_table_labels(path)] if is_table(path) else _files_labels(path):
         for row in Labels.of(table).rows:
             rows[row] = None
             decision, place = known.setdefault((row.item_id, row.annotator), (row.decision, name))
@@ -34,14 +34,14 @@ def read_labels(path: str) -> Labels:
     return Labels(tuple(rows))
 
 
-def _of_files(path: str) -> Iterator[tuple[str, pa.Table]]:
+def _files_labels(path: str) -> Iterator[tuple[str, pa.Table]]:
     for name in matching.expand(path):
         with parquet.open_file(name) as file:
             _refuse_without_columns(name, file.schema_arrow.names)
             yield name, file.read([column for column in LABELS.names if column in file.schema_arrow.names])
 
 
-def _of_table(path: str) -> tuple[str, pa.Table]:
+def _table_labels(path: str) -> tuple[str, pa.Table]:
     source = TableSource.parse(path)
     columns = read.describe(source).columns
     _refuse_without_columns(path, columns)
@@ -74,7 +74,7 @@ def has_labels(place: str) -> bool:
 
 
 def save_labels(place: str, rows: Sequence[Label]) -> str:
-    """Write labels to a file that is named by their content, or append them to a table, without those that it has."""
+    """Write labels to a file named after their content, or append to a table the labels that it lacks."""
     ordered = sorted(rows, key=lambda row: (row.item_id, row.annotator, row.owner_hash or "", row.position or 0))
     table = pa.Table.from_pylist([vars(row) for row in ordered], schema=LABELS)
     content = io.BytesIO()
@@ -90,7 +90,7 @@ def save_labels(place: str, rows: Sequence[Label]) -> str:
 
 
 def _append(place: str, content: bytes, digest: str) -> None:
-    """Load rows into a table, which is made if it does not exist; either all of them are loaded or none."""
+    """Load rows into a table, which is created if it does not exist; either all rows are loaded or none."""
     from google.cloud import bigquery
 
     name = TableName.parse(place)

@@ -34,11 +34,11 @@ _NONE: HashArray = np.empty(0, np.uint64)
 Ids = Mapping[str, StringArray]  # ids of queries, of documents, or of both
 
 
-_Judged = tuple[Mapping[str, HashArray], Mapping[str, str]]  # by kind of id: sorted hashes, and an example
+_Judged = tuple[Mapping[str, HashArray], Mapping[str, str]]  # sorted hashes, and an example, by kind of id
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
-    """One error for each file that shares no query, or no document, with judgements."""
+    """An error for each file that shares no query, or no document, with the judgements."""
     distinct = list(dict.fromkeys(others))
     judged = _judged(qrels) if distinct else None
     if judged is None:
@@ -54,7 +54,7 @@ def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
 
 
 def refuse_strange_answers(queries: str, answers: Iterable[tuple[str, Iterable[pa.RecordBatch]]]) -> None:
-    """Refuse answers, of which a name and rows are given, none of which is to one of the queries."""
+    """Refuse answers none of which belongs to any of the queries; `answers` holds names and rows."""
     known = _query_hashes(queries)
     if known is None or not len(known):
         return
@@ -75,7 +75,7 @@ def refuse_strange_answers(queries: str, answers: Iterable[tuple[str, Iterable[p
 
 
 def _judged(qrels: str) -> _Judged | None:
-    """The ids of judgements; None where there are none, which the join of the judgements reports."""
+    """The ids of judgements; None if there are no judgements, which the join reports."""
     hashes: dict[str, list[HashArray]] = {kind: [] for kind in _COLUMNS}
     examples: dict[str, str] = {}
     for path in sources.expand(qrels):
@@ -125,7 +125,7 @@ def _ids(path: str, role: str) -> Iterator[Ids]:
 
 
 def _columns(path: str, role: str) -> Iterator[pa.Array]:
-    """The ids of documents; formats with columns read no other column."""
+    """The ids of documents; in formats with columns, no other column is read."""
     form = recognise(path, role)
     if form is Format.BIGQUERY:
         source = TableSource.parse(path)
@@ -141,7 +141,7 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
 
 
 def hashed(doc_ids: StringArray) -> HashArray:
-    """Hashes of the ids of a corpus, as `lacking` takes them."""
+    """Hashes of a corpus's ids, for `lacking`."""
     return np.unique(hashing.hash_strings(doc_ids))
 
 
@@ -157,10 +157,10 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
         relevant, missing = np.union1d(relevant, hashes), np.union1d(missing, hashes[is_missing])
         examples = set(sorted({*examples, *doc_ids.filter(pa.array(is_missing)).to_pylist()})[:_EXAMPLES])
     if len(missing):
-        some = ", ".join(map(repr, sorted(examples)))
+        shown_ids = ", ".join(map(repr, sorted(examples)))
         yield (
             f"{len(missing):,} of {len(relevant):,} documents that are judged relevant are not in the corpus, such as "
-            f"{some}: no retriever finds them, which limits recall"
+            f"{shown_ids}: no retriever finds them, which limits recall"
         )
 
 
@@ -174,7 +174,7 @@ def _relevant(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
 
 
 def _query_hashes(queries: str | None) -> HashArray | None:
-    """The hashes of the queries to ask; None for the judged ones, and for a table of BigQuery."""
+    """Hashes of the queries to run; None if those are the judged ones, or are in a BigQuery table."""
     if queries is None or is_table(queries):
         return None
     batches = (batch for path in sources.expand(queries) for batch in texts.read_queries(path))
@@ -182,7 +182,7 @@ def _query_hashes(queries: str | None) -> HashArray | None:
 
 
 def _among(hashes: HashArray, known: HashArray) -> np.ndarray:
-    """Return for each hash whether it is among some sorted ones."""
+    """Return for each hash whether it is among the known ones, which are sorted."""
     if not len(known):
         return np.zeros(len(hashes), bool)
     return np.asarray(known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes)

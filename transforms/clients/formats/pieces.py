@@ -1,4 +1,4 @@
-"""Pieces of large files, which several workers read at once: byte ranges of text, row groups of Parquet."""
+"""Pieces of large files for several workers to read at once: byte ranges of text, row groups of Parquet."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -23,11 +23,11 @@ class Piece(NamedTuple):
 
     path: str
     begin: int = 0
-    end: int | None = None  # the byte or the row group after the piece; None for the whole file
+    end: int | None = None  # the first byte or row group after the piece; None for the whole file
     is_parquet: bool = False
 
     def lines_before(self) -> int:
-        """The lines, or rows, of the file before this piece: counted only for the message of a refusal."""
+        """The number of lines or rows before this piece; only counted for error messages."""
         if not self.begin:
             return 0
         if not self.is_parquet:
@@ -37,14 +37,14 @@ class Piece(NamedTuple):
 
 
 def pieces_of(pattern: str, role: str) -> list[Piece]:
-    """The pieces of all files of a pattern, or the table, in order. Gzip, JSON and CSV files are one piece each."""
+    """The pieces of a pattern's files, or of a table, in order. Gzip, JSON and CSV files are one piece each."""
     if is_table(pattern) or is_cases(pattern):
         return [Piece(pattern)]
     return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size, role)]
 
 
 def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of a piece; what refuses one of them names its line in the whole file."""
+    """Rows of a piece; an error names the line in the whole file."""
     try:
         yield from batches
     except InputError as error:
@@ -80,13 +80,13 @@ def _groups(path: str) -> Iterator[Piece]:
     yield Piece(path, begin, len(sizes), is_parquet=True)
 
 
-PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]  # yields the rows of a piece, with their lines in it
+PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]  # yields a piece's rows with their line numbers in the piece
 
 
 def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_BYTES) -> Iterator[bytes]:
-    """Read the lines whose first byte lies in a range of an uncompressed file, in blocks of whole lines.
+    """Read the lines whose first byte is in a range of an uncompressed file, in blocks of whole lines.
 
-    The ranges [0, a), [a, b), [b, size) have every line once, whatever their borders.
+    Together, the ranges [0, a), [a, b), [b, size) yield every line exactly once, for any a and b.
     """
     try:
         with files.open_raw(path) as handle:
@@ -96,16 +96,16 @@ def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_
 
 
 def lines_before(path: str, position: int, block_bytes: int = files.BLOCK_BYTES) -> int:
-    """Number of lines of an uncompressed file that begin before a position, without the one that begins there."""
-    lines, left = 0, position
+    """The number of lines of an uncompressed file that begin before a position."""
+    lines, remaining = 0, position
     with files.open_raw(path) as handle:
-        while left > 0 and (block := handle.read(min(left, block_bytes))):
-            lines, left, last = lines + block.count(b"\n"), left - len(block), block[-1:]
+        while remaining > 0 and (block := handle.read(min(remaining, block_bytes))):
+            lines, remaining, last = lines + block.count(b"\n"), remaining - len(block), block[-1:]
     return lines + (position > 0 and last != b"\n")
 
 
 def _lines_from(path: str, handle: BinaryIO, begin: int, end: int, block_bytes: int) -> Iterator[bytes]:
-    at = max(0, begin - 1)  # a line begins at `begin` where the byte before it ends another
+    at = max(0, begin - 1)  # a line begins at `begin` if the byte before it ends another
     handle.seek(at)
     is_inside, rest = begin == 0, b""
     while block := handle.read(block_bytes):
@@ -116,7 +116,7 @@ def _lines_from(path: str, handle: BinaryIO, begin: int, end: int, block_bytes: 
                 rest = b""
                 continue
             is_inside, rest = True, rest[first:]
-        start = at - len(rest)  # of `rest`, where a line begins
+        start = at - len(rest)  # position of `rest`, which begins a line
         if start >= end:
             return
         last = rest.find(b"\n", end - 1 - start) if at >= end else -1

@@ -1,4 +1,4 @@
-"""Recognise the format of a file by its first line, and describe a file whose format does not fit its role."""
+"""Recognise the format of a file by its first line; describe a file whose format does not fit its role."""
 
 import json
 import re
@@ -30,7 +30,7 @@ class Format(StrEnum):
 
 
 WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS)
-"""Formats of text whose parts mean nothing alone: a file is read by one worker."""
+"""Text formats that cannot be read in parts: one worker reads the whole file."""
 
 
 _HEAD_BYTES = 1 << 10
@@ -72,7 +72,7 @@ EXPECTED = {
     "run": "a run was",
     "answers": "reference answers were",
     "evidence": "evidence was",
-}  # the content expected instead of an empty file, by role
+}  # expected content, by role, for messages about empty files
 _DESCRIPTIONS = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
@@ -84,11 +84,11 @@ _DESCRIPTIONS = {
     "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
 }
 
-_LINES_ONLY = ("answers",)  # the roles of files that are JSON lines and nothing else
+_LINES_ONLY = ("answers",)  # roles for which only JSON lines are read
 
 
 def _first_line(head: bytes) -> str | None:
-    """The first line that is neither empty nor a comment; the first comment where there is no such line."""
+    """The first line that is neither empty nor a comment; the first comment if there is no such line."""
     written = [line for line in head.decode("utf-8", errors="replace").split("\n") if line.strip()]
     return next((line for line in written if not line.lstrip().startswith("#")), next(iter(written), None))
 
@@ -98,7 +98,7 @@ def _texts(line: str) -> Format | None:
         return Format.JSON_LINES
     if separated.header(line, "queries"):
         return Format.SEPARATED
-    tabs = line.count("\t")  # one tab makes an id and a text, whatever the text looks like
+    tabs = line.count("\t")  # a single tab separates an id and a text, whatever the text looks like
     looks_like_rows = tabs > 1 and (_qrels(line) or _run(line))
     return Format.TAB_TEXT if tabs and not looks_like_rows else None
 
@@ -131,7 +131,7 @@ def _run(line: str) -> Format | None:
     words = line.split()
     if len(words) >= 5 and all(_is_number(word) for word in words[3:5]):
         return Format.TREC_RUN
-    # Three columns are MS MARCO's where the first line has the first rank: any other number may well be a score.
+    # Three columns are MS MARCO's if the first line has rank 1: any other number may well be a score.
     return Format.MS_MARCO_RUN if line.count("\t") == 2 and words[2:] == ["1"] else None
 
 
@@ -155,15 +155,15 @@ _READERS = {
     "run": _run,
     "answers": _answers,
     "evidence": _answers,
-}  # by role, what tells its formats
+}  # recognisers of formats, by role
 
 
 QRELS_HEADER = ("query-id", "corpus-id", "score", "source")
-"""Header of judgements that say whether people or a judge made them; without the last column, it is BEIR's."""
+"""Header of judgements with their source, people or a judge; without the last column, it is BEIR's header."""
 
 
 def _without_source(line: str) -> tuple[str, bool]:
-    """A header without the fourth column `source` that `rankbeam goldens` writes, and whether it has one."""
+    """A header without its fourth column `source`, which `rankbeam goldens` writes, and whether it had one."""
     before, _, last = line.rpartition("\t")
     has_source = last.strip().lower() == "source" and before.count("\t") == 2
     return (before, True) if has_source else (line, False)

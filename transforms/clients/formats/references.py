@@ -1,4 +1,4 @@
-"""Reference answers: an attribute of the queries, or JSON lines of their own, joined to the queries they belong to."""
+"""Join queries with their reference answers: an attribute of the queries, or separate JSON lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ class _Nugget(BaseModel):
 
 
 class _Reference(BaseModel):
-    """One line; further keys are the user's own."""
+    """One line; other keys are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -135,7 +135,7 @@ def from_attribute(
 
 
 def _expected(items: pa.StructArray, owner: pa.Array, ids: StringArray) -> tuple[pa.Array, pa.BooleanArray]:
-    """The expected steps of some queries, and which attributes hold them; another attribute of that name is none."""
+    """The queries' expected steps, and which attributes hold them; an attribute of that name may hold other things."""
     expected: list[list[dict[str, Any]] | None] = [None] * len(ids)
     is_steps = np.zeros(len(items), bool)
     for place in np.flatnonzero(pc.equal(items.field("name"), EXPECTED_STEPS)).tolist():
@@ -155,7 +155,7 @@ def _joined(
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     lacking = queries["query_id"].filter(reference.is_null())
     ids = hashing.hash_strings(queries["query_id"].filter(reference.is_valid()))
-    # Missing expected steps are newer than the hash.
+    # The hash is older than expected steps; without them it must not change.
     entries = (
         sorted(part for part in entry.items() if part != (EXPECTED_STEPS, None))
         for entry in reference.drop_null().to_pylist()

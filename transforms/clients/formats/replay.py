@@ -1,6 +1,6 @@
-"""Answers that exist already: JSON lines, each with what one system answered to one query, and from which contexts.
+"""Answers that exist already: JSON lines, each with one system's answer to one query, and the contexts behind it.
 
-Files of other tools, and CSV, JSON and Parquet, are read as cases.
+Files of other tools, and CSV, JSON and Parquet files, are read as cases.
 """
 
 import sys
@@ -26,11 +26,11 @@ from rankbeam.transforms.records.trajectories import AgentSteps, has_steps, rows
 _BATCH_ROWS = 1_000
 _TOKENS = ("input", "cached", "output")
 _FOREIGN = {"question", "query", "input", "prompt"}
-"""Keys of rows that hold their question, which rankbeam's own lines name by `query_id`."""
+"""Keys for the question in other tools' rows; rankbeam's own lines name the query by `query_id`."""
 
 
 class _Context(BaseModel):
-    """One context; further keys are the user's own."""
+    """One context; other keys are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -50,7 +50,7 @@ class _Context(BaseModel):
 
 
 class _Answer(BaseModel):
-    """One line; further keys are the user's own."""
+    """One line; other keys are ignored."""
 
     model_config = ConfigDict(strict=True)
 
@@ -72,12 +72,12 @@ class _Answer(BaseModel):
     @field_validator("steps")
     @classmethod
     def _are_steps(cls, value: Any) -> AgentSteps | None:
-        return steps_in(value) if has_steps(value) else None  # anything else is the user's own
+        return steps_in(value) if has_steps(value) else None  # anything else is ignored
 
 
 @dataclass(frozen=True)
 class ReplayReader:
-    """Reads the answers of one system, or cases.
+    """Reads one system's answers, or cases.
 
     Lines are {query_id, answer, contexts?: [{doc_id?, text?}], config?, steps?: [{tool, args, status?, doc_ids?}],
     tokens?: {input, output, cached?}, seconds?}.
@@ -88,7 +88,7 @@ class ReplayReader:
 
     def __call__(self, path: str) -> Iterator[pa.RecordBatch]:
         if not self.columns and is_own(path):
-            yield from self._own(path)
+            yield from self._own_rows(path)
         else:
             yield from roles.read_replayed(CaseSource(path, self.columns, flatten=True), self.config)
 
@@ -99,14 +99,15 @@ class ReplayReader:
         else:
             yield from (case.config for case in read_cases(CaseSource(path, self.columns, flatten=True)))
 
-    def _own(self, path: str) -> Iterator[pa.RecordBatch]:
+    def _own_rows(self, path: str) -> Iterator[pa.RecordBatch]:
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
-        rows = (_row(path, *own) for own in lines if self.config is None or as_text(own[1].config) == self.config)
+        chosen = ((line, row) for line, row in lines if self.config is None or as_text(row.config) == self.config)
+        rows = (_row(path, line, row) for line, row in chosen)
         yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
 def is_own(path: str) -> bool:
-    """Return whether a file has rankbeam's own lines, by the keys of its first one."""
+    """Return whether a file has rankbeam's own lines, judging by the keys of its first line."""
     if shape_of(path) is not Shape.LINES:
         return False
     line, text = next(json_lines.numbered(path))
@@ -115,7 +116,7 @@ def is_own(path: str) -> bool:
 
 
 def configs_until(pattern: str, target: str, reader: ReplayReader) -> set[str]:
-    """The values of `config` in some files, which are read until the one that is wanted was seen."""
+    """The values of `config` in some files, which are only read until the target occurs."""
     seen = set[str]()
     for path in sources.expand(pattern):
         for config in reader.configs(path):
@@ -150,7 +151,7 @@ def _step_rows(path: str, line: int, steps: AgentSteps | None) -> list[dict[str,
 
 
 def _tokens(stated: Any) -> dict[str, int]:
-    """The tokens that a line states; other values of the key are the user's own."""
+    """The tokens that a line states; values of any other form are ignored."""
     counts = {name: stated.get(name) or 0 for name in _TOKENS} if isinstance(stated, dict) else {}
     is_known = all(type(count) is int for count in counts.values()) and Tokens(**counts).is_possible
     return {f"{name}_tokens": count for name, count in counts.items()} if is_known else {}

@@ -1,4 +1,4 @@
-"""Readers of judgements and runs: millions of short rows, read in columns, and JSON of query to document to number."""
+"""Readers of judgements and runs: millions of short rows, read by column; and JSON of query to document to number."""
 
 import json
 import math
@@ -31,12 +31,12 @@ _Pairs = list[tuple[str, Any]]
 _JUDGE_LINES = {
     Format.SOURCED_QRELS: re.compile(rb"^(?:[^\t\n]*\t){3}[ ]*llm[ ]*\r?$", re.MULTILINE | re.IGNORECASE),
     Format.TREC_QRELS: re.compile(rb"^[ \t]*\S+[ \t]+llm[ \t]", re.MULTILINE | re.IGNORECASE),
-}  # by format, lines whose source is `llm`, a judge: BEIR's fourth or TREC's second column
+}  # patterns by format for lines of a judge, whose source (BEIR's fourth, TREC's second column) is `llm`
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Judgements or runs: the schema of their batches, the name of their number, and the layout of text lines."""
+    """Judgements or runs: the schema of their batches, their column of numbers, and the layout of text lines."""
 
     role: str
     schema: pa.Schema
@@ -129,7 +129,7 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
 
 
 def _ranked(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows with ranks from 1 as rows with scores: the negative ranks."""
+    """Turn ranks from 1 into scores: the negative ranks."""
     for batch in batches:
         ranks = batch["score"].to_numpy()
         advice = f"the rank is not a whole number from 1; {_SCORES}"
@@ -173,7 +173,7 @@ def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: boo
 
 
 def _header(block: bytes) -> bytes:
-    """The lines of a block of BEIR's judgements up to the end of its header; none where there is no header."""
+    """The lines of a block of BEIR's judgements up to the end of its header; empty if there is no header."""
     begin = block.rfind(b"\n", 0, len(block) - len(block.lstrip())) + 1
     end = block.find(b"\n", begin) + 1 or len(block)
     fields = text.split_tabs(block[begin:end], [2])
@@ -234,7 +234,7 @@ def _is_number(word: object) -> bool:
 
 
 def read_nested(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read JSON as ranx and BEIR's scripts save it, whole; its rows are numbered from 1 in the order of the file."""
+    """Read a whole JSON file as ranx and BEIR's scripts save it; its rows are numbered from 1, in the file's order."""
     number = schema.names[2]
     queries, documents, values, row = list[str](), list[str](), list[float](), 1
     for query, pairs in _nested_queries(path):
@@ -320,7 +320,7 @@ def count_judge_lines(path: str) -> int:
 
 
 def refuse_judge_lines(path: str) -> None:
-    """Refuse a file with lines of a judge where people's judgements are needed."""
+    """Refuse a file with a judge's lines if people's judgements are needed."""
     seen = 0
     for block, places in _judge_blocks(path):
         if places:
@@ -330,7 +330,7 @@ def refuse_judge_lines(path: str) -> None:
 
 
 def _judge_blocks(path: str) -> Iterator[tuple[bytes, list[int]]]:
-    """Blocks of whole lines, with the positions of the lines of a judge."""
+    """Blocks of whole lines, with the positions of a judge's lines in them."""
     pattern = _JUDGE_LINES.get(recognise(path, "qrels"))
     if pattern is None:
         return

@@ -1,4 +1,4 @@
-"""Paths of an experiment: files, a file of cases, or a table of BigQuery, which is one file of its own."""
+"""Paths of an experiment: files, a file of cases, or a BigQuery table, which counts as one file."""
 
 from rankbeam.transforms.clients.bigquery import names
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
@@ -8,17 +8,17 @@ from rankbeam.transforms.clients.storage import matching
 
 
 def expand(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted, as `matching.expand` has it; or the table."""
+    """The files that a path or glob pattern names, sorted, as `matching.expand` returns them; or the table."""
     return [pattern] if is_table(pattern) or is_cases(pattern) else matching.expand(pattern)
 
 
 def size(pattern: str) -> int:
-    """Bytes of all files that a path or pattern names, or of a table, as stored."""
+    """Stored bytes of all files that a path or pattern names, or of a table."""
     return sum(bytes_stored for _, bytes_stored, _ in version(pattern))
 
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
-    """Path, bytes and time of change of everything that a pattern names: other values, other content."""
+    """Path, bytes and modification time of everything that a pattern names; they change with the content."""
     pattern = file_of(pattern)
     if not is_table(pattern):
         return matching.version(pattern)

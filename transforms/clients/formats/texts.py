@@ -1,4 +1,4 @@
-"""Readers of queries and corpora: fewer rows than judgements and runs, with text and attributes."""
+"""Readers of queries and corpora, which have fewer rows than judgements and runs, but texts and attributes."""
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from rankbeam.transforms.records.conversations import HISTORY, problem_of
 from rankbeam.transforms.records.errors import InputError, shortened
 
 _BATCH_ROWS = 10_000
-_MOST_KEYS = 300  # the most characters that a message spends on an object's keys
+_MOST_KEYS = 300  # maximum length of an object's keys in a message
 
 
 class TextEntry(NamedTuple):
@@ -65,7 +65,7 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
 
 
 def read_chosen(path: str, role: str, ids: Collection[str]) -> Iterator[TextEntry]:
-    """The entries of some ids, of a file that was read before: other lines of JSON are not checked again."""
+    """The entries with some ids, from a file that was read before: other lines of JSON are not checked again."""
     if recognise(path, role) is Format.JSON_LINES:
         for line, text in json_lines.numbered(path):
             value = json_lines.parsed_object(path, line, text)
@@ -97,7 +97,7 @@ def _from_json(path: str, line: int, text: str) -> TextEntry:
 
 
 def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
-    """An entry of a parsed line, which is used up."""
+    """An entry made of a parsed line; removes keys from `value`."""
     id_name, text_name = _id_name(value), next(filter(value.__contains__, named.TEXT_NAMES), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"

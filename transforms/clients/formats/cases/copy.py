@@ -1,6 +1,6 @@
-"""A copy of a file of cases with further columns: rows in their order, in the layout of the original.
+"""Copy a file of cases and add columns, keeping the order of its rows and its layout.
 
-In a file of conversations, each of these columns has a list with one entry for each turn.
+In a file of conversations, each added column holds a list with one entry for each turn.
 """
 
 import csv
@@ -20,11 +20,11 @@ from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 Values = Mapping[str, float | str | None]  # the values of a case by column
-Cells = Mapping[str, Any]  # the values of a row by column, which are lists in a file of conversations
+Cells = Mapping[str, Any]  # the values of a row by column; lists in a file of conversations
 
 
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
-    """Write the copy with further columns, of which the last one holds texts; returns the number of its rows."""
+    """Write the copy with the added columns, the last of which holds texts; return its number of rows."""
     files.refuse_existing(new)
     rows = _filled(source, names, values)
     if all(len(turns) == 1 for _, turns in rows):

@@ -1,13 +1,13 @@
-"""Google's forms of cases: datasets of Vertex AI's evaluation service, and EvalSets and results of ADK.
+"""Google's formats of cases: datasets of Vertex AI's evaluation service, and ADK's EvalSets and results.
 
-Rows of Vertex AI have values that may be Contents, requests and responses:
+Values in Vertex AI's rows may be Contents, requests and responses:
 
     flat        prompt, response, reference: texts or Contents; conversation_history, intermediate_events, agent_data
     Gemini      request {contents}, response {candidates}
     OpenAI      request {messages}, response {choices}
     dumped      EvaluationDataset as JSON: prompt, responses [{response}], reference {response}
 
-A row becomes one of texts, messages and steps; other parts of a Content than text are left out and noted.
+A row is rewritten with texts, messages and steps; parts of a Content other than text are left out and noted.
 """
 
 import json
@@ -30,7 +30,7 @@ _CONTENTS = ("prompt", "response", "reference")
 _MARKS = ("parts", "candidates", "choices")
 SUFFIX = ".evalset.json"
 _NAME = re.compile(r"[a-zA-Z0-9_]+")
-NO_TIME = 0.0  # equal sets have equal bytes
+NO_TIME = 0.0  # so that equal sets have equal bytes
 _TALK = "conversation"
 _METRIC_RESULTS = ("eval_metric_result_per_invocation", "evalMetricResultPerInvocation")
 _INVOCATION_NAMES = ("expected_invocation", "expectedInvocation", "actual_invocation", "actualInvocation")
@@ -40,7 +40,7 @@ _SPEAKERS = {"human": USER, "user": USER, "ai": ASSISTANT, "assistant": ASSISTAN
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """The answer of a system, with the contexts and steps that it rests on, where they are known."""
+    """A system's answer, with the contexts and steps behind it if they are known."""
 
     text: str
     contexts: tuple[str, ...] | None = None
@@ -49,7 +49,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True)
 class CaseTurn:
-    """A question, and what is expected of an agent."""
+    """A question, with the answer and steps expected of an agent."""
 
     question: str
     answer: str | None = None  # the reference answer; None if it is not known
@@ -57,15 +57,15 @@ class CaseTurn:
 
 
 def plain(tool: str, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The row of a tool, with texts in the place of this service's objects, and its notes."""
+    """A tool's row with this service's objects replaced by texts, and the row's notes."""
     return with_texts(row) if tool == NAME else (dict(row), [])
 
 
 def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The row with texts, a conversation as `prompt`, and steps; and what users should know, as keys of notes."""
+    """The row with texts, a conversation as `prompt`, and steps; and the keys of the notes that users should read."""
     row = {key: _parsed(key, value) for key, value in row.items()}
-    events = [*_of(row, _EVENTS)]
-    talk = [entry for entry in _of(row, _HISTORY) if isinstance(entry, Mapping)]
+    events = [*_list(row, _EVENTS)]
+    talk = [entry for entry in _list(row, _HISTORY) if isinstance(entry, Mapping)]
     agent = _first(row, _AGENT)
     if isinstance(agent, Mapping) and not row.get("prompt"):
         turns = [list(turn.get("events") or ()) for turn in agent.get("turns") or () if isinstance(turn, Mapping)]
@@ -75,7 +75,7 @@ def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         talk = [*(row["request"].get("contents") or row["request"].get("messages") or ())]
     elif row.get("prompt"):
         talk.append({"role": "user", "content": row["prompt"]})
-    messages = [one for one in map(_message, talk) if one is not None]
+    messages = [message for message in map(_message, talk) if message is not None]
     is_request = isinstance(row.get("request"), Mapping)
     last = messages.pop() if is_request and messages and messages[-1]["role"] != "user" else None
     chat = [{"role": message["role"], "content": message["text"]} for message in messages]
@@ -88,12 +88,12 @@ def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     steps = {"intermediate_events": as_json(calls)} if events else {}
     contents = [*talk, *events, row.get("response"), row.get("reference"), *(row.get("responses") or ())]
     notes = ["other parts"] * any(map(_has_other_parts, contents))
-    notes += ["text history"] * any(isinstance(entry, str) for entry in (_first(row, _HISTORY), *_of(row, _HISTORY)))
+    notes += ["text history"] * any(isinstance(entry, str) for entry in (_first(row, _HISTORY), *_list(row, _HISTORY)))
     return {**row, **texts, **steps}, notes
 
 
 def _parsed(key: str, value: Any) -> Any:
-    """The value; CSV holds objects as text, and a text of the user's own may look like one."""
+    """The value, parsed if it is an object: CSV stores objects as text, but a user's text may look like one."""
     if key in _OBJECTS:
         return structured(value)
     content = structured(value) if key in _CONTENTS else value
@@ -102,7 +102,7 @@ def _parsed(key: str, value: Any) -> Any:
 
 
 def _message(value: Any) -> Message | None:
-    """A Content, or a message or event around one; None for what says nothing, such as calls of tools."""
+    """The message in a Content, or in a message or event around one; None without text, as for tool calls."""
     if not isinstance(value, Mapping):
         return None
     content = value.get("content", value)
@@ -145,7 +145,7 @@ _CALLS = ("function_call", "functionCall", "function_response", "functionRespons
 
 
 def _has_other_parts(value: Any) -> bool:
-    """Return whether a Content, inside whatever it is, has an image, a file or code."""
+    """Return whether a Content, however nested, has an image, a file or code."""
     if isinstance(value, list):
         return any(map(_has_other_parts, value))
     if not isinstance(value, Mapping):
@@ -157,7 +157,7 @@ def _has_other_parts(value: Any) -> bool:
     return any(_has_other_parts(value[key]) for key in ("content", "response", "candidates") if key in value)
 
 
-def _of(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+def _list(row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
     value = _first(row, names)
     return value if isinstance(value, list) else []
 
@@ -169,7 +169,7 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:
 def row_of(
     query_id: str, turn: CaseTurn, history: Iterable[Message], answer: ModelAnswer | None = None
 ) -> dict[str, Any]:
-    """A query as a flat row, with the answer of a system if one is known; read again, it is the same case."""
+    """A query as a flat row, with a system's answer if one is known; reading the row gives the same case again."""
     talk = [
         {"role": "user" if message["role"] == USER else "model", "parts": [{"text": message["text"]}]}
         for message in history
@@ -189,13 +189,13 @@ def row_of(
 
 
 def _trajectory(steps: AgentSteps | None) -> list[dict[str, Any]] | None:
-    """Steps in the words of this service's trajectory metrics."""
+    """Steps under the keys of this service's trajectory metrics."""
     rows = None if steps is None else as_json(steps)
     return None if rows is None else [{"tool_name": row["tool"], "tool_input": row["args"]} for row in rows]
 
 
 def turns_in(history: Sequence[Message]) -> list[CaseTurn]:
-    """The turns of the messages before a query, with what was answered as the expected answer."""
+    """The turns before a query; the actual answers count as the expected ones."""
     turns: list[CaseTurn] = []
     for message in history:
         if message["role"] == USER:
@@ -224,7 +224,7 @@ def case_of(name: str, turns: Iterable[CaseTurn], **more: Any) -> dict[str, Any]
 
 
 def eval_set(path: str, title: str, cases: Sequence[dict[str, Any]]) -> tuple[str, str]:
-    """The path and text of an EvalSet, whose id is the name of its file."""
+    """The path and text of an EvalSet; its id is the name of its file."""
     name = path.rpartition("/")[2].removesuffix(SUFFIX).removesuffix(".json")
     if not _NAME.fullmatch(name):
         better = re.sub(r"\W", "_", name)
@@ -242,10 +242,10 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def turns_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The row as it was at each turn of its conversation, which ends with that turn.
+    """The row at each turn of its conversation, cut after that turn.
 
-    The first turn has the id of the case, the third that id and `:3`, so that results with fewer turns match. Rows of
-    one turn are unchanged.
+    The first turn has the case's id, the third that id and `:3`, so that results with fewer turns match. Rows with one
+    turn are unchanged.
     """
     key = next((name for name in (_TALK, *_METRIC_RESULTS) if isinstance(structured(row.get(name)), list)), None)
     turns = [] if key is None else structured(row[key])
@@ -259,7 +259,7 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def messages_in(talk: Iterable[Mapping[str, Any]]) -> list[Message]:
-    """The messages of a conversation as LangChain and OpenAI write it, without those of tools."""
+    """The messages of a conversation in the format of LangChain and OpenAI, without tool messages."""
     turns = [
         (_SPEAKERS.get(str(entry.get("type") or entry.get("role")).lower()), entry.get("content")) for entry in talk
     ]
@@ -267,7 +267,7 @@ def messages_in(talk: Iterable[Mapping[str, Any]]) -> list[Message]:
 
 
 def calls_in(talk: Sequence[Any] | None, expected: Any) -> list[Any] | None:
-    """The tool calls in the messages of a conversation; None without messages, or without calls if none are expected.
+    """The tool calls in a conversation; None without messages, or without calls if no expected steps are stated.
 
     >>> calls_in([{"type": "ai", "tool_calls": [{"name": "find"}]}], None), calls_in([{"type": "ai"}], [])
     ([{'name': 'find'}], [])
@@ -289,7 +289,7 @@ def messages_before(row: Mapping[str, Any]) -> list[Message]:
 
 
 def spoken_turns(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The invocations of a row: those of an eval case, or in results those that were expected, else the actual ones."""
+    """A row's invocations: those of an eval case; in results, the expected ones if known, else the actual ones."""
     talk = structured(row.get(_TALK))
     if isinstance(talk, list):
         return [entry for entry in talk if isinstance(entry, dict)]

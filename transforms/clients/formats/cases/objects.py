@@ -1,4 +1,4 @@
-"""Rows as objects: JSON lines, a JSON array or an object around one, CSV with a header, Parquet, Arrow, BigQuery."""
+"""Read rows as objects: JSON lines, a JSON array (also in an object), CSV with a header, Parquet, Arrow, BigQuery."""
 
 import csv
 import json
@@ -17,11 +17,11 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError, shortened
 
-Row = tuple[int, dict[str, Any]]  # an object with its line, or its row in Parquet, from 1
+Row = tuple[int, dict[str, Any]]  # the line (in Parquet, the row) from 1, and the object
 
 _SPACE = " \t\r\n"
 _ARROW_FILE = b"ARROW1"
-_ARROW = (_ARROW_FILE, b"\xff\xff\xff\xff")  # a file, and a stream, as datasets of Hugging Face are saved
+_ARROW = (_ARROW_FILE, b"\xff\xff\xff\xff")  # a file; a stream, as Hugging Face saves datasets
 _LISTS = (
     ("results", "results"),
     ("results",),
@@ -35,7 +35,7 @@ _LISTS = (
     ("samples",),
     ("examples",),
     ("data",),
-)  # keys to the list of rows in objects of other tools: promptfoo, DeepEval, ADK, OpenAI's API
+)  # keys that lead to the rows in files of other tools: promptfoo, DeepEval, ADK, OpenAI's API
 
 
 class Shape(StrEnum):
@@ -81,7 +81,7 @@ def shape_of(path: str) -> Shape:
         value = json.loads(first)
     except json.JSONDecodeError:
         return Shape.DOCUMENT if first.strip(_SPACE) == "{" or ('"' in first and end) else Shape.LINES
-    except (ValueError, RecursionError):  # too long a number, or nested too deeply
+    except (ValueError, RecursionError):  # the number is too long, or the nesting too deep
         return Shape.LINES
     return Shape.DOCUMENT if not rest.strip() and _list_in(value) is not None else Shape.LINES
 
@@ -133,7 +133,7 @@ def _in_arrow(path: str) -> Iterator[Row]:
 
 
 def _refuse_columns(path: str, row: dict[str, Any]) -> None:
-    """Refuse an object of columns, as pandas' `to_json()` and `to_dict()` of Hugging Face's datasets make it."""
+    """Refuse an object of columns, which pandas' `to_json()` and `to_dict()` of Hugging Face's datasets make."""
     columns = list(row.values())
     indexed = all(isinstance(column, dict) and list(column)[:1] == ["0"] for column in columns)
     listed = all(isinstance(column, list) for column in columns) and len({*map(len, columns)}) == 1
@@ -208,7 +208,7 @@ def _in_document(path: str) -> Iterator[Row]:
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:
-    """The keys that lead to the list of rows in an object; None without such a list."""
+    """The keys that lead to the list of rows in an object; None if there is no such list."""
     for place in _LISTS:
         inner = value
         for key in place:
@@ -232,7 +232,7 @@ def _begins(text: str, place: tuple[str, ...], decoder: json.JSONDecoder) -> Ite
 
 
 def _value_of(text: str, at: int, target: str, decoder: json.JSONDecoder) -> int:
-    """Position of the last value of a key of an object, which is the one that a parser keeps."""
+    """Position of the last value of an object's key: parsers keep that one."""
     result, at = at, _after_space(text, at + 1)
     while text[at] != "}":
         key, end = decoder.raw_decode(text, at)

@@ -1,4 +1,4 @@
-"""Read cases: the values at the paths of a tool, or at those that the user gives, checked and brought to one form."""
+"""Read cases: take values from the paths of a tool or of the user, check them, and bring them to one form."""
 
 import hashlib
 import json
@@ -21,33 +21,33 @@ from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, st
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
-SAMPLE_ROWS = 1_000  # rows whose keys tell the tool
-_MISSING = ("nan", "NaN", "None", "null")  # cells of CSV that pandas and Python write for a value that is missing
+SAMPLE_ROWS = 1_000  # rows whose keys identify the tool
+_MISSING = ("nan", "NaN", "None", "null")  # cells that pandas and Python write to CSV for a missing value
 _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.text", "contents", "context", "snippet")
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
 """A context with its source, as DeepEval writes it."""
 _LIST = re.compile(r"""\s*\[\s*["']""")  # the beginning of a list of texts; spreadsheets cut cells short
 _LONGEST_ATTRIBUTE = 1_000
-STEPS = ("steps", EXPECTED_STEPS)  # the parts of a case that are an agent's steps
+STEPS = ("steps", EXPECTED_STEPS)  # parts of a case that hold an agent's steps
 
 Context = tuple[str | None, str | None]  # id and text of a context; one of them may be None
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row: a question, and what belongs to it."""
+    """One row: a question with its answer, contexts and judgements."""
 
     line: int
     query_id: str
     question: str
     answer: str | None
-    contexts: tuple[Context, ...] | None  # None where the row does not say them
+    contexts: tuple[Context, ...] | None  # None if the row does not state them
     reference: str | None
     relevant: tuple[str, ...] | None
     config: str
     attributes: Mapping[str, str]
-    notes: tuple[str, ...] = ()  # what users should know, as keys of `survey.NOTES`
+    notes: tuple[str, ...] = ()  # notes for users, as keys of `roles.NOTES`
     steps: AgentSteps | None = None
     expected_steps: AgentSteps | None = None
 
@@ -59,7 +59,7 @@ class Layout:
     tool: Tool
     shape: Shape
     columns: Mapping[str, str] = field(default_factory=dict)
-    guessed: Mapping[str, str] = field(default_factory=dict)  # the only text among the user's own keys
+    guessed: Mapping[str, str] = field(default_factory=dict)  # paths of the only text among a user's keys
 
     def paths(self, name: str) -> Sequence[str]:
         if name in self.columns:
@@ -72,7 +72,7 @@ def read_cases(source: CaseSource) -> Iterator[Case]:
 
 
 def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
-    """Read the rows of a file, each with its case; a row of ADK has one for each turn of its conversation."""
+    """Read the rows of a file, each with its case; a row of ADK has one case for each turn of its conversation."""
     rows = rows_in(source.path)
     if not (head := list(islice(rows, SAMPLE_ROWS))) and shape_of(source.path) is Shape.TABLE:
         return  # one of several streams of a table
@@ -113,7 +113,7 @@ def _has(row: Mapping[str, Any], path: str) -> bool:
     try:
         return value_at(row, path) is not None
     except jmespath.exceptions.JMESPathError:
-        return True  # of another type: its row is refused
+        return True  # the value has another type: its row is refused
 
 
 def _guessed(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -145,7 +145,7 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
         attributes["history"] = json.dumps(history, ensure_ascii=False)
     steps, expected_steps = (reading.steps(name) for name in STEPS)
     texts = (query_id, question, answer, last, contexts, reference, relevant, attributes, steps, expected_steps)
-    json.dumps(texts, ensure_ascii=False, default=vars).encode()  # raises an error for half a character
+    json.dumps(texts, ensure_ascii=False, default=vars).encode()  # raises an error for a lone surrogate
     return Case(
         line, query_id, question, last if answer is None else answer, contexts, reference, relevant,
         as_text(reading.value("config")).strip(), attributes, tuple(reading.notes), steps, expected_steps,
@@ -153,7 +153,7 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
 
 
 def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
-    """The id of a question that has none: a hash of its text.
+    """An id for a question without one: a hash of its text.
 
     >>> hashed_id("Who?") == hashed_id(" Who? "), hashed_id("Who?")
     (True, 'qd991a24e8e04')
@@ -164,7 +164,7 @@ def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
 
 @dataclass
 class _Reading:
-    """One row, while it is read."""
+    """A row that is being read."""
 
     source: CaseSource
     layout: Layout
@@ -176,7 +176,7 @@ class _Reading:
         return InputError(problem, path=self.source.path, line=self.line)
 
     def value(self, name: str) -> Any:
-        """The first value at the paths of a part, or None."""
+        """The first value at the paths of a part; None if there is no value."""
         return next((value for _, value in self.values(name)), None)
 
     def values(self, name: str) -> Iterator[tuple[str, Any]]:
@@ -194,7 +194,7 @@ class _Reading:
         return value is None or (self.layout.shape is Shape.CSV and value in _MISSING)
 
     def text(self, name: str) -> str | None:
-        """A text; None where it is missing or blank."""
+        """A text; None if it is missing or blank."""
         value = self.value(name)
         if isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
             self._count_further(name, value)
@@ -211,17 +211,17 @@ class _Reading:
         self.notes += [f"several {name}"] * (len(value) > 1)
 
     def question(self) -> tuple[str, list[dict[str, str]], str | None]:
-        """The question, what was said before it, and the last answer of a conversation that ends with one."""
+        """The question, the messages before it, and the last answer if a conversation ends with one."""
         value = self.value("question")
         talk = self._listed(value) if isinstance(value, list | str) else None
         if talk and all(isinstance(entry, dict) for entry in talk):
-            return self._of_conversation(talk)
+            return self._last_turn(talk)
         question = self.text("question")
         if question is None and self.value("id") is None:
             raise self.refuse("has no question")
         return question or "", messages_before(self.row) if self.layout.tool.name == "ADK" else [], None
 
-    def _of_conversation(self, talk: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str | None]:
+    def _last_turn(self, talk: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str | None]:
         content = messages_in(talk)
         places = [place for place, entry in enumerate(content) if entry["role"] == "user"]
         if not places:
@@ -231,7 +231,7 @@ class _Reading:
         return content[last]["text"], content[:last], answer
 
     def _listed(self, value: Any) -> list[Any] | None:
-        """A list, also one that CSV holds as JSON or as a Python literal; None for other values."""
+        """A list, which CSV may hold as JSON or as a Python literal; None for other values."""
         if isinstance(value, str) and value.lstrip().startswith("["):
             value = self._parsed(value)
         return value if isinstance(value, list) else None
@@ -245,7 +245,7 @@ class _Reading:
         return value
 
     def contexts(self) -> tuple[Context, ...] | None:
-        """The contexts with their ids; None where the row says neither."""
+        """The contexts with their ids; None if the row has neither."""
         texts, ids = self.value("contexts"), self._ids("context_ids")
         if texts is None:
             return None if ids is None else tuple((entry, None) for entry in ids)
@@ -266,7 +266,7 @@ class _Reading:
         return tuple((name, text) for name, (_, text) in zip(ids, result, strict=True))
 
     def _split(self, text: str) -> list[str]:
-        """The contexts in one text; DeepEval joins them."""
+        """Split a text into contexts; DeepEval joins them."""
         joined = self.layout.tool.joined
         if not text.strip():
             return []
@@ -296,7 +296,7 @@ class _Reading:
         return None if listed is None else [json_id(self.source.path, self.line, entry) for entry in listed]
 
     def reference(self) -> str | None:
-        """The reference answer; of several the first."""
+        """The reference answer; the first of several."""
         listed = self._listed(self.value("reference"))
         if listed is None or not all(isinstance(entry, str) for entry in listed):
             return self.text("reference")
@@ -305,7 +305,7 @@ class _Reading:
         return content[0] if content else None
 
     def relevant(self) -> tuple[str, ...] | None:
-        """The ids of relevant documents; alternatives among them are refused unless they may be lost."""
+        """The ids of relevant documents; alternatives among them are refused unless `flatten` is set."""
         value = self._listed(self.value("relevant"))
         if value is None:
             return None
@@ -321,7 +321,7 @@ class _Reading:
         return tuple(dict.fromkeys(names))
 
     def steps(self, name: str) -> AgentSteps | None:
-        """An agent's steps; other values than lists of objects are the user's own unless `columns` names it."""
+        """An agent's steps; a value other than a list of objects is ignored unless `columns` names it."""
         value = structured(self.value(name))
         if value is None and name == "steps" and self.layout.tool.name == "ragas":
             value = calls_in(self._listed(self.value("question")), self.value("expected_steps"))
@@ -334,7 +334,7 @@ class _Reading:
             raise self.refuse(f"{name}: {error}") from error
 
     def attributes(self) -> dict[str, str]:
-        """The other keys with short values; those in `metadata` and in Auto RAG Eval's profile, too."""
+        """The other keys with short values, including those in `metadata` and in Auto RAG Eval's profile."""
         parts = [part for part in FIELDS if part not in STEPS or self.steps(part) is not None]
         used = {name for part in parts for path in self.layout.paths(part) for name in (path, *keys_of(path))}
         inner = [structured(self.row.get(key)) for key in ("metadata", "Q&A Gen Profile")]

@@ -1,4 +1,4 @@
-"""Cases in the roles of a dataset's files: queries, judgements, answers of one system; and a survey before any work."""
+"""Cases in the roles of a dataset's files: queries, judgements, a system's answers; and a survey before any work."""
 
 import json
 from collections import Counter
@@ -31,7 +31,7 @@ NOTES = {
     "text history": "{count:,} rows have messages before the prompt as plain text; nothing shows who wrote them, so "
     "they are not used as history",
     "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
-}  # notes for users, by the keys of `Case.notes`
+}  # texts of the notes in `Case.notes`
 
 
 def queries_in(source: CaseSource) -> Iterator[Case]:
@@ -70,7 +70,7 @@ def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
 
 
 def read_replayed(source: CaseSource, config: str | None) -> Iterator[pa.RecordBatch]:
-    """Read answers as `columns.REPLAYED`; the answer is null where a row has none."""
+    """Read answers as `columns.REPLAYED`; the answer is null if a row has none."""
     rows = (_replayed(case) for case in read_cases(source) if config is None or case.config == config)
     yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
@@ -87,7 +87,7 @@ class Survey:
 
     layout: Layout
     rows: int
-    configs: tuple[str, ...]  # systems that answered; one empty name where rows name none
+    configs: tuple[str, ...]  # systems that answered; one empty name if rows name no system
     answers: int
     contexts: int
     references: int
@@ -105,7 +105,7 @@ class Survey:
 
 
 def survey_of(source: CaseSource) -> Survey:
-    """Read a file of cases from its beginning to its end, once for each of its versions."""
+    """Read a whole file of cases and count; each version of the file is read once."""
     return _survey(source.text, state_of(source.path))
 
 

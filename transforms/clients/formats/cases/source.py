@@ -1,4 +1,4 @@
-"""A file of cases as the whole dataset: one text, like a path, with what an experiment says of the file.
+"""A file of cases as the whole dataset: one text, used like a path, with an experiment's options for the file.
 
     cases://{"path": "gs://bucket/run.csv", "columns": {"question": "inputs.query"}}
 
@@ -18,7 +18,7 @@ class CaseSource:
 
     path: str
     columns: Mapping[str, str] = field(default_factory=dict)
-    flatten: bool = False  # whether alternatives among relevant documents may be lost
+    flatten: bool = False  # accept that alternatives among relevant documents are lost
 
     @property
     def text(self) -> str:
@@ -29,7 +29,7 @@ class CaseSource:
 
     @classmethod
     def parse(cls, text: str) -> "CaseSource":
-        """From a text that begins with `cases://`."""
+        """Parse a text that begins with `cases://`."""
         return cls(**json.loads(text.removeprefix(SCHEME)))
 
 

@@ -1,7 +1,7 @@
-"""Tools whose files rankbeam knows: the keys that tell them apart, and the paths of what a case consists of.
+"""Tools whose files rankbeam knows: the keys that identify a tool, and the paths of the parts of a case.
 
 A path is a key, or a JMESPath expression; the first one with a value counts. Keys of ragas, DeepEval, AutoRAG and
-Vertex's evaluation are those of their source code, all others those of the tools' documentation.
+Vertex's evaluation come from their source code, all others from the tools' documentation.
 """
 
 import re
@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.formats.cases.google import NAME as VERTEX
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 
-_SHOWN = 30  # characters before an error
+_SHOWN = 30  # characters shown before an error
 FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config", "steps",
           "expected_steps")  # fmt: skip
 """The parts of a case, which `columns:` may name."""
@@ -42,10 +42,10 @@ class Tool:
     """A tool's files."""
 
     name: str
-    marks: tuple[frozenset[str], ...]  # one of these sets of keys tells the tool
+    marks: tuple[frozenset[str], ...]  # any of these sets of keys identifies the tool
     paths: Paths
-    joined: str = ""  # what separates contexts in one text
-    own: tuple[str, ...] = field(default=())  # objects whose keys are the user's own
+    joined: str = ""  # separator of contexts in one text
+    own: tuple[str, ...] = field(default=())  # objects whose keys the user chooses
 
 
 def _marks(*sets: str) -> tuple[frozenset[str], ...]:
@@ -57,12 +57,12 @@ def _under(prefixes: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _adk(*places: tuple[str, str]) -> tuple[str, ...]:
-    """The path of the joined texts of the first Content that exists."""
-    texts = (f"{path}.parts[?text && !thought].text" for place in places for path in _both(*place))
+    """The path of the first Content that exists, with its texts joined."""
+    texts = (f"{path}.parts[?text && !thought].text" for place in places for path in _spellings(*place))
     return (f"join('', not_null({', '.join(texts)}, `[]`))",)
 
 
-def _both(prefix: str, inside: str) -> tuple[str, str]:
+def _spellings(prefix: str, inside: str) -> tuple[str, str]:
     path = f"{prefix}{inside}"
     return path, re.sub(r"_([a-z])", lambda match: match[1].upper(), path)
 
@@ -71,7 +71,7 @@ _LAST_OF_CHAT = "[-1].content"
 _ITEMS = ("item", "datasource_item.item", "datasource_item")
 _RESULT = "eval_metric_result_per_invocation[-1]."
 
-OWN = "rankbeam"  # the tool whose lines are rankbeam's own
+OWN = "rankbeam"  # the "tool" of rankbeam's own lines
 
 TOOLS = (
     Tool(
@@ -155,9 +155,9 @@ TOOLS = (
          "question": _adk(("conversation[-1].", "user_content"), (_RESULT, "actual_invocation.user_content")),
          "answer": _adk((_RESULT, "actual_invocation.final_response")),
          "reference": _adk(("conversation[-1].", "final_response"), (_RESULT, "expected_invocation.final_response")),
-         "steps": _both(_RESULT, "actual_invocation.intermediate_data"),
-         "expected_steps": (*_both("conversation[-1].", "intermediate_data"),
-                            *_both(_RESULT, "expected_invocation.intermediate_data"))},
+         "steps": _spellings(_RESULT, "actual_invocation.intermediate_data"),
+         "expected_steps": (*_spellings("conversation[-1].", "intermediate_data"),
+                            *_spellings(_RESULT, "expected_invocation.intermediate_data"))},
     ),
     Tool(
         "ragas before 0.2",
@@ -173,7 +173,7 @@ TOOLS = (
          "steps": ("predicted_trajectory", "intermediate_events"), "expected_steps": ("reference_trajectory",)},
     ),
 )  # fmt: skip
-"""Known tools; the first one whose marks a file has counts."""
+"""Known tools; the first one whose marks match a file counts."""
 
 COMMON = Tool(
     "common names",
@@ -206,11 +206,11 @@ def tool_of(keys: Iterable[str]) -> Tool:
 
 
 _FLAT = ("inputs.", "outputs.", "reference.", "reference_outputs.")
-"""Prefixes of LangSmith's columns, whose tables hold one for each key of these objects."""
+"""Prefixes of columns in LangSmith's tables, which have one for each key of these objects."""
 
 
 def contradiction(ids: Mapping[str, Any]) -> str | None:
-    """The problem of a row whose names in common use for an id differ, by its ids at their paths; else None.
+    """The problem of a row with different ids under names in common use; None if they agree.
 
     >>> contradiction({"query_id": "a", "qid": "b"})
     "has different ids, query_id 'a' and qid 'b'; name the one to use: columns: {id: query_id}"
@@ -223,14 +223,14 @@ def contradiction(ids: Mapping[str, Any]) -> str | None:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a JSON value in words."""
+    """The kind of a JSON value, as text."""
     return {"dict": "an object", "list": "a list", "str": "a text"}.get(
         type(value).__name__, shortened(repr(value), 60)
     )
 
 
 def only_text_in(rows: Iterable[Mapping[str, Any]], name: str) -> str | None:
-    """The path of the only text in an object of the user's own keys; None where there are several, or none."""
+    """The path of the only text in an object with a user's keys; None if it has several texts, or no text."""
     keys = {key for row in rows if isinstance(row.get(name), dict) for key in row[name]}
     texts = {
         key for row in rows if isinstance(row.get(name), dict) for key in keys if isinstance(row[name].get(key), str)

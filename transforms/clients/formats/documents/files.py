@@ -1,4 +1,4 @@
-"""The files of a folder, here or in a bucket, and their text, extracted once into a corpus that all readers read.
+"""The files of a local folder or a bucket's, and their text, extracted once into a corpus that all readers use.
 
     CACHE/documents/FOLDER/FILES/corpus.jsonl     _id (the path in the folder), title, text, metadata
                                  source.txt       the folder's name
@@ -50,7 +50,7 @@ _CORPUS, _UNREAD, _PARTLY = "corpus.jsonl", "unread.jsonl", "partly.jsonl"
 
 @dataclass(frozen=True)
 class FolderSource:
-    """A folder, and the files in it that are documents."""
+    """A folder, and a pattern that selects its documents."""
 
     folder: str
     glob: str = EVERYTHING
@@ -74,7 +74,7 @@ class File:
 
     @property
     def is_opened(self) -> bool:
-        """True for a file that is opened for its text; others are counted as unread."""
+        """True for a file that is opened to read its text; others are counted as unread."""
         return self.bytes >= 0 and self.suffix in READERS
 
 
@@ -102,7 +102,7 @@ READERS: Mapping[str, Callable[[bytes], Content]] = {
 
 
 def versions() -> list[str]:
-    """Versions of the readers, which decide the text of a file besides its bytes."""
+    """Versions of the readers: a file's text depends on them as well as on its bytes."""
     try:
         return ["3", importlib.metadata.version("pypdf")]
     except importlib.metadata.PackageNotFoundError:
@@ -126,7 +126,7 @@ def is_selected(name: str, glob: str) -> bool:
 
 
 def holds_documents(path: str) -> bool:
-    """Return whether a path is a folder of this machine with files that are read."""
+    """Return whether a path is a local folder with files that rankbeam reads."""
     return (
         files.is_local(path)
         and Path(path).is_dir()
@@ -146,7 +146,7 @@ def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
 
 
 def read(file: File) -> Content:
-    """The content of a file; its title is the name of the file where it has no other."""
+    """The content of a file; without a title of its own, its title is the file's name."""
     reader = READERS.get(file.suffix)
     if file.bytes < 0:
         raise UnreadableError("no permission to read it" if Path(file.path).is_file() else "link without a file")
@@ -176,7 +176,7 @@ def _local(folder: str) -> Iterator[File]:
 
 
 def _raised(error: OSError) -> None:
-    """Raise the error of a folder that cannot be listed, which `os.walk` would leave out."""
+    """Raise the error of a folder that cannot be listed; `os.walk` would skip the folder."""
     raise error
 
 
@@ -204,7 +204,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Extracted:
-    """The text of a folder: a corpus, how many files it has, and a note on files and pages that could not be read."""
+    """The text of a folder: a corpus, its number of files, and a note on files and pages that could not be read."""
 
     corpus: str
     documents: int
@@ -212,7 +212,7 @@ class Extracted:
 
 
 def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extracted:
-    """The corpus that a folder's files make, or those with some names; extracted once for each state of the folder."""
+    """The corpus made of a folder's files, or of those with some names; extracted once for each state of the folder."""
     listing = [file for file in listed(source) if names is None or file.name in names]
     refuse_unreadable(source, listing)
     place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
@@ -258,7 +258,7 @@ def _write(folder: Path, listing: Sequence[File]) -> None:
 
 
 def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
-    """Files in their order with their contents, or why they have none; a few are read ahead."""
+    """Files in their order, each with its content or the reason why there is none; a few are read ahead."""
     workers: Workers[tuple[File, Content | UnreadableError]] = Workers(_THREADS)
     for file in listing:
         yield from workers.submit(_tried, file)

@@ -1,4 +1,4 @@
-"""Text of HTML and PDF files, with headings, lists, tables and code as Markdown, so that chunkers find them."""
+"""Extract text from HTML and PDF files, with headings, lists, tables and code as Markdown for chunkers."""
 
 import codecs
 import itertools
@@ -35,7 +35,7 @@ _SUPERSETS = {
     "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
 }  # fmt: skip
 """Encodings that browsers read instead of a declared one, by Python's names."""
-_NOT_OF_PAGES = ("utf-16", "utf-32", "utf-7", "unicode", "raw")  # a declaration in ASCII is wrong, or no page has them
+_NOT_OF_PAGES = ("utf-16", "utf-32", "utf-7", "unicode", "raw")  # declared wrongly, or never used
 _HEAD_BYTES = 4096
 _MOST_EXTENT = 1000  # as in browsers
 _LIGATURES = str.maketrans(
@@ -44,16 +44,16 @@ _LIGATURES = str.maketrans(
 _BETWEEN_PAGES = "\n\n"
 DAMAGES = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
             AssertionError, OSError, EOFError, zlib.error, struct.error)  # fmt: skip
-"""Errors of Python that libraries raise for damaged files, besides their own."""
+"""Python's built-in errors that libraries raise for damaged files, in addition to their own."""
 
 
 class UnreadableError(ValueError):
-    """Raised for a file without text that can be read; its text is the reason, the same for all such files."""
+    """Raised for a file without readable text; the message is the reason, the same for all such files."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """Text of a file; its title is empty where the file names none."""
+    """Text of a file; the title is empty if the file has none."""
 
     title: str
     text: str
@@ -81,17 +81,17 @@ def row(cells: Iterable[str], *, is_first: bool) -> tuple[str, str]:
 
 
 def extent(value: str | None) -> int:
-    """The number of columns or rows that a cell says it covers."""
+    """The number of columns or rows that a cell covers, as it states."""
     return min(max(int(value), 1), _MOST_EXTENT) if value is not None and value.isdecimal() else 1
 
 
 def without_soft_hyphens(text: str) -> str:
-    """A text whose words are whole for search."""
+    """Remove soft hyphens, so that search finds whole words."""
     return text.replace("\u00ad", "")
 
 
 def joined(blocks: Iterable[tuple[str, str]]) -> str:
-    """The text of blocks, with blank lines between all but neighbouring items and rows."""
+    """Join blocks with blank lines, except between neighbouring items and rows."""
     text, before = "", ""
     for kind, block in blocks:
         starts_table = kind == "row" and "\n" in block
@@ -144,7 +144,7 @@ class _Parser(HTMLParser):
         self._hidden: list[str] = []
         self._tables = 0
         self._cells: list[str] | None = None
-        self._extents: list[tuple[int, int]] = []  # columns and rows that each cell covers
+        self._extents: list[tuple[int, int]] = []  # number of columns and rows that each cell covers
         self._covered: dict[int, int] = {}  # rows that cells above still cover, by column
         self._is_first_row = True
         self._is_title = self._is_code = False
@@ -196,7 +196,7 @@ class _Parser(HTMLParser):
             self._text.append(data)
 
     def finish(self) -> None:
-        """End what the file left open."""
+        """Close the elements that the file left open."""
         if self._tables:
             self._end_row()
         self.flush()
@@ -240,7 +240,7 @@ class _Parser(HTMLParser):
         self._cells, self._extents = None, []
 
     def _columns(self, cells: Iterable[str]) -> list[str]:
-        """Cells in their columns, with empty ones where a cell before or above covers several."""
+        """Cells in their columns, with empty cells added wherever an earlier cell covers several columns or rows."""
         covered, column, placed = self._covered, 0, dict[int, str]()
         self._covered = {place: rows - 1 for place, rows in covered.items() if rows > 1}
         for cell, (columns, rows) in zip(cells, self._extents, strict=True):
@@ -281,5 +281,5 @@ def read_pdf(content: bytes) -> Content:
 
 
 def _valid(text: str) -> str:
-    """A text without ligatures, which no search for words finds, and halves of characters, which broken fonts yield."""
+    """A text without ligatures, which search cannot match, and without lone surrogates, which broken fonts yield."""
     return text.replace("\0", "").translate(_LIGATURES).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

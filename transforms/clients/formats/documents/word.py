@@ -1,4 +1,4 @@
-"""Text of DOCX files, with headings, lists and tables as Markdown."""
+"""Extract text from DOCX files, with headings, lists and tables as Markdown."""
 
 import posixpath
 import zipfile
@@ -27,7 +27,7 @@ _MOST_BYTES = 1 << 28
 _MOST_LEVELS = 6
 _MARKS = {"tab": "\t", "ptab": "\t", "br": " ", "cr": " ", "noBreakHyphen": "-"}
 _SKIPPED = ("Fallback", "del", "moveFrom", "pPr", "rPr", "instrText")
-_NOTES = {"footnote": "", "endnote": "e"}  # kinds of notes, and what their numbers begin with
+_NOTES = {"footnote": "", "endnote": "e"}  # kinds of notes, and the prefix of their numbers
 
 Styles = Mapping[str, int]
 """Levels of headings by the id of their style; 0 for styles of lists."""
@@ -64,7 +64,7 @@ def _read(parts: zipfile.ZipFile) -> Content:
 
 
 def _related(parts: zipfile.ZipFile, source: str) -> dict[str, str]:
-    """The parts that a part, or the whole file, refers to, by their kind."""
+    """The parts that a part, or the whole file, refers to, by kind."""
     folder, name = posixpath.split(source)
     relations = _part(parts, posixpath.join(folder, "_rels", f"{name}.rels"))
     return {
@@ -74,7 +74,7 @@ def _related(parts: zipfile.ZipFile, source: str) -> dict[str, str]:
 
 
 def _part(parts: zipfile.ZipFile, name: str) -> Element:
-    """A part; an empty one if the file has none of this name."""
+    """A part; an empty one if the file has no part of this name."""
     return _needed(parts, name) if name in parts.namelist() else Element("none")
 
 
@@ -101,7 +101,7 @@ def _below(element: Element, *path: str) -> Element | None:
 
 
 def _styles(styles: Element) -> Styles:
-    """Styles by their ids, which are translated; names are not."""
+    """Styles by id: ids are translated, but names are not."""
     levels = {}
     for style in styles:
         name = _value(_below(style, "name")).lower()
@@ -114,7 +114,7 @@ def _styles(styles: Element) -> Styles:
 
 
 def _within(parent: Element, *kinds: str) -> Iterator[Element]:
-    """Elements of some kinds, whatever wraps them: content controls, tracked changes, alternatives."""
+    """Elements of some kinds, also inside wrappers: content controls, tracked changes, alternatives."""
     for element in parent:
         kind = _tag(element)
         if kind in kinds:
@@ -133,7 +133,7 @@ def _blocks(body: Element, styles: Styles) -> Iterator[tuple[str, str]]:
 
 
 def _columns(node: Element) -> Iterator[str]:
-    """Cells of a row in their columns, with empty ones where a cell covers several."""
+    """Cells of a row in their columns, with empty cells added wherever a cell covers several columns."""
     for cell in _within(node, "tc"):
         columns = extent(_value(_below(cell, "tcPr", "gridSpan")))
         yield from ("".join(_texts(cell)), *[""] * (columns - 1))

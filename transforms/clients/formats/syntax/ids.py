@@ -1,4 +1,4 @@
-"""The rules for ids in every format, and ids and texts of other types: numbers, bytes, dates and JSON values."""
+"""The rules for ids in every format; ids and texts made of numbers, bytes, dates and JSON values."""
 
 import json
 import math
@@ -21,7 +21,7 @@ _LONG = f"is longer than {LONGEST_ID:,} bytes"
 
 
 def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
-    """For each fault that an id can have, the ids that have it, and its description."""
+    """For each possible fault of an id, the ids with that fault, and its description."""
     sizes = pc.binary_length(ids).to_numpy()
     yield sizes == 0, "is empty"
     yield sizes > LONGEST_ID, _LONG
@@ -44,7 +44,7 @@ def json_id(path: str, line: int, value: Any) -> str:
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     if isinstance(value, float) and abs(value) >= LEAST_INEXACT:
         raise InputError(f"the id {INEXACT}", path=path, line=line)
-    # As pandas writes integers of a column with gaps; judgements have them as integers.
+    # Pandas writes integers as floats if a column has gaps; judgements have them as integers.
     is_whole = isinstance(value, float) and value.is_integer()
     return checked_id(path, line, as_text(int(value) if is_whole else value))
 
@@ -56,7 +56,7 @@ def checked_id(path: str, line: int, name: str) -> str:
 
 
 def as_text(value: object) -> str:
-    """A value as text: bytes decoded as UTF-8, null as "", dates and decimals as people write them, all else as JSON.
+    """A value as text: bytes as UTF-8, null as "", dates and decimals as people write them, everything else as JSON.
 
     >>> as_text("de"), as_text(b"de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
     ('de', 'de', '', '3', 'true', '["a"]')

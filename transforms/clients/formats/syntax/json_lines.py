@@ -18,13 +18,13 @@ from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
 _BATCH_ROWS = 1 << 16
-_HALVES = ("\\ud", "\\uD")  # halves of characters in JSON, two of which make one
+_HALVES = ("\\ud", "\\uD")  # escapes of surrogates in JSON; a pair makes one character
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def numbered(path: str) -> Iterator[tuple[int, str]]:
-    """Every line of a file that holds anything, with its number from 1."""
+    """Every line of a file that is not blank, with its number from 1."""
     number = 0
     for block in files.read_blocks(path):
         lines.refuse_other_encoding(path, block, number)
@@ -50,14 +50,14 @@ def parsed(path: str, line: int, text: str) -> Any:
 
 
 def unreadable(error: Exception, path: str, line: int | None = None) -> InputError:
-    """The refusal of JSON that Python does not read although it is valid."""
-    most = f"it holds a number of more than {sys.get_int_max_str_digits():,} digits"  # Python limits them
+    """An error for JSON that is valid, but that Python cannot read."""
+    most = f"it holds a number of more than {sys.get_int_max_str_digits():,} digits"  # Python's limit
     problem = "it is nested too deeply" if isinstance(error, RecursionError) else most
     return InputError(f"is not valid JSON: {problem}", path=path, line=line)
 
 
 def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
-    """The JSON object of a line, as a model has it."""
+    """Parse a line's JSON object and validate it as a model."""
     value = parsed_object(path, line, text)
     _refuse_half(path, line, text, value)
     return modelled(path, line, value, model)
@@ -79,7 +79,7 @@ def as_object(path: str, line: int, value: Any) -> dict[str, Any]:
 
 
 def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
-    """The values of a line, or of the row of a table, as a model has them."""
+    """Validate the values of a line, or of a table's row, as a model."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -89,7 +89,7 @@ def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) ->
 
 
 def may_hold_half(text: str) -> bool:
-    """Return whether JSON may hold half a character: only an escape can write one in a text that is UTF-8."""
+    """Return whether JSON may hold a lone surrogate; in UTF-8 text, only an escape can write one."""
     return _HALVES[0] in text or _HALVES[1] in text
 
 
@@ -102,7 +102,7 @@ def _is_text(value: Any) -> bool:
 
 
 def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read judgements or a run of one object a line, under the names in common use."""
+    """Read judgements or a run with one object in each line, with names in common use as keys."""
     return in_batches(_rows(path, role, schema.names[2]), schema, _BATCH_ROWS)
 
 
@@ -117,7 +117,7 @@ def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
             written = shortened(json.dumps(value, ensure_ascii=False))
             raise InputError(f"the {number} {written} is not a number", path=path, line=line)
         pair = {name: json_id(path, line, row.get(names[name])) for name in ("query_id", "doc_id")}
-        yield {**pair, number: float(str(value)), "line": line}  # an integer too large is infinite, and refused
+        yield {**pair, number: float(str(value)), "line": line}  # too large an integer becomes infinite: refused
 
 
 def in_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema, at_once: int) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""Refuse lines with the line ends of other systems, or with the bytes of another encoding.
+"""Refuse lines with the line ends of other systems, or in another encoding.
 
-Lines end with LF, or with CR and LF. A file with other line ends would be read as one long line, and the ids of a file
-in UTF-16 would match no other id.
+Lines end with LF, or with CR and LF. A file with other line ends would be read as one long line, and ids in UTF-16
+would match no other id.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _BEYOND_ASCII = [
     ("\u2029".encode(), "holds a paragraph separator (U+2029); end lines with LF"),
     (_BYTE_ORDER_MARK.encode(), _MARKED),
 ]
-Place = tuple[str, int]  # a file and a line of it, from 1
+Place = tuple[str, int]  # a file and a line number, from 1
 CONVERT = "is not UTF-8; convert the file, for example with iconv"
 _OTHER_KINDS = {
     b"PK\x03\x04": "is a workbook of Excel or another ZIP archive; save the sheet as CSV",
@@ -33,11 +33,11 @@ _OTHER_KINDS = {
     b"\xfd7zXZ": "is compressed with xz; decompress it, or compress it with gzip",
     b"BZh91AY&SY": "is compressed with bzip2; decompress it, or compress it with gzip",
     b"%PDF-": "is a PDF file, which only a folder of documents may hold",
-}  # by the beginning of a file, which would be taken for UTF-16
+}  # problems by a file's first bytes; without this check, the file would be taken for UTF-16
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
-    """Refuse files of other kinds than text, and bytes of value 0, which text has in UTF-16 and UTF-32 only."""
+    """Refuse files that are not text, and bytes of value 0, which only occur in UTF-16 and UTF-32."""
     if lines == 0:
         for beginning, problem in _OTHER_KINDS.items():
             if block.startswith(beginning):
@@ -50,7 +50,7 @@ def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
 def refuse_other_ends(path: str, block: bytes, lines: int) -> None:
     """Refuse rows that hold a line end of another system, or a byte order mark."""
     problems = [(block.find(end), problem) for end, problem in _IN_ASCII if end in block]
-    if not block.isascii():  # characters beyond ASCII take longer to find
+    if not block.isascii():  # searching for characters beyond ASCII takes longer
         problems += [(block.find(end), problem) for end, problem in _BEYOND_ASCII if end in block]
     if b"\r" in block:
         alone = "holds a carriage return without a line feed; end lines with LF"
@@ -61,10 +61,10 @@ def refuse_other_ends(path: str, block: bytes, lines: int) -> None:
 
 
 def refuse_joined(path: str, text: str, line: int) -> None:
-    """Refuse a line of id, tab and text that is really several lines, which end otherwise than with LF.
+    """Refuse a line of id, tab and text that is really several lines with other line ends than LF.
 
-    A text may hold any character. A line counts as several where the part after another line end has as many tabs as
-    the part before it.
+    A text may hold any character. A line counts as several if the part after another line end has as many tabs as the
+    part before it.
     """
     if text.startswith(_BYTE_ORDER_MARK):
         raise InputError(_MARKED, path=path, line=line)
@@ -75,7 +75,7 @@ def refuse_joined(path: str, text: str, line: int) -> None:
 
 
 def _first_lone_return(block: bytes) -> list[int]:
-    """The position of the first CR before neither LF, nor another CR, nor the end of the block; empty without one."""
+    """The position of the first CR that no LF, CR or end of the block follows; empty if there is no such CR."""
     data = np.frombuffer(block, np.uint8)
     returns = np.flatnonzero(data[:-1] == ord("\r"))
     following = data[returns + 1]
@@ -84,7 +84,7 @@ def _first_lone_return(block: bytes) -> list[int]:
 
 
 def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> InputError:
-    """The error of a row that is repeated: located at the last place, naming the earlier ones."""
+    """An error for a repeated row: it is located at the last place, and names the earlier ones."""
     *before, (path, line) = places
     earlier = ", ".join(f"line {row}" if name == path else f"{name}:{row}" for name, row in before)
     also = f" (also at {earlier})" if earlier else ""
@@ -107,7 +107,7 @@ def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str
 
 
 def _is_ascii(column: pa.StringArray) -> bool:
-    """Test the highest bit of every byte, which is ten times as fast as validation."""
+    """Test the highest bit of every byte, which is ten times faster than validation."""
     _, offsets, data = column.buffers()
     if data is None:
         return True

@@ -11,16 +11,16 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 
 QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
-# PyTerrier's tables have both `docno`, the id, and `docid`, the position in its index.
+# PyTerrier's tables have both `docno`, the id, and `docid`, the position in PyTerrier's index.
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docno", "docid", "document_id")
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 SUBTOPIC_NAMES = ("subtopic", "subtopic_id", "iteration", "intent")
 ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docno", "docid")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
 
-_MOST_COLUMNS = 1000  # characters of a table's column names in a message
+_MOST_COLUMNS = 1000  # maximum length of a table's column names in a message
 
-ColumnNames = Mapping[str, Sequence[str]]  # for each of our column names, the names in common use, preferred ones first
+ColumnNames = Mapping[str, Sequence[str]]  # names in common use for each of our columns, preferred ones first
 
 TEXTS: ColumnNames = {"id": ID_NAMES, "text": TEXT_NAMES}
 _PAIR = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES}
@@ -35,16 +35,16 @@ COLUMN_NAMES: Mapping[str, ColumnNames] = {
     "evidence": {**_PAIR, "start": ("start",), "end": ("end",), "quote": ("quote",)},
 }  # the columns that a table must have, by role
 OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
-"""The columns that are read besides where a table has them, by role."""
+"""Columns, by role, that are read in addition if a table has them."""
 
 
 def has_columns(names: Container[str], role: str) -> bool:
-    """Return whether names have all columns of a role."""
+    """Return whether names include all columns of a role."""
     return all(any(name in names for name in known) for known in COLUMN_NAMES[role].values())
 
 
 def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_case: bool = False) -> dict[str, str]:
-    """For each known column, its name in a table."""
+    """Find each known column's name in a table."""
     names = {}
     problems = []
     by_spelling = {name.lower() if any_case else name: name for name in columns}
@@ -62,7 +62,7 @@ def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_c
         raise InputError(
             f"{'; '.join(problems)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
-    read = columns if known is TEXTS else list(names.values())  # the other columns of texts are read as attributes
+    read = columns if known is TEXTS else list(names.values())  # for texts, all other columns are read as attributes
     refuse_repeated(path, [name for name in columns if name in read])
     return names
 
@@ -74,7 +74,7 @@ def refuse_repeated(path: str, columns: Sequence[str], line: int | None = None) 
 
 
 def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
-    """For each optional column that a table has, its name there."""
+    """A table's names for the optional columns that it has."""
     by_spelling = {name.lower() if any_case else name: name for name in columns}
     matches = {
         ours: [by_spelling[name] for name in theirs if name in by_spelling]
@@ -86,7 +86,7 @@ def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = Fals
 def mapped(
     path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], schema: pa.Schema, rows: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Batches under our names, cast to a schema."""
+    """Rename the columns of batches to our names, and cast them to a schema."""
     for batch in batches:
         line = pa.array(np.arange(rows + 1, rows + batch.num_rows + 1))
         arrays = [cast(path, batch.column(name), schema.field(ours), rows) for ours, name in names.items()]
@@ -95,7 +95,7 @@ def mapped(
 
 
 def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
-    """A column as the type of a field, without nulls."""
+    """Cast a column to a field's type; nulls and invalid ids are refused."""
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
@@ -107,7 +107,7 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
 
 
 def _whole(column: pa.Array) -> pa.Array:
-    """Numbers that are all whole as integers, whose text has no exponent."""
+    """Convert numbers to integers if all are whole: the text of an integer has no exponent."""
     if not pa.types.is_floating(column.type):
         return column
     numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
@@ -126,7 +126,7 @@ def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[Bool
 
 
 def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
-    """Like `cast`, but nulls and invalid ids are kept."""
+    """Cast a column to a field's type; unlike `cast`, keep nulls and invalid ids."""
     try:
         values = pc.cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -140,7 +140,7 @@ def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Arr
 
 
 def _first_uncastable(column: pa.Array, kind: pa.DataType, rows: int) -> int | None:
-    """The row, from 1, of the first value that cannot be cast; None where the type as a whole cannot."""
+    """The row, from 1, of the first value that cannot be cast; None if no value of the type can."""
     for position in range(len(column)):
         try:
             pc.cast(column.slice(position, 1), kind)

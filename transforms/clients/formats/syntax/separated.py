@@ -1,4 +1,4 @@
-"""Values separated by commas, below a header with the names in common use: as spreadsheets and pandas write."""
+"""Read comma-separated values below a header with names in common use, as spreadsheets and pandas write them."""
 
 import csv
 import re
@@ -19,7 +19,7 @@ from rankbeam.transforms.records.errors import InputError
 HEADER_LINES = 1
 _QUOTE, _COMMA, _LINE_END, _RETURN = b'",\n\r'
 _ONE, _BLOCK = np.uint64(1), 1 << 20
-_AT_ONCE = 1 << 17  # the system maps and unmaps larger arrays at each step, which takes twice as long
+_AT_ONCE = 1 << 17  # twice as fast as larger arrays, which the system would map and unmap at each step
 _ADVICE = "put the cell in quotes, and double those inside"
 _INSIDE = f"has a quote inside a cell; {_ADVICE}"
 _BEHIND = f"has text behind a quote that ends a cell; {_ADVICE}"
@@ -31,13 +31,13 @@ def header(line: str, role: str) -> list[str] | None:
     """The names of a header that has all columns of a role; None for any other line."""
     try:
         names = [name.strip() for name in next(csv.reader([line]), [])]
-    except csv.Error:  # a long text, or a line end that is none here
+    except csv.Error:  # a long text, or an unexpected line end
         return None
     return names if named.has_columns(names, role) else None
 
 
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The wanted columns of a file, by our names, and its rows as texts."""
+    """The file's names of the required columns, by our names, and its rows as texts."""
     first = files.read_head(path).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
     columns = header(first, "qrels" if role == "subtopic_qrels" else role)
     if columns is None:
@@ -52,16 +52,16 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
             arrow_csv.ParseOptions(newlines_in_values=is_text),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=chosen),
         )
-        yield names, _some(path, reader)
+        yield names, _non_empty(path, reader)
 
 
 def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read judgements or a run, as `named.mapped` does; lines count from the header, which is the first."""
+    """Read judgements or a run, as `named.mapped` does; the header counts as line 1."""
     for names, rows in batches(path, role):
         yield from named.mapped(path, rows, names, schema, HEADER_LINES)
 
 
-def _some(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _non_empty(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = 0
     for batch in reader:
         rows += batch.num_rows
@@ -71,18 +71,18 @@ def _some(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 
 class _Quoted:
-    """A stream that is read with strict quotes: Arrow's reader takes a cell that is not closed, or closed too early.
+    """A stream that checks quotes strictly: Arrow's reader accepts cells that are not closed, or closed too early.
 
-    Quotes open and close in turn; a doubled one closes a cell and opens it again. So it suffices to look at the byte
-    before each that opens, at the byte after each that closes, and at the end of the file. All of it is done on bits,
-    64 bytes at a time, since text may hold as many quotes as letters.
+    Quotes open and close in turn; a doubled quote closes a cell and opens it again. So it is enough to check the byte
+    before each opening quote, the byte after each closing quote, and the end of the file. All checks work on bits,
+    64 bytes at a time, since text may have as many quotes as letters.
     """
 
     closed = False
 
     def __init__(self, stream: IO[bytes], path: str, *, is_text: bool) -> None:
         self._stream, self._path, self._is_text = stream, path, is_text
-        self._read = self._opened_at = 0  # bytes: lines are counted only for the message of a refusal
+        self._read = self._opened_at = 0  # in bytes: lines are only counted for error messages
         self._is_inside, self._last = False, b"\n"
 
     def read(self, size: int = -1) -> bytes:
@@ -102,20 +102,20 @@ class _Quoted:
         return block
 
     def _check(self, data: npt.NDArray[np.uint8]) -> None:
-        """Check the quotes of a block, of which the first byte is the last one before it."""
+        """Check the quotes of a block; `data` begins with the last byte before the block."""
         is_quote, ends = data == _QUOTE, data == _LINE_END
-        beside = _bits(is_quote | ends | (data == _COMMA) | (data == _RETURN))
+        neighbours = _bits(is_quote | ends | (data == _COMMA) | (data == _RETURN))
         quotes = _bits(is_quote)
-        quotes[0] &= ~_ONE  # it was seen with the block before
+        quotes[0] &= ~_ONE  # that byte was checked with the previous block
         inside = _running_parity(quotes, is_odd=self._is_inside)
         opens, closes = quotes & inside, quotes & ~inside
         if self._last == b'"' and not self._is_inside:
             closes[0] |= _ONE
         place, bit = divmod(len(data) - 1, 64)
-        closes[place] &= ~(_ONE << np.uint64(bit))  # what comes after the last byte is in the next block
-        before, after = beside << _ONE, beside >> _ONE
-        before[1:] |= beside[:-1] >> np.uint64(63)
-        after[:-1] |= beside[1:] << np.uint64(63)
+        closes[place] &= ~(_ONE << np.uint64(bit))  # the byte after the last one is in the next block
+        before, after = neighbours << _ONE, neighbours >> _ONE
+        before[1:] |= neighbours[:-1] >> np.uint64(63)
+        after[:-1] |= neighbours[1:] << np.uint64(63)
         early, late = opens & ~before, closes & ~after
         over = np.zeros_like(quotes) if self._is_text else _bits(ends) & inside
         if (wrong := early | late | over).any():
@@ -141,7 +141,7 @@ class _Quoted:
 
 
 def _bits(mask: BoolArray) -> HashArray:
-    """A mask as bits of whole words, the first one lowest."""
+    """Pack a mask into whole words, with the first value in the lowest bit."""
     packed = np.packbits(mask, bitorder="little")
     words = np.zeros(-(-len(packed) // 8), "<u8")
     words.view(np.uint8)[: len(packed)] = packed
@@ -149,7 +149,7 @@ def _bits(mask: BoolArray) -> HashArray:
 
 
 def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
-    """For each bit, whether an odd number of bits are set up to it, or an even one where it is odd before the first.
+    """Set each bit up to which an odd number of bits are set; `is_odd` if an odd number were set before the first bit.
 
     >>> [f"{word:b}" for word in _running_parity(np.array([0b1001, 1 << 62], np.uint64), is_odd=False).tolist()]
     ['111', '1100000000000000000000000000000000000000000000000000000000000000']

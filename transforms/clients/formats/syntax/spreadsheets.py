@@ -1,4 +1,4 @@
-"""Tables that people open in a spreadsheet, and edit: CSV whose cells no program takes for a formula."""
+"""Tables that people open and edit in a spreadsheet: CSV whose cells no program takes for formulas."""
 
 import csv
 import io
@@ -8,11 +8,11 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""The first characters of cells that spreadsheets run as formulas, and the mark that prevents it."""
+"""First characters of cells that spreadsheets run as formulas; the last one is the mark that prevents this."""
 
 
 def safe(cell: str) -> str:
-    """A cell that no program takes for a formula.
+    """Mark a cell that a program might take for a formula.
 
     >>> safe("=1+1"), safe("'tis"), safe("plain")
     ("'=1+1", "''tis", 'plain')
@@ -21,7 +21,7 @@ def safe(cell: str) -> str:
 
 
 def plain(cell: str) -> str:
-    """The cell as it was before `safe`; one that a program has freed of the mark stays as it is.
+    """The cell as it was before `safe`; a cell whose mark a program has removed is unchanged.
 
     >>> plain("'=1+1"), plain("''tis"), plain("=1+1")
     ('=1+1', "'tis", '=1+1')
@@ -38,12 +38,12 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
 
 
 def delimiter_in(text: str) -> str:
-    """The character between the names of a header: a comma, unless another one is more frequent."""
+    """The separator in a header: a comma, unless another character is more frequent."""
     return max(",;\t", key=text.lstrip().split("\n", 1)[0].count)
 
 
 def read_text(path: str) -> str:
-    """The text of a file that people saved, with or without a byte order mark."""
+    """The text of a file that was saved with or without a byte order mark."""
     try:
         return files.read_all(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -53,14 +53,14 @@ def read_text(path: str) -> str:
 def table_rows(
     path: str, text: str, needed: Sequence[str] = (), writer: str = "", problems: list[InputError] | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a table by their header, as they were before `safe`, each with the line that it begins in.
+    """The rows of a table, by header, as they were before `safe`, each with the line in which it begins.
 
     Args:
         path: the file, for messages.
         text: its content.
-        needed: columns without which the table was not written by the command `writer`.
-        writer: the command, for messages.
-        problems: takes the problems of single rows; by default the first one is raised.
+        needed: columns that a table written by `writer` has.
+        writer: a command, for messages.
+        problems: collects the problems of single rows; by default the first one is raised.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_in(text))
     try:
@@ -70,7 +70,7 @@ def table_rows(
         line = reader.line_num + 1
         for cells in reader:
             if not any(map(str.strip, cells)):
-                pass  # spreadsheets save cleared rows
+                pass  # spreadsheets also save cleared rows
             elif len(cells) != len(header):
                 error = InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
                 if problems is None:

@@ -1,6 +1,6 @@
-"""Tables of BigQuery and Parquet files, with the same roles, column names and types.
+"""BigQuery tables and Parquet files, with the same roles, column names and types.
 
-Names of columns in BigQuery ignore case, as there.
+As in BigQuery, the case of a table's column names is ignored.
 """
 
 import json
@@ -19,32 +19,32 @@ from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 _JSON = b"google:sqlType:json"
-_TEXTS_MORE = ("title", "metadata")  # optional columns that `texts` knows
+_TEXTS_MORE = ("title", "metadata")  # optional columns that `texts` reads
 _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
 _SAMPLE_ROWS = 1 << 10
 
 
 def check(path: str, role: str) -> None:
-    """Refuse a table that does not fit its role, without reading its rows."""
+    """Refuse a table without the columns of its role; no rows are read."""
     source = TableSource.parse(path)
     _named(source, read.describe(source).columns, role)
 
 
 def streams(path: str, role: str) -> Iterator[str]:
-    """Open a read session; yield the paths of its streams, at least one, which are read like files."""
+    """Open a read session; yield the paths of its streams, at least one, which can be read like files."""
     source = TableSource.parse(path)
     columns = _selected(source, role) if role in named.COLUMN_NAMES else []
     yield from (stream.path for stream in read.streams(source, columns))
 
 
 def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read the wanted columns of a table, or of one stream, cast to a schema."""
+    """Read a role's columns from a table, or from one stream, and cast them to a schema."""
     for names, batches in named_batches(path, role):
         yield from named.mapped(str(TableSource.parse(path)), batches, names, schema)
 
 
 def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The names of a table's wanted columns, by our names, and its batches; yields nothing for a table without rows."""
+    """The table's names of a role's columns, by our names, and its batches; yields nothing for a table without rows."""
     source = TableSource.parse(path)
     selected = [] if source.stream is not None else _selected(source, role)
     batches = read.batches(source, selected)
@@ -55,7 +55,7 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
 
 
 def column(source: TableSource, role: str, name: str) -> str:
-    """The table's own name of a column; `name` is one of `named.COLUMN_NAMES[role]`."""
+    """The table's own name for a column; `name` is a key of `named.COLUMN_NAMES[role]`."""
     return _named(source, read.describe(source).columns, role)[name]
 
 
@@ -70,7 +70,7 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _selected(source: TableSource, role: str) -> list[str]:
-    """The columns to read; an empty list, for texts, means all: their other columns are attributes."""
+    """The columns to read; for texts an empty list, which means all: their other columns are attributes."""
     columns = read.describe(source).columns
     names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
     return [] if named.COLUMN_NAMES[role] is named.TEXTS else list(names.values())
@@ -81,7 +81,7 @@ def _named(source: TableSource, columns: Sequence[str], role: str) -> dict[str, 
 
 
 def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, with the names of optional columns of texts in lower case."""
+    """Rename the optional columns of texts to lower case."""
     names = [name.lower() if name.lower() in _TEXTS_MORE else name for name in batch.schema.names]
     return batch if names == batch.schema.names else batch.rename_columns(names)
 
@@ -103,7 +103,7 @@ def read_parquet(
 
 
 def read_parquet_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read the columns of a role from a Parquet file, and the optional ones that it has, as Python values."""
+    """Read a role's columns from a Parquet file, with the optional ones that it has, as Python values."""
     with open_file(path) as file:
         columns = file.schema_arrow.names
         names = named.find_columns(path, columns, named.COLUMN_NAMES[role]) | named.optional_columns(columns, role)
@@ -131,13 +131,13 @@ def check_parquet(path: str, role: str) -> None:
 
 
 def parquet_has_rows(path: str) -> bool:
-    """Return whether a file has rows, by its footer."""
+    """Return whether a file has rows, according to its footer."""
     with open_file(path) as file:
         return bool(file.metadata.num_rows)
 
 
 def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
-    """The rows to read at once, from the size of the first ones: ids may have a few bytes or a thousand."""
+    """The number of rows to read at once, based on the size of the first ones: an id may have 3 bytes or 1,000."""
     first = next(file.iter_batches(batch_size=_SAMPLE_ROWS, columns=names, use_threads=False), None)
     if first is None or first.num_rows == 0:
         return _BATCH_ROWS

@@ -1,6 +1,6 @@
-"""Rows of ADK's table `agent_events` in BigQuery, or exported from it as JSON lines, as spans.
+"""Turn rows of ADK's BigQuery table `agent_events`, or its export as JSON lines, into spans.
 
-An invocation is a trace: the message of the user is its root, and calls of tools and replies of models are below it.
+An invocation is a trace: the user's message is its root; tool calls and model replies are children of the root.
 """
 
 import hashlib
@@ -16,19 +16,19 @@ COLUMNS = (
     "error_message", "is_truncated",
 )  # fmt: skip
 """The columns that are read."""
-SCHEMA = "rankbeam.schema"  # the attribute of a span whose conventions are of a version that is not known
-HAS_STEPS = "rankbeam.has_steps"  # the attribute of a root whose trace has every call of a tool
+SCHEMA = "rankbeam.schema"  # attribute of a span whose conventions have an unknown version
+HAS_STEPS = "rankbeam.has_steps"  # attribute of a root whose trace has every tool call
 TRUNCATED, RESULT = "rankbeam.is_truncated", "gen_ai.tool.call.result"
 _TEXTS = ("response_text", "response", "text_summary", "text")
 _QUOTED = re.compile(r"text: (?P<quote>['\"])(?P<text>.*)(?P=quote)\s*", re.DOTALL)
 _CALL = "call: "
 
 Event = tuple[str, str | None, bool, dict[str, Any]]
-"""Id and parent of a span, whether it has failed, and its attributes; a parent of None adds to the span of that id."""
+"""A span's id, parent, failure and attributes; if the parent is None, the attributes extend the span of that id."""
 
 
 def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
-    """The span of a row; none for events that say nothing about question, steps or answer."""
+    """A row's span; yields nothing for events without a question, steps or an answer."""
     kind = str(row["event_type"])
     make = _EVENTS.get(kind)
     if make is None and kind not in _OTHERS and row["invocation_id"]:
@@ -38,12 +38,12 @@ def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
     content = structured(row.get("content"))
     content = content if isinstance(content, Mapping) else {"text": content}
     name = str(row.get("span_id") or _hashed(row))
-    span_id, parent_id, own = make(name, content)
-    known = {"gen_ai.conversation.id": row.get("session_id"), "agent": row.get("agent")}
+    span_id, parent_id, values = make(name, content)
+    common = {"gen_ai.conversation.id": row.get("session_id"), "agent": row.get("agent")}
     failed = str(row.get("status") or "").upper() == "ERROR" or bool(row.get("error_message"))
-    known |= {"error.type": "error"} if failed else {}
-    known |= {TRUNCATED: True} if row.get("is_truncated") in (True, "true") else {}
-    yield span_id, parent_id, failed, {**{key: value for key, value in known.items() if value is not None}, **own}
+    common |= {"error.type": "error"} if failed else {}
+    common |= {TRUNCATED: True} if row.get("is_truncated") in (True, "true") else {}
+    yield span_id, parent_id, failed, {**{key: value for key, value in common.items() if value is not None}, **values}
 
 
 def _called(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
@@ -53,7 +53,7 @@ def _called(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dic
 
 
 def _replied(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
-    """A model's reply, which the plugin writes as "text: '…'" or as a call of a tool."""
+    """A model's reply, which the plugin writes as "text: '…'" or as a tool call."""
     usage = content.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
     tokens = {"gen_ai.usage.input_tokens": usage.get("prompt"), "gen_ai.usage.output_tokens": usage.get("completion")}
@@ -88,7 +88,7 @@ _OTHERS = frozenset(
      "HITL_CONFIRMATION_REQUEST", "HITL_INPUT_REQUEST", "HITL_CREDENTIAL_REQUEST_COMPLETED",
      "HITL_CONFIRMATION_REQUEST_COMPLETED", "HITL_INPUT_REQUEST_COMPLETED"}
 )  # fmt: skip
-"""Types of events of the plugin that are not read."""
+"""Types of the plugin's events that are ignored."""
 
 
 def _text(content: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""Spans in one form, from OTLP JSON, rows of flattened spans (Phoenix), traces of Langfuse, and ADK's `agent_events`.
+"""Read spans from OTLP JSON, rows of flattened spans (Phoenix), traces of Langfuse, and ADK's `agent_events`.
 
-OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object a
-line or one a file; attributes are lists of `{key, value: {stringValue: …}}`.
+OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object
+in each line or in the file; attributes are lists of `{key, value: {stringValue: …}}`.
 """
 
 import json
@@ -23,12 +23,12 @@ from rankbeam.transforms.clients.storage.json_paths import first_of, structured
 from rankbeam.transforms.records.errors import InputError, shortened
 
 DETAILS = "gen_ai.client.inference.operation.details"
-"""The log event that holds the messages of an inference where its span does not."""
+"""The log event that holds an inference's messages if its span does not."""
 _KNOWN = re.compile(r".*/(1\.(3[7-9]|4\d)\.\d+|(semconv-)?gen-?ai/0\.1\.\d+)")
 _OLD = re.compile(r"gen_ai\.(prompt|completion)(\..*)?|gen_ai\.usage\.(prompt|completion)_tokens")
-"""Attributes of conventions before 1.37."""
+"""Attributes from conventions before 1.37."""
 _OLD_EVENT = re.compile(r"gen_ai\.(content\.(prompt|completion)|(user|system|assistant|tool)\.message|choice)")
-"""Events of a span, or of a log, that held messages before 1.37."""
+"""Events in spans and logs that held messages before 1.37."""
 _ERROR = ("ERROR", "STATUS_CODE_ERROR", 2, "2")
 _NANOSECONDS = 1e9
 _PREFIX = "attributes."
@@ -40,11 +40,11 @@ class Span:
 
     trace_id: str  # id of the trace
     span_id: str  # id of the span
-    parent_id: str | None  # empty for a root; None for a log event, whose attributes belong to the span
+    parent_id: str | None  # empty for a root; None for a log event, whose attributes are added to the span
     name: str
     start_s: float  # seconds since 1970
     end_s: float
-    has_failed: bool  # the status is an error
+    has_failed: bool  # whether the status is an error
     attributes: Mapping[str, Any]  # with dotted names; nested objects are flattened, lists stay
 
 
@@ -65,23 +65,23 @@ def read_spans(path: str) -> Iterator[Span]:
 def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
     """The spans of one object: an export of OTLP, a flattened span, or a trace of Langfuse."""
     if "resourceSpans" in row or "resourceLogs" in row:
-        yield from _of_otlp(row)
+        yield from _otlp_spans(row)
     elif isinstance(row.get("observations"), list):
-        yield from _of_langfuse(row)
+        yield from _langfuse_spans(row)
     elif "traceId" in row and "parentObservationId" in row:
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif "event_type" in row and "invocation_id" in row:
-        for span_id, parent_id, failed, own in event_of(row):
-            written = row["timestamp"]  # exports of BigQuery write `2026-11-25 03:00:00.5 UTC`
+        for span_id, parent_id, failed, values in event_of(row):
+            written = row["timestamp"]  # BigQuery exports write `2026-11-25 03:00:00.5 UTC`
             is_time = isinstance(written, datetime)
             at = seconds_of(written if is_time else datetime.fromisoformat(str(written).removesuffix(" UTC")))
-            yield Span(str(row["invocation_id"]), span_id, parent_id, str(row["event_type"]), at, at, failed, own)
+            yield Span(str(row["invocation_id"]), span_id, parent_id, str(row["event_type"]), at, at, failed, values)
     else:
         yield _flat(row)
 
 
 def attribute_values(attributes: Any) -> dict[str, Any]:
-    """The attributes of OTLP, or a mapping, under dotted names."""
+    """Attributes from OTLP or from a mapping, by dotted name."""
     if isinstance(attributes, Mapping):
         return dict(_flattened("", attributes))
     return dict(_flattened("", {entry["key"]: _typed(entry.get("value")) for entry in attributes or ()}))
@@ -99,7 +99,7 @@ def seconds_of(value: Any) -> float:
 
 
 def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a file or table; an export of OTLP may be one object over several lines."""
+    """The objects of a file or table; an OTLP export may be one object over several lines."""
     if is_table(path):
         rows = (row for batch in batches(TableSource.parse(path), COLUMNS) for row in batch.to_pylist())
         yield from enumerate(rows, start=1)
@@ -122,13 +122,13 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield from rows_in(path)
 
 
-def _of_otlp(row: Mapping[str, Any]) -> Iterator[Span]:
+def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     for resource in row.get("resourceSpans") or ():
         shared = attribute_values((resource.get("resource") or {}).get("attributes"))
         for scope in resource.get("scopeSpans") or ():
             schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
             for span in scope.get("spans") or ():
-                own = _with_schema(schema, attribute_values(span.get("attributes")), span.get("events") or ())
+                values = _with_schema(schema, attribute_values(span.get("attributes")), span.get("events") or ())
                 yield Span(
                     span["traceId"],
                     span["spanId"],
@@ -136,32 +136,31 @@ def _of_otlp(row: Mapping[str, Any]) -> Iterator[Span]:
                     span.get("name") or "",
                     seconds_of(span.get("startTimeUnixNano")),
                     seconds_of(span.get("endTimeUnixNano")),
-                    (span.get("status") or {}).get("code") in _ERROR or "error.type" in own,
-                    {**shared, **own},
+                    (span.get("status") or {}).get("code") in _ERROR or "error.type" in values,
+                    {**shared, **values},
                 )
     for resource in row.get("resourceLogs") or ():
         for scope in resource.get("scopeLogs") or ():
             schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
             for record in scope.get("logRecords") or ():
-                own = attribute_values(record.get("attributes"))
-                named = record.get("eventName") or own.get("event.name")
+                values = attribute_values(record.get("attributes"))
+                named = record.get("eventName") or values.get("event.name")
                 is_old = _OLD_EVENT.fullmatch(str(named)) is not None
                 if (named == DETAILS or is_old) and record.get("traceId") and record.get("spanId"):
                     at = seconds_of(record.get("timeUnixNano"))
-                    own = {SCHEMA: schema or _BEFORE} if is_old else _with_schema(schema, own)
-                    yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, own)
+                    values = {SCHEMA: schema or _BEFORE} if is_old else _with_schema(schema, values)
+                    yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, values)
 
 
 _BEFORE = "before 1.37, without a schemaUrl"
 
 
 def _with_schema(schema: str, attributes: Mapping[str, Any], events: Iterable[Any] = ()) -> dict[str, Any]:
-    """The attributes of a span, with its version of the GenAI conventions where that is not a known one."""
-    own = dict(attributes)
-    is_old = any(map(_OLD.fullmatch, own))
+    """A span's attributes, plus its version of the GenAI conventions if that version is unknown."""
+    is_old = any(map(_OLD.fullmatch, attributes))
     is_old |= any(_OLD_EVENT.fullmatch(str(event.get("name"))) for event in events if isinstance(event, Mapping))
-    is_other = bool(schema) and not _KNOWN.fullmatch(schema) and any(name.startswith("gen_ai.") for name in own)
-    return own | ({SCHEMA: schema or _BEFORE} if is_other or is_old else {})
+    is_other = bool(schema) and not _KNOWN.fullmatch(schema) and any(name.startswith("gen_ai.") for name in attributes)
+    return {**attributes, **({SCHEMA: schema or _BEFORE} if is_other or is_old else {})}
 
 
 def _flat(row: Mapping[str, Any]) -> Span:
@@ -172,11 +171,11 @@ def _flat(row: Mapping[str, Any]) -> Span:
     if trace_id is None or span_id is None:
         raise KeyError("trace_id" if trace_id is None else "span_id")
     listed = row.get("attributes")
-    own = attribute_values(listed) if isinstance(listed, list) else {}
-    own |= {name.removeprefix(_PREFIX): value for name, value in flat.items() if name.startswith(_PREFIX)}
-    own = _with_schema(str(first("schema_url", "schemaUrl", "scope.schema_url", "scope.schemaUrl") or ""), own)
+    values = attribute_values(listed) if isinstance(listed, list) else {}
+    values |= {name.removeprefix(_PREFIX): value for name, value in flat.items() if name.startswith(_PREFIX)}
+    values = _with_schema(str(first("schema_url", "schemaUrl", "scope.schema_url", "scope.schemaUrl") or ""), values)
     kind = first("span_kind")
-    own |= {"openinference.span.kind": kind} if kind is not None and "openinference.span.kind" not in own else {}
+    values |= {"openinference.span.kind": kind} if kind is not None and "openinference.span.kind" not in values else {}
     return Span(
         str(trace_id),
         str(span_id),
@@ -184,38 +183,38 @@ def _flat(row: Mapping[str, Any]) -> Span:
         str(first("name") or ""),
         seconds_of(first("start_time", "startTime", "startTimeUnixNano")),
         seconds_of(first("end_time", "endTime", "endTimeUnixNano")),
-        first("status_code", "status.code", "status.status_code") in _ERROR or "error.type" in own,
-        own,
+        first("status_code", "status.code", "status.status_code") in _ERROR or "error.type" in values,
+        values,
     )
 
 
-def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
+def _langfuse_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     start = seconds_of(row.get("timestamp") or row.get("createdAt"))
     root = {"input.value": row.get("input"), "output.value": row.get("output"), "session.id": row.get("sessionId")}
     root |= {"service.version": row.get("release") or row.get("version")}
-    known = {name: value for name, value in root.items() if value is not None}
+    attributes = {name: value for name, value in root.items() if value is not None}
     ends = [start]
     for entry in row["observations"]:
         span = _observation(row["id"], entry.get("parentObservationId") or row["id"], entry)
         ends.append(span.end_s)
         yield span
-    yield Span(row["id"], row["id"], "", row.get("name") or "", start, max(ends), False, known)
+    yield Span(row["id"], row["id"], "", row.get("name") or "", start, max(ends), False, attributes)
 
 
-def _observation(trace_id: str, parent_id: str, entry: Mapping[str, Any]) -> Span:
-    kind = _KINDS.get(str(entry.get("type")).upper(), "CHAIN")
-    own = {"openinference.span.kind": kind, "input.value": entry.get("input"), "output.value": entry.get("output")}
-    own |= {"retrieval.documents": entry.get("output")} if kind == "RETRIEVER" else {}
-    own |= {"llm.model_name": entry["model"]} if entry.get("model") else {}
-    times = seconds_of(entry.get("startTime")), seconds_of(entry.get("endTime"))
-    return Span(trace_id, entry["id"], parent_id, entry.get("name") or "", *times, entry.get("level") == "ERROR", own)
+def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
+    kind = _KINDS.get(str(row.get("type")).upper(), "CHAIN")
+    values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
+    values |= {"retrieval.documents": row.get("output")} if kind == "RETRIEVER" else {}
+    values |= {"llm.model_name": row["model"]} if row.get("model") else {}
+    times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
+    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, row.get("level") == "ERROR", values)
 
 
 _KINDS = {"RETRIEVER": "RETRIEVER", "GENERATION": "LLM"}
 
 
 def _typed(value: Any) -> Any:
-    """A value of OTLP."""
+    """Unwrap a value of OTLP."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:
@@ -234,12 +233,12 @@ def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any
         if isinstance(inner, Mapping):
             yield from _flattened(f"{prefix}{name}.", inner)
         elif inner is not None and not (isinstance(inner, float) and math.isnan(inner)):
-            # tables of spans have a cell for each attribute of any span; in pandas, an empty one is NaN
+            # tables of spans have a column for each attribute of any span; in pandas, empty cells are NaN
             yield f"{prefix}{name}", inner
 
 
 def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
-    """Return whether a list lost its end or an entry when it was exported."""
+    """Return whether a list lost its end or an entry in the export."""
     value = structured(attributes.get(name))
     if value is not None:
         return not isinstance(value, list)
@@ -249,7 +248,7 @@ def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
 
 
 def listed(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """A list of objects: one attribute, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`."""
+    """A list of objects, from a list, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`."""
     value = structured(attributes.get(name))
     if isinstance(value, list):
         return [dict(_flattened("", entry)) if isinstance(entry, Mapping) else entry for entry in value]

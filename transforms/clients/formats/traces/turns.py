@@ -1,4 +1,4 @@
-"""Turns of traces: the question, what was retrieved and shown to the model, and the answer, from one trace."""
+"""Turns: the question of a trace, the contexts that were retrieved and shown to the model, and the answer."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,16 +12,16 @@ from rankbeam.transforms.clients.storage.json_paths import first_of, structured,
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
-"""A trace without a root is unfinished if its last span is so much older than the newest span of the source."""
+"""A trace without a root is unfinished if its last span is this much older than the source's newest span."""
 _INFERENCES = ("chat", "generate_content", "text_completion")
 _KIND = "openinference.span.kind"
 _RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "gen_ai.retrieval.documents")
 _DOCUMENTS = (_RERANKED, *_RETRIEVED)
 _RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-Document = tuple[str | None, str | None]  # id and text of a document, each None where the trace does not say
+Document = tuple[str | None, str | None]  # id and text of a document, each None if the trace does not state it
 _PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
-_COMPARED = 200  # characters at the beginning of a document that the prompt must have: applications cut long documents
+_COMPARED = 200  # only the beginning of a document must occur in the prompt: applications cut long documents
 
 
 class Skipped(StrEnum):
@@ -39,34 +39,34 @@ class Naming:
 
     question: str | None = None  # JMESPaths into inputs and outputs that are JSON
     answer: str | None = None
-    configuration: str = "service.version"  # attribute that names the configuration
-    documents: str | None = None  # JMESPath to the list of documents in the results of tools
+    configuration: str = "service.version"  # name of the attribute with the configuration's name
+    documents: str | None = None  # JMESPath to the list of documents in tool results
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One question to a system, and what became of it."""
+    """One question to a system, with its contexts, answer and usage."""
 
     trace_id: str
     span_id: str
     start_s: float
     question: str
-    answer: str | None  # None where the system failed or said nothing
-    # Ids and texts that the last inference was shown, None where the trace does not say; None without a retrieval.
+    answer: str | None  # None if the system failed or did not answer
+    # Documents shown to the last inference, with None for ids and texts that are unknown; None without a retrieval.
     contexts: tuple[Document, ...] | None
     seconds: float
     conversation: str | None = None
     configuration: str | None = None
     model: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
-    duplicates: int = 0  # spans that the source has twice
-    is_cut: bool = False  # the documents were truncated, so that the contexts are not known
-    steps: AgentSteps | None = None  # calls of tools and retrievals by time; None if unknown
-    unshown: int = 0  # documents that were retrieved, and that the last inference was not shown
+    duplicates: int = 0  # spans that the source repeats
+    is_cut: bool = False  # documents were truncated, so the contexts are unknown
+    steps: AgentSteps | None = None  # tool calls and retrievals by time; None if unknown
+    unshown: int = 0  # documents that were retrieved, but not shown to the last inference
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
-    """The turn of a trace, or why it has none; its spans and log events may come in any order, and twice."""
+    """The turn of a trace, or why it has none; its spans and log events may be in any order, and repeated."""
     merged = _merged(spans)
     duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
     roots = [span for span in merged if not span.parent_id]
@@ -111,7 +111,7 @@ _TOKENS = {
 
 
 def _total(spans: Sequence[Span], inferences: Sequence[Span], names: Sequence[str]) -> int:
-    """The tokens of all inferences; one inside another that states tokens, too, is part of them."""
+    """The tokens of all inferences; one inside another inference that states tokens is not counted again."""
     numbers = {span.span_id: _number(span, *names) for span in inferences}
     parents = {span.span_id: span.parent_id or "" for span in spans}
     return sum(number for name, number in numbers.items() if not any(map(numbers.get, _ancestors(name, parents))))
@@ -125,12 +125,12 @@ def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
 
 
 def _steps(spans: Sequence[Span]) -> AgentSteps:
-    """Calls of tools, and retrievals outside them; a retrieval inside a call of a tool belongs to the call."""
+    """Tool calls, and retrievals outside of them; a retrieval inside a tool call belongs to that call."""
     parents = {span.span_id: span.parent_id or "" for span in spans}
     tools = {span.span_id for span in spans if _is_a(span, "TOOL", "execute_tool")}
     retrieved: dict[str, list[str]] = {}
     for span in spans:
-        documents = next((own for name in _RETRIEVED if (own := _documents(span, name)) is not None), None)
+        documents = next((results for name in _RETRIEVED if (results := _documents(span, name)) is not None), None)
         if documents is not None:
             owner = next((name for name in (span.span_id, *_ancestors(span.span_id, parents)) if name in tools), "")
             names = retrieved.setdefault(owner or span.span_id, [])
@@ -149,7 +149,7 @@ def _step(span: Span, doc_ids: Sequence[str] | None) -> AgentStep:
 
 
 def _with_documents(span: Span, path: str | None) -> Span:
-    """The span with the documents in the result of its tool, where a path names them."""
+    """The span with the documents in its tool's result, if a path names them."""
     result = structured(span.attributes.get(RESULT))
     documents = None if path is None or result is None else value_at({"result": result}, f"result.{path}")
     if not isinstance(documents, list):
@@ -163,7 +163,7 @@ def _is_a(span: Span, kind: str, *operations: str) -> bool:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans by time, each once (as it ended last), with the attributes of their log events."""
+    """The spans by time, each once (the version that ended last), with the attributes of their log events."""
     by_id: dict[str, Span] = {}
     events = [span for span in spans if span.parent_id is None]
     for span in sorted(spans, key=lambda span: (span.end_s, json.dumps(vars(span), sort_keys=True, default=str))):
@@ -192,7 +192,7 @@ def _answer(root: Span, last: Span, naming: Naming) -> str | None:
 
 
 def _messages(span: Span, name: str, old: str) -> list[tuple[str, str]]:
-    """Role and text of messages; those of older versions are `gen_ai.prompt.0.content`."""
+    """Role and text of messages; older versions write attributes such as `gen_ai.prompt.0.content`."""
     messages = []
     for message in listed(span.attributes, name) or listed(span.attributes, old):
         if isinstance(message, Mapping):
@@ -212,7 +212,7 @@ def _last_of(messages: Sequence[tuple[str, str]], role: str | None) -> str | Non
 
 
 def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skipped | None:
-    """A text; of JSON, what is at the path, and never the JSON itself."""
+    """A text; for JSON, the text at the path, but never the JSON itself."""
     if isinstance(value, str):
         content = value.strip()
         if content[:1] in ("{", "["):
@@ -233,7 +233,7 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
 
 
 def _contexts(spans: Sequence[Span]) -> tuple[Document, ...] | None:
-    """The results of all retrievals by time, each document once; with a reranker, its results."""
+    """The results of all retrievals by time, each document once; if there is a reranker, its results."""
     by_names = (
         [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
         for names in ((_RERANKED,), _RETRIEVED)
@@ -279,29 +279,30 @@ def _number(span: Span, *names: str) -> int:
 
 
 def shown(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
-    """The documents that an inference was shown, in their order; all where its prompt has none of their texts.
+    """The documents that were shown to an inference, in order; all documents if its prompt has none of their texts.
 
-    A document without text stays: whether it was shown is not known. One whose text is in the question proves nothing.
+    A document without text is kept, since nobody knows whether it was shown. A document whose text is part of the
+    question proves nothing.
     """
-    prompt, own = " ".join(_one_line(text) for text in _prompt(inference)), _one_line(question)
+    prompt, question_line = " ".join(_one_line(text) for text in _prompt(inference)), _one_line(question)
     starts = [_one_line(text or "")[:_COMPARED] for _, text in documents]
-    if not any(start in prompt and start not in own for start in starts):
+    if not any(start in prompt and start not in question_line for start in starts):
         return tuple(documents)
     return tuple(document for document, start in zip(documents, starts, strict=True) if start in prompt)
 
 
 def _prompt(inference: Span) -> Iterator[str]:
-    """All texts of a prompt; none where it was cut."""
-    own = inference.attributes
-    if TRUNCATED in own or any(is_cut(own, name) for name in ("gen_ai.input.messages", "llm.input_messages")):
+    """All texts of a prompt; no texts if the prompt was truncated."""
+    values = inference.attributes
+    if TRUNCATED in values or any(is_cut(values, name) for name in ("gen_ai.input.messages", "llm.input_messages")):
         return
-    for name, value in own.items():
+    for name, value in values.items():
         if any(name == prompt or name.startswith(f"{prompt}.") for prompt in _PROMPTS):
             yield from _texts_in(value)
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """The texts anywhere in a value, and in JSON that is one of its texts."""
+    """All texts in a value, however nested, including texts inside JSON strings."""
     value = structured(value)
     if isinstance(value, Mapping):
         value = list(value.values())
