@@ -1,6 +1,6 @@
-"""Time as the fan-out and the ledger know it: a clock, the loop of the calls, and threads that wait.
+"""Time for the fan-out and the ledger: a clock, the event loop of calls, and threads that wait.
 
-`SystemClock` is the machine's. Tests take a `VirtualClock`, on which hours of pauses and of answers take no time.
+`SystemClock` is the machine's clock. Tests use a `VirtualClock`, with which hours of waiting take no time.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time, and whatever waits for it."""
+    """Time, and everything that waits for it."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds that never decrease."""
         ...
 
     def now(self) -> datetime:
@@ -26,11 +26,11 @@ class Clock(Protocol):
         ...
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop on which calls are made; it runs in a thread of its own."""
+        """The event loop that makes calls; it runs in its own thread."""
         ...
 
     def condition(self) -> threading.Condition:
-        """A condition that threads wait for; their timeouts are of this clock."""
+        """A condition for threads to wait for, with timeouts by this clock."""
         ...
 
     def start(self, work: Callable[[], None], name: str) -> threading.Thread:
@@ -38,7 +38,7 @@ class Clock(Protocol):
         ...
 
     def at_work(self) -> AbstractContextManager[None]:
-        """Says that the calling thread is at work, except while it waits for a `condition`."""
+        """Mark the calling thread as working, except while it waits for a `condition`."""
         ...
 
 
@@ -52,7 +52,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop of this process; it is started when it is first wanted, and runs as long as the process."""
+        """The event loop of this process; it is started when it is first needed, and runs as long as the process."""
         with _lock:
             return _loop_of(os.getpid())
 
@@ -74,7 +74,7 @@ _lock = threading.Lock()
 
 @functools.cache
 def _loop_of(pid: int) -> asyncio.AbstractEventLoop:
-    del pid  # a process that was forked has its parent's memory, but not its threads
+    del pid  # a forked process has its parent's memory, but not its threads
     loop = asyncio.new_event_loop()
     SYSTEM_CLOCK.start(loop.run_forever, "rankbeam-calls")
     return loop

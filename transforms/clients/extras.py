@@ -1,4 +1,4 @@
-"""Libraries that few experiments need: each is an extra of the package, and is named where it is missing."""
+"""Libraries that few experiments need: each is an extra of the package, and messages name a missing one."""
 
 from importlib.util import find_spec
 
@@ -7,21 +7,21 @@ SEARCH = "search"
 SECRETS = "secrets"
 """Secret Manager."""
 IR_DATASETS = "ir-datasets"
-"""Collections by name. They are fetched where a run is submitted, so workers do not need it."""
+"""Collections by name. They are fetched on the machine that submits a run, so workers do not need this library."""
 MLFLOW = "mlflow"
 """The tracker that `rankbeam log` copies runs to."""
 DOCUMENTS = "documents"
-"""PDF files. Their text is extracted where a run is submitted, so workers do not need it."""
+"""PDF files. Their text is extracted on the machine that submits a run, so workers do not need this library."""
 LOCAL = "local"
 """Models in this process: ONNX Runtime and tokenizers."""
 EXTRAS = (SEARCH, SECRETS, LOCAL)
-"""The extras that workers need. What is installed of them here, workers install as well."""
+"""The extras that workers may need: those installed here are installed on workers, too."""
 MISSING = "missing_library"
-"""Kind of a pydantic error that is about this machine, not about the value."""
+"""Type of a pydantic error about this machine, not about the value."""
 
 
 def missing(module: str, extra: str, service: str) -> str | None:
-    """The problem if a library is not installed, else None.
+    """A message if a library is not installed, else None.
 
     >>> missing("json", SEARCH, "JSON")
     >>> missing("google.cloud.no_such_thing", SEARCH, "Vertex AI Search")
@@ -29,6 +29,6 @@ def missing(module: str, extra: str, service: str) -> str | None:
     """
     try:
         spec = find_spec(module)
-    except ModuleNotFoundError:  # of a package that the module would be in
+    except ModuleNotFoundError:  # the package of the module is missing
         spec = None
     return None if spec else f"the library of {service} is not installed: pip install 'rankbeam[{extra}]'"

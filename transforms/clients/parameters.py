@@ -1,6 +1,6 @@
-"""Parameters of a component of an experiment: what its YAML may say, and what of it identifies a configuration.
+"""Parameters of an experiment's components: the keys of their YAML, and those that identify a configuration.
 
-Types of components are registered by entry point group.
+Component types are registered by entry point group.
 """
 
 import re
@@ -20,7 +20,7 @@ _ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
 
 
 def is_alias(model: str) -> bool:
-    """Return whether the name of a model may refer to another model later.
+    """Return whether a model name may refer to another model later.
 
     >>> is_alias("semantic-ranker-default@latest"), is_alias("semantic-ranker-default-004")
     (True, False)
@@ -29,16 +29,16 @@ def is_alias(model: str) -> bool:
 
 
 class Parameters(BaseModel):
-    """The parameters of one type of component, such as a retriever or a model.
+    """The parameters of one type of component, for example of a type of retriever or model.
 
     A subclass is a pydantic model; its fields are the parameters. Unknown keys are refused.
 
     Attributes:
         operational: parameters that never change an answer; a configuration's identity leaves them out.
         added: parameters that the first release of this type did not have. They are part of a configuration's identity
-            only where they differ from their default, so that configurations without them keep their `config_id`.
+            only if they differ from their default, so that configurations without them keep their `config_id`.
         referring: parameters that keep `${env:…}` and `${secret:…}`, because the component resolves them itself. In all
-            others a reference to a variable is replaced by its value before the parameters are checked.
+            others, a reference to a variable is replaced by its value before the parameters are checked.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,7 +46,7 @@ class Parameters(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _no_boolean_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse a boolean where a number is expected: YAML's `yes` and `on` are booleans, and pydantic reads 1."""
+        """Refuse a boolean instead of a number: YAML's `yes` and `on` are booleans, which pydantic would read as 1."""
         kinds = set(_kinds(cls.model_fields[info.field_name or ""].annotation))
         parts = list(value.values()) if isinstance(value, Mapping) else value
         items = parts if isinstance(parts, list | tuple) else [parts]
@@ -76,19 +76,19 @@ class Parameters(BaseModel):
         return {name: value for name, value in values.items() if name not in self.added or name in changed}
 
     def inputs(self) -> dict[str, str]:
-        """Files of its own that must exist: the parameter's name and the path."""
+        """Files that the component needs: the parameter's name and the path."""
         return {}
 
     def secret_places(self) -> Mapping[str, str]:
-        """The references to secrets, which are resolved where calls are made: the place of each, for messages."""
+        """The place, for messages, of each reference to a secret; the process that makes calls resolves them."""
         return {}
 
     def unset(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """The values that `resolved` needs and this machine lacks: their place below the component, and the reason."""
+        """Values that `resolved` needs but this machine lacks: their place below the component, and the reason."""
         return ()
 
     def resolved(self, folder: str) -> Self:  # noqa: ARG002  for subclasses that have paths
-        """The same parameters for any machine: with relative paths taken as below `folder`; the default has none."""
+        """The parameters for any machine, with relative paths resolved below `folder`; by default, they are unchanged."""
         return self
 
 
@@ -100,16 +100,16 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Kind(Generic[Base]):
-    """A kind of component, of which any installed package can register types."""
+    """A kind of component; any installed package can register types of it."""
 
-    name: str  # such as "retriever", for messages
+    name: str  # for messages, for example "retriever"
     group: str
     base: type[Base]
     methods: tuple[str, ...] = ()
 
     @property
     def types(self) -> Mapping[str, EntryPoint]:
-        """The entry point of every type that is installed, by type."""
+        """The entry points of all installed types, by type."""
         return registered(self.group)
 
     def load(self, name: str) -> type[Base]:

@@ -1,6 +1,6 @@
-"""Public collections by name: BEIR's, from the archives that its authors publish or a mirror, and those of ir_datasets.
+"""Public collections by name: BEIR's, from its authors' archives or a mirror, and those of ir_datasets.
 
-They are written once into a folder of files that every runner can read, which exists whole or not at all.
+Each is written once to a folder of files that every runner can read; the folder is complete or does not exist.
 """
 
 import json
@@ -23,12 +23,12 @@ FOLDER = "RANKBEAM_COLLECTIONS"
 """The environment variable that names the folder."""
 
 SOURCE = "source.txt"
-"""The file beside a corpus that names the folder from which it was extracted."""
+"""The file next to a corpus that names the folder from which it was extracted."""
 
 
 @dataclass(frozen=True)
 class PublicCollection:
-    """The files of a collection, as an experiment names them."""
+    """Paths to a collection's files, as in an experiment."""
 
     queries: str
     qrels: str
@@ -42,14 +42,14 @@ def kept_in(*names: str) -> Path:
 
 
 def source_of(path: str) -> str:
-    """The folder from whose files a corpus in this folder was extracted; other paths are unchanged."""
-    own = Path(path).parent / SOURCE
-    return os.fsdecode(own.read_bytes()) if own.is_relative_to(kept_in("documents")) and own.is_file() else path
+    """The folder from which the corpus at a path was extracted; other paths are unchanged."""
+    note = Path(path).parent / SOURCE
+    return os.fsdecode(note.read_bytes()) if note.is_relative_to(kept_in("documents")) and note.is_file() else path
 
 
 @contextmanager
 def filling(folder: Path, what: str) -> Iterator[Path]:
-    """A new folder that takes its place when the block has ended without an error."""
+    """A temporary folder that is moved into place if the block ends without an error."""
     print(f"fetching {what} into {folder} (once)", file=sys.stderr, flush=True)  # noqa: T201  it may take minutes
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -60,21 +60,21 @@ def filling(folder: Path, what: str) -> Iterator[Path]:
             try:
                 part.rename(folder)
             except OSError:
-                if not folder.is_dir():  # else another process has filled it meanwhile
+                if not folder.is_dir():  # otherwise another process has filled it meanwhile
                     raise
     except OSError as error:
         raise InputError(f"{what} cannot be kept in {folder} ({error}); {FOLDER} names another folder") from error
 
 
 def forget_earlier(own: Path, folder: Path) -> None:
-    """Delete the folders of previous states of a source beside a new one, unless a run may still read them."""
+    """Delete the folders of a source's previous states, unless a run may still read them."""
     for earlier in own.iterdir():
         if earlier != folder and earlier.stat().st_mtime < time.time() - _KEPT_S:
             shutil.rmtree(earlier, ignore_errors=True)
 
 
 MIRROR = "RANKBEAM_BEIR_URL"
-"""The environment variable that names another place of the archives."""
+"""The environment variable that names another location of the archives."""
 PUBLISHED = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 NAMES = (
     "arguana", "climate-fever", "cqadupstack", "dbpedia-entity", "fever", "fiqa", "germanquad", "hotpotqa", "mmarco",
@@ -103,13 +103,13 @@ def fetch_beir(name: str, split: str) -> PublicCollection:
 
 
 def beir_folder(folder: str, split: str) -> PublicCollection:
-    """The files of a folder that has BEIR's layout."""
-    own = folder.rstrip("/")
-    return PublicCollection(f"{own}/queries.jsonl", f"{own}/qrels/{split}.tsv", f"{own}/corpus.jsonl")
+    """The files of a folder with BEIR's layout."""
+    root = folder.rstrip("/")
+    return PublicCollection(f"{root}/queries.jsonl", f"{root}/qrels/{split}.tsv", f"{root}/corpus.jsonl")
 
 
 def _download(name: str, folder: Path) -> None:
-    import httpx  # which imports rich: slow, and few experiments name a collection
+    import httpx  # imports rich: slow, and few experiments name a collection
 
     url = f"{(os.environ.get(MIRROR) or PUBLISHED).rstrip('/')}/{name}.zip"
     with filling(folder, f"BEIR's {name}") as part:
@@ -183,7 +183,7 @@ def _query(query: Any) -> str:
 
 
 def _document(document: Any) -> str:
-    """A document as BEIR has it: the title apart, and no text twice."""
+    """A document as in BEIR: with a separate title, which is not repeated in the text."""
     title = next((getattr(document, name) for name in _TITLES if getattr(document, name, None)), "")
     text = document.default_text()
     body = text.removeprefix(title).lstrip() if title else text

@@ -1,13 +1,13 @@
-"""References to values outside of the experiment: `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}`.
+"""References to values outside the experiment: `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}`.
 
 An experiment's text is stored in the `runs` table, so it holds references to secrets, never their values. A reference
-is to a secret if it names one of Secret Manager, or if its place or its own name says so (`names_secret`). Secrets are
-resolved on the machine that makes the calls, and are hidden in everything that leaves that machine. Other references
-are resolved when the experiment is loaded: they decide what a call requests, so their values are part of its key.
+is to a secret if it names one in Secret Manager, or if its place or its own name says so (`names_secret`). Secrets are
+resolved on the machine that makes the calls, and are hidden in all data that leaves that machine. Other references are
+resolved when the experiment is loaded: they change the requests of calls, so their values are part of the calls' keys.
 
-Names: the rule covers families of names, not a list: every service invents its own header, and a secret under a name
-that the rule misses would be written to the `runs` table. A name is split into words. It names a secret if its last
-word is `key`, or if it has a word such as `token`, `secret` or `auth`, unless another word says that the value is
+Names: the rule covers families of names instead of a list, because every service invents its own headers, and a secret
+whose name the rule misses would be written to the `runs` table. A name is split into words. It names a secret if its
+last word is `key`, or if it has a word such as `token`, `secret` or `auth`, unless another word shows that the value is
 something else: `sort_key`, `page_token`, `token_type`.
 """
 
@@ -54,7 +54,7 @@ _LONGEST_FIELD = 40
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a name is that of a secret.
+    """Return whether a name is the name of a secret.
 
     >>> [names_secret(name) for name in ("X-RapidAPI-Key", "apikey", "client_secret", "AUTH", "X-Hub-Signature")]
     [True, True, True, True, True]
@@ -71,7 +71,7 @@ def names_secret(name: str) -> bool:
 
 
 def names_secret_parameter(name: str) -> bool:
-    """Return whether the value of a parameter of this name in a URL is a secret.
+    """Return whether a URL parameter with this name holds a secret.
 
     >>> names_secret_parameter("sig"), names_secret_parameter("code"), names_secret_parameter("country_code")
     (True, True, False)
@@ -80,10 +80,10 @@ def names_secret_parameter(name: str) -> bool:
 
 
 def holds_secret(path: Sequence[str | int], text: str) -> bool:
-    """Return whether a text in the body of a request is a secret.
+    """Return whether a text in a request body is a secret.
 
-    Filters and sort orders also use `key`, for the name of a field. So under a `key` that is not inside a credential, a
-    text that looks like the name of a field is not a secret.
+    Filters and sort orders also use `key`, for a field name. So under a `key` that is not part of a credential, a text
+    that looks like a field name is not a secret.
 
     >>> holds_secret(["key"], "city"), holds_secret(["auth", "key"], "city"), holds_secret(["must", 0, "key"], "city")
     (True, True, False)
@@ -100,7 +100,7 @@ def holds_secret(path: Sequence[str | int], text: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name, in lower case, without numbers.
+    """The words in a name, in lower case, without numbers.
 
     >>> _words("X-RapidAPI-Key"), _words("subscriptionkey")
     (['x', 'rapid', 'api', 'key'], ['subscription', 'key'])
@@ -133,7 +133,7 @@ _ACCESS_TIMEOUT_S = 30.0
 
 
 def is_secret(reference: str) -> bool:
-    """Return whether a reference is to a secret, whatever its place.
+    """Return whether a reference is to a secret, no matter where it occurs.
 
     >>> is_secret("${env:SEARCH_TOKEN}"), is_secret("${env:INDEX}")
     (True, False)
@@ -143,7 +143,7 @@ def is_secret(reference: str) -> bool:
 
 
 def env_name(reference: str) -> str:
-    """The environment variable of a reference; "" for a secret of Secret Manager, which workers ask.
+    """The environment variable of a reference; "" for a secret in Secret Manager, which workers request.
 
     >>> env_name("${env:KEY}"), env_name("${secret:projects/p/secrets/s/versions/1}")
     ('KEY', '')
@@ -159,7 +159,7 @@ def check_references(text: str) -> None:
 
 
 def refuse_literal(place: str, text: str) -> None:
-    """Refuse a literal secret, or a literal part of one beside a reference."""
+    """Refuse a literal secret, or a reference with a literal part of a secret next to it."""
     if not REFERENCE.search(text):
         raise ValueError(
             f"{place} must come from the environment or Secret Manager: {FORMS}; "
@@ -175,7 +175,7 @@ def refuse_literal(place: str, text: str) -> None:
 
 
 def variable(reference: str, place: str) -> str:
-    """An environment variable of this machine, stripped: values from files end in newlines."""
+    """The value of an environment variable on this machine, stripped: values from files end with newlines."""
     name = reference.removeprefix("${env:").removesuffix("}")
     value = os.environ.get(name, "").strip()
     if not value:
@@ -184,7 +184,7 @@ def variable(reference: str, place: str) -> str:
 
 
 class Secrets:
-    """The values of references to secrets; hides them in texts."""
+    """Values of references to secrets; `hide` removes them from texts."""
 
     def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
         self.values = dict(values)
@@ -199,7 +199,7 @@ class Secrets:
         raise TypeError("secrets stay in the process that resolved them")
 
     def hide(self, text: str) -> str:
-        """A text without any of the values.
+        """Replace all secret values in a text.
 
         >>> Secrets({"${env:KEY}": "a b"}).hide("/search?key=a%20b, a b")
         '/search?key=***, ***'
@@ -207,7 +207,7 @@ class Secrets:
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
     def hide_in(self, value: Any) -> Any:
-        """A JSON value without any of the values in its texts and keys."""
+        """Replace all secret values in the texts and keys of a JSON value."""
         if self._pattern is None:
             return value
         if isinstance(value, str):
@@ -239,7 +239,7 @@ def _secret_manager() -> Any:
 
 
 async def resolve(places: Mapping[str, str], connect: Callable[[], Any] = _secret_manager) -> Secrets:
-    """Resolve references on this machine, each with its place for messages; values are stripped of white space."""
+    """Resolve references on this machine and strip their values; `places` are the references' places, for messages."""
     values = {}
     for reference, place in places.items():
         kind, _, name = reference[2:-1].partition(":")
@@ -267,7 +267,7 @@ def _secret(name: str, place: str, connect: Callable[[], Any]) -> str:
         hint = "it must exist and be enabled, and you need the role roles/secretmanager.secretAccessor"
         raise InputError(f"{place} needs {name}, which Secret Manager refused: {error}; {hint}") from error
     except UnicodeDecodeError:
-        raise InputError(f"{place} needs {name}, which is not text") from None  # the error would show the secret
+        raise InputError(f"{place} needs {name}, which is not text") from None  # that error would show the secret
     if not value:
         raise InputError(f"{place} needs {name}, which is empty")
     return value

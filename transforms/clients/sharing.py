@@ -1,4 +1,4 @@
-"""Settings of a whole process, for blocks of several threads at once."""
+"""Share process-wide settings between blocks of several threads."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 def shared(
     block: Callable[[], AbstractContextManager[Value]],
 ) -> Callable[[], AbstractContextManager[Value]]:
-    """One block for all threads and nested blocks that overlap: the first one enters it, and the last one leaves it."""
+    """Share a block between overlapping uses, nested or in threads: the first enters the block, the last leaves it."""
     lock = threading.Lock()
     entered: list[tuple[AbstractContextManager[Value], Value]] = []
     inside = 0

@@ -1,8 +1,9 @@
-"""A clock for tests: time advances when nothing is left to be done before the next moment that is waited for.
+"""A clock for tests: time advances to the next awaited moment once no work is left before it.
 
-The loop of the calls, and threads that wait for a `condition` with a timeout, share one time. It stands still while a
-callback of the loop is ready, while work that the loop gave to a thread is not done, and while a thread of the clock is
-at work; then it jumps to the earliest timer or timeout. So what happens, and when, does not depend on the machine.
+The event loop of calls, and threads that wait for a `condition` with a timeout, share one time. Time stops while a
+callback of the loop is ready, while work that the loop gave to a thread is unfinished, and while a thread of the clock
+is working; then it jumps to the earliest timer or timeout. So the order and times of events do not depend on the
+machine.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ class _Sleeper:
 
 @dataclass
 class _Time:
-    """The time that everything shares."""
+    """The time that the loop and all threads share."""
 
     seconds: float = 0.0
     wake_loop: Callable[[], None] = lambda: None
@@ -49,7 +50,7 @@ class _Time:
 
     @contextmanager
     def this_thread_at_work(self) -> Iterator[None]:
-        """The calling thread is one of those that were counted by `begin`."""
+        """Mark the calling thread as one of the threads that `begin` counted."""
         before, self._thread.is_at_work = self.is_this_thread_at_work, True
         try:
             yield
@@ -66,10 +67,10 @@ class _Time:
         self.wake_loop()
 
     def sleep(self, sleeper: _Sleeper, timeout_s: float | None) -> None:
-        """A thread begins to wait."""
+        """Register a thread that begins to wait."""
         with self._lock:
             if timeout_s is not None:
-                until = self.seconds + max(_LEAST_S, timeout_s)  # less would round to no time at all
+                until = self.seconds + max(_LEAST_S, timeout_s)  # a smaller step could round to zero
                 heapq.heappush(self._sleepers, (until, next(self._numbers), sleeper))
         if sleeper.is_counted:
             self.end()
@@ -77,7 +78,7 @@ class _Time:
             self.wake_loop()
 
     def advance(self, timer_s: float | None) -> bool:
-        """Go to the next moment that is waited for, unless something is at work; whether it is the loop's timer."""
+        """Go to the next awaited moment unless work is left; return whether that moment is the loop's timer."""
         with self._lock:
             while self._sleepers and self._sleepers[0][2].is_woken:
                 heapq.heappop(self._sleepers)
@@ -95,7 +96,7 @@ class _Time:
 
 
 class _Condition(threading.Condition):
-    """A condition whose timeouts are of the virtual time. What is notified counts as at work from that moment."""
+    """A condition with timeouts in virtual time. A notified thread counts as working from that moment."""
 
     def __init__(self, shared: _Time) -> None:
         super().__init__()
@@ -112,10 +113,10 @@ class _Condition(threading.Condition):
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
         until = None if timeout is None else self._shared.seconds + timeout
         while not (result := predicate()):
-            left = None if until is None else until - self._shared.seconds
-            if left is not None and left <= 0:
+            remaining = None if until is None else until - self._shared.seconds
+            if remaining is not None and remaining <= 0:
                 break
-            self.wait(left)
+            self.wait(remaining)
         return result
 
     def notify(self, n: int = 1) -> None:
@@ -135,7 +136,7 @@ class _Condition(threading.Condition):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Advances time to the next timer, for which the loop would wait."""
+    """Advances time to the next timer instead of waiting for it."""
 
     def __init__(self, shared: _Time) -> None:
         super().__init__()
@@ -150,7 +151,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop on the virtual time. It waits for work that it gave to threads."""
+    """An event loop in virtual time; time stops while its work in threads is unfinished."""
 
     def __init__(self, shared: _Time) -> None:
         super().__init__(_Selector(shared))
@@ -173,7 +174,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock:
-    """A `Clock` for tests, as a context: its loop runs inside of it.
+    """A `Clock` for tests, used as a context manager: its loop runs inside the block.
 
     >>> async def wait() -> float:
     ...     await asyncio.sleep(3600)
@@ -204,11 +205,11 @@ class VirtualClock:
         self._loop.close()
 
     def _wake_loop(self) -> None:
-        with suppress(RuntimeError):  # it is closed
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(lambda: None)
 
     def monotonic(self) -> float:
-        """As `Clock`: seconds since the clock was made."""
+        """Seconds since this clock was made."""
         return self._shared.seconds
 
     def now(self) -> datetime:
@@ -223,7 +224,7 @@ class VirtualClock:
         return _Condition(self._shared)
 
     def start(self, work: Callable[[], None], name: str) -> threading.Thread:
-        """As `Clock`: the thread is at work, except while it waits for a condition."""
+        """Start a thread that counts as working, except while it waits for a condition."""
 
         def run() -> None:
             try:
@@ -239,7 +240,7 @@ class VirtualClock:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """As `Clock`: time stands still meanwhile, except while the thread waits for a condition."""
+        """Stop time during the block, except while the thread waits for a condition."""
         self._shared.begin()
         try:
             with self._shared.this_thread_at_work():

@@ -1,4 +1,4 @@
-"""Do work in other threads than the caller's: NumPy and Arrow release Python's lock while they compute."""
+"""Do work in other threads: NumPy and Arrow release Python's lock while they compute."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -23,7 +23,7 @@ class Workers(Generic[Result]):
     def submit(
         self, work: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Iterator[Result]:
-        """Start a task; if more than `at_once` tasks are then pending, yield the result of the earliest."""
+        """Start a task; if more than `at_once` tasks are now pending, yield the result of the earliest."""
         self._pending.append(self._threads.submit(work, *arguments, **named))
         if len(self._pending) > self._at_once:
             yield self._pending.popleft().result()
@@ -69,7 +69,7 @@ class Ahead(Generic[Result]):
 
 
 def ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
-    """Make items in a thread of their own while earlier items are in use.
+    """Make items in a separate thread while earlier items are in use.
 
     The thread ends after the last item, after an error, which is raised here, or when this iterator is closed, which
     closes `items` too.

@@ -1,1 +1,1 @@
-"""Files on any filesystem, and batches spilled to them."""
+"""Files on any filesystem, and batches that are spilled to files."""

@@ -1,8 +1,8 @@
 """Arrow batches between stages: their keys, and their encoding for Beam.
 
-Beam has no coder for Arrow and uses pickle, and a pickled batch holds the whole parent buffer of every slice. With this
-module a pickle holds Arrow's own stream format, or the place of a batch that was spilled. A registered coder would not
-work: Beam ignores it inside the unions that CoGroupByKey makes. A stage that passes batches on calls `register`.
+Beam has no coder for Arrow, so it pickles batches, and the pickle of a slice holds its whole parent buffer. With this
+module, a pickle holds Arrow's own stream format, or the place of a spilled batch. Registering a coder would not work:
+Beam ignores it inside the unions that CoGroupByKey makes. A stage that passes batches on calls `register`.
 """
 
 import copyreg
@@ -14,22 +14,21 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.storage import spill
 
-Bucketed = tuple[int, pa.RecordBatch]  # a bucket of queries, and rows of it
+Bucketed = tuple[int, pa.RecordBatch]  # a bucket of queries, and its rows
 
-SourceRows = tuple[int, tuple[int, pa.RecordBatch]]  # a bucket, the source its rows come from, and the rows
+SourceRows = tuple[int, tuple[int, pa.RecordBatch]]  # a bucket, the source of its rows, and the rows
 
 JUDGED, RANKINGS, FAILURES, REPLAYED = "judged", "rankings", "failures", "replayed"
 VALUES, GRADES = "values", "grades"
-"""Names of the parts of a bucket: batches of its queries; rows of each source, under names with this prefix; pairs of a
-source and a failure; pairs of a source and existing answers; values of judged metrics; and a judge's grades of
-documents, which fill holes."""
+"""Names of a bucket's parts: batches of its queries; rows of each source (a prefix of names); pairs of a source and a
+failure; pairs of a source and existing answers; values of judged metrics; and a judge's grades, which fill holes."""
 
 _places: dict[int, bytes] = {}
-"""The places of batches that were read from a spill file, by identity, as long as the batches are in use."""
+"""The places of batches that were read from a spill file, by identity, while the batches are in use."""
 
 
 def register() -> None:
-    """Make pickles of record batches small and self-contained, in this process."""
+    """Make this process's pickles of record batches small and self-contained."""
     copyreg.pickle(pa.RecordBatch, _reduce)
 
 
@@ -47,7 +46,7 @@ def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], t
 
 @dataclass(frozen=True)
 class Spilled:
-    """A batch in the spill file. Where Beam pickles it between two stages, the next one gets the batch."""
+    """A batch in the spill file. If Beam pickles it between two stages, the next stage gets the batch."""
 
     place: bytes
 
@@ -56,19 +55,19 @@ class Spilled:
 
 
 def spilled(batch: pa.RecordBatch) -> pa.RecordBatch | Spilled:
-    """Spill a batch that a stage only passes on; a small one stays what it is, and every one without spilling."""
+    """Spill a batch that a stage only passes on; return it unchanged if it is small, or if batches are not spilled."""
     read, (encoded,) = _reduce(batch)
     return Spilled(encoded) if read is decode_spilled else batch
 
 
 def unspilled(batch: pa.RecordBatch | Spilled) -> pa.RecordBatch:
-    """The batch itself, for a step that looks at rows in the stage that spilled them."""
+    """The batch itself, for a step that reads rows in the stage that spilled them."""
     return decode_spilled(batch.place) if isinstance(batch, Spilled) else batch
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A batch that is read where it is needed: until then it takes no memory, but for a small one."""
+    """A batch that is read when it is needed; until then it takes no memory, unless it is small."""
 
     rows: int
     encoded: bytes
@@ -76,7 +75,7 @@ class Reference:
 
     @classmethod
     def to(cls, batch: pa.RecordBatch) -> "Reference":
-        """Refer to a batch; a large one is spilled, if it is not yet."""
+        """Refer to a batch; a large batch is spilled, unless it has been already."""
         read, (encoded,) = _reduce(batch)
         return cls(batch.num_rows, encoded, read is decode_spilled)
 
@@ -90,7 +89,7 @@ def decode(encoded: bytes | pa.Buffer) -> pa.RecordBatch:
 
 
 def decode_spilled(place: bytes) -> pa.RecordBatch:
-    """Read a spilled batch; a stage that only passes it on need not spill it again."""
+    """Read a spilled batch; a stage that only passes it on does not spill it again."""
     batch = decode(spill.read(place))
     _places[id(batch)] = place
     weakref.finalize(batch, _places.pop, id(batch), None).atexit = False

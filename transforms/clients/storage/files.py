@@ -1,10 +1,10 @@
 """Files on any of Beam's filesystems: local, gs://, hdfs://, s3://.
 
-All filesystems share one code path, with one exception: a file of this machine is opened without Beam, so that it can
-be read while Beam is still being imported.
+All filesystems share one code path, with one exception: a local file is opened without Beam, so that it can be read
+while Beam is still being imported.
 
-Compressed text is recognised by its content, not by its name, and a gzip file that is cut short is an error
-(Beam's own reader ends quietly at the cut).
+Compressed text is recognised by its content, not by its name, and a truncated gzip file is an error (Beam's own reader
+just ends there).
 """
 
 import glob
@@ -23,34 +23,34 @@ from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
-LONGEST_LINE = 64 << 20  # the most bytes of a line: a longer one is not text, and would fill the memory
+LONGEST_LINE = 64 << 20  # maximum bytes of a line: a longer one is not text, and would fill the memory
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 AS_STORED = "uncompressed"
-"""Beam's CompressionTypes.UNCOMPRESSED: neither compressed nor decompressed, whatever the name's suffix."""
+"""Beam's CompressionTypes.UNCOMPRESSED: neither compressed nor decompressed, whatever the suffix of the name."""
 
 
 def beam() -> Any:
-    """Beam's filesystems, imported late: the import takes most of a second, while files of this machine are read."""
+    """Beam's filesystems, imported late: the import takes most of a second, during which local files can be read."""
     from apache_beam.io.filesystems import FileSystems
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.options.value_provider import RuntimeValueProvider
 
     if FileSystems._pipeline_options is None and RuntimeValueProvider.runtime_options is None:
-        # S3 and HDFS refuse to work without options; these are the command line's, as Cloud Storage takes them itself.
+        # S3 and HDFS do not work without options; these are from the command line, where Cloud Storage reads them, too.
         FileSystems.set_options(PipelineOptions())
     return FileSystems
 
 
 def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
-    """The errors of a filesystem; Beam's own error is an OSError."""
+    """The error classes of a filesystem; Beam's own error is an OSError."""
     return (OSError, *more, *gcs.errors(path))
 
 
 @contextmanager
 def refusing(path: str, problem: str, *more: type[Exception]) -> Iterator[None]:
-    """Errors of a path's filesystem as refusals that begin with a problem."""
+    """Raise errors of a path's filesystem as InputErrors that begin with `problem`."""
     gcs.prepare(path)
     try:
         yield
@@ -63,7 +63,7 @@ def is_local(path: str) -> bool:
 
 
 def join(folder: str, *names: str) -> str:
-    join_there = os.path.join if is_local(folder) else posixpath.join  # Path would lose the slash of "a/"
+    join_there = os.path.join if is_local(folder) else posixpath.join  # Path would drop the slash of "a/"
     return join_there(folder, *names)
 
 
@@ -72,13 +72,13 @@ def parent(path: str) -> str:
 
 
 def below(folder: str, path: str) -> str:
-    """A path as it is when absolute or on another filesystem, else below the folder."""
+    """A path below the folder; unchanged if it is absolute or on another filesystem."""
     absolute = not is_local(path) or path.startswith(("/", "~"))
     return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
 
 
 def absolute(path: str) -> str:
-    """A path that is the same file for a process with another current folder."""
+    """A path that names the same file in a process with another working directory."""
     return str(Path(path).expanduser().absolute()) if is_local(path) else path
 
 
@@ -100,7 +100,7 @@ NOT_STANDARD_INPUT = "standard input cannot be read here; save it to a file, and
 
 
 def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
-    """Open a file for reading as it is stored."""
+    """Open a file for reading, as it is stored."""
     if is_local(path) and Path(path).is_fifo():
         raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
     gcs.prepare(path)
@@ -120,7 +120,7 @@ def _opened(path: str) -> BinaryIO:
 
 
 def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedReader[Any]":
-    """Open a file for reading, decompressed if its content is gzip, without its byte order mark."""
+    """Open a file for reading, without its byte order mark; decompress it if its content is gzip."""
     raw = io.BufferedReader(_Raw(open_raw(path, read_ahead_bytes)))
     packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)  # seeking back would cost another request
     stream = cast("io.BufferedReader[Any]", gzip.GzipFile(fileobj=raw)) if packed else raw
@@ -143,7 +143,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
                     refuse_endless(path, rest)
                     continue
                 block, rest = b"".join((*rest, memoryview(piece)[:end])), [piece[end:]]
-                lines += block.count(b"\n") if packed else 0  # nothing else can be cut short
+                lines += block.count(b"\n") if packed else 0  # only gzip files show that they are truncated
                 yield block
     except _GZIP_ERRORS as error:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
@@ -160,7 +160,7 @@ def refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
 
 
 def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[bytes]:
-    """Read until the end, or until an error; everything readable before it is yielded first."""
+    """Read until the end, or until an error; everything readable before the error is yielded first."""
     damage: Exception | None = None
     while damage is None:
         parts: list[bytes] = []
@@ -183,7 +183,7 @@ def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[byte
 
 
 def read_head(path: str, bytes_wanted: int = 1 << 16) -> bytes:
-    """The first block of a text file with more than white space, decompressed; complete lines."""
+    """The first block of complete lines that is not blank, from a text file, decompressed."""
     return next((block for block in read_blocks(path, bytes_wanted) if block.strip()), b"")
 
 
@@ -199,7 +199,7 @@ def write(path: str, content: bytes) -> None:
 
 @contextmanager
 def created(path: str) -> Iterator[BinaryIO]:
-    """A new file, which is given up when it cannot be written."""
+    """Create a file; if writing fails, give it up."""
     handle = beam().create(path, compression_type=AS_STORED)
     try:
         with handle:
@@ -210,19 +210,19 @@ def created(path: str) -> Iterator[BinaryIO]:
 
 
 def give_up(handle: Any) -> None:
-    """Forget a file: once it is collected, Google's client would try to send it, for up to two minutes."""
+    """Discard a file; otherwise Google's client would try to send it, for up to two minutes, once it is collected."""
     if hasattr(handle, "terminate"):
         with suppress(*gcs.errors(gcs.SCHEME)):
             handle.terminate()
 
 
 def delete(path: str) -> None:
-    """Delete a file, or a folder with its content; nothing happens when there is none."""
-    if is_local(path):  # Beam would take a name with * or [ for a pattern
+    """Delete a file, or a folder with its content; do nothing if it does not exist."""
+    if is_local(path):  # Beam would read a name with * or [ as a pattern
         if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114  "~" stays
             shutil.rmtree(path)
         else:
-            with suppress(FileNotFoundError, NotADirectoryError):  # another run may have deleted it meanwhile
+            with suppress(FileNotFoundError, NotADirectoryError):  # another run may have deleted it
                 os.remove(path)  # noqa: PTH107
     elif paths := sorted({*match(path), *match(join(path, "**"))}):  # an object store has no folders, only names
         beam().delete(paths)
@@ -235,7 +235,7 @@ def make_folder(path: str) -> None:
             try:
                 beam().mkdirs(path)
             except errors(path):
-                if not beam().exists(path):  # another run may have made it meanwhile
+                if not beam().exists(path):  # another run may have made it
                     raise
     probe = join(path, ".rankbeam-can-write")
     try:
@@ -271,7 +271,7 @@ class _Raw(io.RawIOBase):
 
 def match(pattern: str) -> list[str]:
     """The paths that a glob pattern matches, in any order."""
-    if is_local(pattern):  # Beam's own matching knows no escaped brackets
+    if is_local(pattern):  # Beam's own matching does not support escaped brackets
         return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
     paths = [metadata.path for metadata in beam().match([pattern])[0].metadata_list]
-    return [path for path in paths if not path.endswith("/")]  # what consoles leave in the place of a folder
+    return [path for path in paths if not path.endswith("/")]  # consoles create such objects for folders

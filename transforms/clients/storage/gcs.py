@@ -1,7 +1,7 @@
-"""Google Cloud Storage, checked before Beam uses it: network and credentials.
+"""Google Cloud Storage: check network and credentials before Beam uses it.
 
-Without these checks an offline laptop waits for two minutes, and one without credentials for half a minute, with five
-tracebacks. A public bucket needs no credentials.
+Without these checks, an offline laptop waits for two minutes, and a laptop without credentials for half a minute, with
+five tracebacks. A public bucket needs no credentials.
 """
 
 import os
@@ -20,34 +20,34 @@ _OTHER_WAYS = ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY
 
 
 def prepare(path: str) -> None:
-    """Check that a path's service can be reached, and load Beam's client; nothing where the path is not on `gs://`."""
+    """Check that a path's service can be reached, and load Beam's client; do nothing unless the path is on `gs://`."""
     if path.startswith(SCHEME):
         if not any(os.environ.get(name) for name in _OTHER_WAYS):
             _find_host(path)
         _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
-        import apache_beam.io.gcp.gcsfilesystem  # noqa: F401  where Beam was imported without it
+        import apache_beam.io.gcp.gcsfilesystem  # noqa: F401  in case Beam was imported without it
 
 
 def errors(path: str) -> tuple[type[Exception], ...]:
-    """The errors of a path's filesystem, with those common to all filesystems."""
+    """The error classes of a path's filesystem."""
     if not path.startswith(SCHEME):
         return other_filesystems.errors(path)
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
-    from google.cloud.storage.exceptions import DataCorruption, InvalidResponse  # of uploads and downloads in pieces
+    from google.cloud.storage.exceptions import DataCorruption, InvalidResponse  # of transfers in pieces
 
     return GoogleAPIError, GoogleAuthError, InvalidResponse, DataCorruption, OSError
 
 
 def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
-    """The same file with a smaller request size, if it makes requests: 16 MiB are much for a first line."""
+    """The same file with a smaller request size, if it makes requests: 16 MiB is a lot for a first line."""
     if hasattr(handle, "_chunk_size"):
-        handle._chunk_size = count  # Beam opens it, and has no parameter for this
+        handle._chunk_size = count  # Beam opens the file, and has no parameter for this
     return handle
 
 
 def explained(error: BaseException, path: str) -> str:
-    """An error of a path's filesystem, and what to do about it, in one line."""
+    """An error of a path's filesystem, with advice, in one line."""
     if not path.startswith(SCHEME):
         return other_filesystems.explained(error, path)
     bucket = path.removeprefix(SCHEME).partition("/")[0]
@@ -65,7 +65,7 @@ def explained(error: BaseException, path: str) -> str:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status of a refusal, which Beam wraps in errors of its own."""
+    """The HTTP status of an error, which Beam may wrap in its own errors."""
     from apache_beam.io.filesystem import BeamIOError
 
     if isinstance(error, BeamIOError):
@@ -87,11 +87,11 @@ def _has_credentials(_file: str | None) -> bool:
     import google.auth
     from apache_beam.internal.gcp import auth
 
-    if auth.is_running_in_gce:  # a worker of Dataflow, whose credentials may be late; Beam waits for them
+    if auth.is_running_in_gce:  # a Dataflow worker, whose credentials may be late; Beam waits for them
         return True
     try:
         google.auth.default()
     except google.auth.exceptions.DefaultCredentialsError:
-        auth._Credentials._credentials_init = True  # Beam has looked for credentials, and found none
+        auth._Credentials._credentials_init = True  # tells Beam not to look for credentials again
         return False
     return True

@@ -1,7 +1,7 @@
-"""JSON values, read fast, and paths into them: JMESPath expressions.
+"""Read JSON fast, and evaluate paths into its values: JMESPath expressions.
 
-A path that consists of names only, such as `hits.hits` or `_source.text`, is evaluated here: JMESPath takes ten times
-as long.
+A path that consists of names only, such as `hits.hits` or `_source.text`, is evaluated here: JMESPath is ten times
+slower.
 """
 
 import ast
@@ -25,18 +25,18 @@ _PLAIN = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
 
 
 def value_of(text: str | bytes) -> Any:
-    """A JSON value, in less than half the time of Python's own reader, which decides whether a text is invalid."""
+    """Parse JSON in less than half the time of Python's parser, which still decides whether a text is invalid."""
     try:
         return from_json(text, cache_strings="keys")
-    except (ValueError, TypeError):  # TypeError: a lone surrogate, which Python reads
+    except (ValueError, TypeError):  # TypeError: a lone surrogate, which Python accepts
         return json.loads(text)
 
 
 def refuse_invalid(text: str | bytes) -> None:
-    """Check that `value_of` has a value for a text, for objects without making their values: in half the time."""
+    """Check that `value_of` can parse a text; for objects this takes half the time, as no values are made."""
     try:
         _ANY_OBJECT.validate_json(text)
-    except (ValidationError, TypeError):  # a value of another type, or as in `value_of`
+    except (ValidationError, TypeError):  # not an object, or as in `value_of`
         value_of(text)
 
 
@@ -57,19 +57,19 @@ def finder(path: str) -> Find:
         search: Find = jmespath.compile(path).search
         return search
     if len(names) > 1:
-        return _of_many(names)
+        return _nested_finder(names)
     (name,) = names
     return lambda value: value.get(name) if type(value) is dict else None
 
 
 @cache
 def names_in(path: str) -> tuple[str, ...] | None:
-    """The names of a path that consists of names only; None for other paths."""
+    """The names in a path that consists of names only; None for other paths."""
     names = re.findall(_NAME, path) if _PLAIN.fullmatch(path) else None
     return None if names is None else tuple(name.strip('"') for name in names)
 
 
-def _of_many(names: tuple[str, ...]) -> Find:
+def _nested_finder(names: tuple[str, ...]) -> Find:
     def find(value: Any) -> Any:
         for name in names:
             if type(value) is not dict:
@@ -81,13 +81,13 @@ def _of_many(names: tuple[str, ...]) -> Find:
 
 
 def keys_of(path: str) -> tuple[str, ...]:
-    """The keys of a row that a path may begin with."""
+    """The keys of a row with which a path may begin."""
     names = names_in(path)
     return names[:1] if names else tuple(re.findall(r"[A-Za-z_]\w*", path))
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a key, or at a path; a text on the way may hold an object as JSON or as a Python literal."""
+    """The value of a key, or at a path; a row's text may hold an object as JSON or as a Python literal."""
     if path in row:
         return row[path]
     inner = {key: structured(value) for key in keys_of(path) if isinstance(value := row.get(key), str)}
@@ -95,12 +95,12 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def first_of(values: Mapping[str, Any], *names: str) -> Any:
-    """The first of some values that is neither None nor empty."""
+    """The first of the named values that is neither None nor empty."""
     return next((values[name] for name in names if values.get(name) not in (None, "")), None)
 
 
 def structured(value: Any) -> Any:
-    """A text that holds a JSON list or object, or such a Python literal, as that value; other values unchanged."""
+    """Parse a text that holds a list or object, as JSON or as a Python literal; other values are unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -114,7 +114,7 @@ def structured(value: Any) -> Any:
 
 
 def is_numpy(text: str) -> bool:
-    """Return whether a text has two strings side by side, which Python would join: NumPy prints arrays so."""
+    """Return whether a text has adjacent strings, which Python would join: NumPy prints arrays like this."""
     if text.lstrip().startswith(("[array(", "array(")):
         return True
     try:
@@ -123,4 +123,4 @@ def is_numpy(text: str) -> bool:
         ]
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return False
-    return any(one == other == tokenize.STRING for one, other in pairwise(kinds))
+    return any(kind == following == tokenize.STRING for kind, following in pairwise(kinds))

@@ -1,4 +1,4 @@
-"""Files that a path or glob pattern names, on any of Beam's filesystems."""
+"""Find the files that a path or glob pattern names, on any of Beam's filesystems."""
 
 import difflib
 import glob
@@ -7,7 +7,7 @@ from pathlib import Path
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-_ALIKE = 0.8  # the least likeness, from 0 to 1, of names that are proposed: as difflib counts it
+_ALIKE = 0.8  # difflib's minimum ratio, from 0 to 1, for names to propose
 
 
 def expand(pattern: str) -> list[str]:
@@ -31,28 +31,28 @@ def expand(pattern: str) -> list[str]:
 
 
 def has_parquet(folder: str) -> bool:
-    """Return whether `expand` reads a folder of this machine as Parquet files."""
+    """Return whether `expand` reads a local folder as Parquet files."""
     return bool(_parquet(files.join(escaped(folder.rstrip("/")), "")))
 
 
 def matches(pattern: str) -> list[str]:
-    """The files that a glob pattern names, sorted; none where there are none."""
+    """The files that a glob pattern names, sorted; empty if there are no such files."""
     with files.refusing(pattern, "cannot be looked up", ValueError):
         return sorted(files.match(pattern))
 
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
-    """Path, bytes and time of change of every file that a path or pattern names; other values mean other content."""
+    """Path, bytes and modification time of each file that a path or pattern names; they change with the content."""
     paths = expand(pattern)
     if files.is_local(pattern):
         with files.refusing(pattern, "cannot be opened"):
             stats = [(path, Path(path).stat()) for path in paths]
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
-    # By pattern again: one request for thousands of files.
+    # Match the pattern again: one request for thousands of files.
     patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
     by_path = {metadata.path: metadata for result in files.beam().match(patterns) for metadata in result.metadata_list}
     entries = [by_path[path] for path in paths]
-    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in entries)
+    return tuple((file.path, int(file.size_in_bytes), float(file.last_updated_in_seconds or 0.0)) for file in entries)
 
 
 def _parquet(folder: str) -> list[str]:
@@ -70,18 +70,18 @@ def _parquet_patterns(folder: str) -> tuple[str, str]:
 
 
 def nearest(path: str) -> str:
-    """The end of a message about a missing path of this machine: the name beside it that is most alike; "" for none."""
+    """A hint for messages about a missing local path: the most similar name in its folder; "" if there is none."""
     folder = Path(path).parent
     if not files.is_local(path) or not folder.is_dir():
         return ""
     try:
         names = [entry.name for entry in folder.iterdir()]
-    except OSError:  # its names may not be read
+    except OSError:  # no permission to list it
         return ""
     alike = difflib.get_close_matches(Path(path).name, names, n=1, cutoff=_ALIKE)
     return f"; did you mean {str(folder / alike[0])!r}?" if alike else ""
 
 
 def escaped(path: str) -> str:
-    """A path as a pattern that matches nothing else."""
+    """Turn a path into a pattern that matches only this path."""
     return glob.escape(path) if files.is_local(path) else path

@@ -1,6 +1,6 @@
-"""Errors of Beam's filesystems other than this machine's and Cloud Storage, and what to do about them."""
+"""Errors of Beam's filesystems other than local files and Cloud Storage, and advice about them."""
 
-_SCHEMES = ("gs", "s3", "hdfs")  # of which Beam need not be asked
+_SCHEMES = ("gs", "s3", "hdfs")  # known without asking Beam
 _REMEDIES = (
     ("boto3", "run pip install 'apache-beam[aws]'"),
     ("import hdfs", "run pip install 'apache-beam[hadoop]'"),
@@ -9,12 +9,12 @@ _REMEDIES = (
 
 
 def errors(path: str) -> tuple[type[Exception], ...]:
-    """The errors of a path's filesystem besides OSError."""
+    """The error classes of a path's filesystem besides OSError."""
     if "://" not in path:
         return ()
     from apache_beam.io.aws.clients.s3.messages import S3ClientError
 
-    return S3ClientError, ValueError  # Beam's ValueError: no filesystem of that scheme, or not its options
+    return S3ClientError, ValueError  # Beam raises ValueError if a scheme has no filesystem, or options are missing
 
 
 def problem_of_scheme(path: str) -> str | None:
@@ -32,13 +32,13 @@ def problem_of_scheme(path: str) -> str | None:
 
 
 def _is_registered(scheme: str) -> bool:
-    from apache_beam.io.filesystems import FileSystem  # with all that are installed
+    from apache_beam.io.filesystems import FileSystem  # imports all installed filesystems
 
     return any(filesystem.scheme() == scheme for filesystem in FileSystem.get_all_subclasses())
 
 
 def explained(error: BaseException, path: str) -> str:
-    """An error of a path's filesystem, and what to do about it, in one line."""
+    """An error of a path's filesystem, with advice, in one line."""
     if (problem := problem_of_scheme(path)) is not None:
         return problem
     message = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())

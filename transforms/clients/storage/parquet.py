@@ -1,4 +1,4 @@
-"""Parquet files on any filesystem: opened by path, and written as parts of a table.
+"""Parquet files on any filesystem: open them by path, and write them as parts of a table.
 
 Parts have temporary names, and are moved into place once all are complete.
 """
@@ -20,12 +20,12 @@ from rankbeam.transforms.records.errors import InputError
 _STREAM_BYTES = 1 << 20
 _AT_ONCE = 16
 _GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20
-"""The size of a row group: that of DuckDB's, so that its threads copy whole groups; fewer rows if they are large."""
+"""The size of a row group: DuckDB's, so that its threads copy whole groups; fewer rows if rows are large."""
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
 def run_folder(output: str, table: str, run_id: str) -> str:
-    """The folder of one run's rows of one table.
+    """The folder with one run's rows in a table.
 
     >>> run_folder("out", "runs", "r1")
     'out/runs/r1'
@@ -40,8 +40,8 @@ def open_file(path: str) -> Iterator[pq.ParquetFile]:
     Arrow's threads may hold the reader longer than this block. The last thread to release an open file takes Python's
     lock to free its object; during the interpreter's shutdown that ends the process with SIGABRT.
     """
-    # Page by page where seeking is free; elsewhere each column of a row group in one request. Arrow's default would
-    # hold the bytes of all row groups at once.
+    # If seeking is free, read page by page; otherwise read each column of a row group in one request. With Arrow's
+    # default, the bytes of all row groups would be in memory at once.
     buffer_size = _STREAM_BYTES if files.is_local(path) else 0
     try:
         file = pq.ParquetFile(_handle(path), buffer_size=buffer_size, pre_buffer=False)
@@ -54,20 +54,20 @@ def open_file(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def _handle(path: str) -> BinaryIO | pa.NativeFile:
-    """A file for Arrow; a local one is Arrow's own.
+    """Open a file for Arrow; a local file is opened by Arrow itself.
 
-    Every page of a Python file is read under the interpreter's lock, for which a reader waits long while another thread
-    imports modules.
+    Reading a page of a Python file needs the interpreter's lock, and while another thread imports modules, that takes
+    long.
     """
     handle = files.open_raw(path)
     if not files.is_local(path):
         return handle
-    handle.close()  # it was opened for its messages
+    handle.close()  # it was only opened for its error messages
     return pa.OSFile(path)
 
 
 class Part:
-    """One Parquet file that is being written, in a folder beside that of the finished ones."""
+    """A Parquet file that is being written, in a subfolder for unfinished files."""
 
     def __init__(self, folder: str, schema: pa.Schema) -> None:
         self._path = files.join(folder, _UNFINISHED, f"{uuid.uuid4().hex}.parquet")
@@ -83,7 +83,7 @@ class Part:
         self._rows = self._bytes = 0
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows, of exactly the schema; they may wait for others, to be written in one row group."""
+        """Add rows with exactly the table's schema; they may wait for more rows to fill a row group."""
         if not rows.schema.equals(self._schema):
             raise ValueError(f"the schema of the rows is not the table's: {rows.schema}")
         self._wait(rows)
@@ -91,7 +91,7 @@ class Part:
             self._write_first(self._rows // _GROUP_ROWS * _GROUP_ROWS or self._rows)
 
     def close(self) -> str:
-        """Complete the file; returns its path."""
+        """Complete the file; return its path."""
         self._write_first(self._rows)
         self._writer.close()
         self._handle.close()
@@ -122,10 +122,10 @@ def _move(part: str, place: str) -> None:
 
 
 def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
-    """Move complete parts into a table's folder, also after an interrupted call; returns the new paths."""
+    """Move complete parts into a table's folder, even if an earlier call was interrupted; return the new paths."""
     parts = sorted(parts) or [Part(folder, schema).close()]
     places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # elsewhere a move is some requests, and a large run has thousands
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # in a bucket, a move takes several requests
         list(pool.map(_move, parts, places))
     files.delete(files.join(folder, _UNFINISHED))
     return places

@@ -1,6 +1,6 @@
-"""Ways out of refusals of Google Cloud that a command mends: credentials, a disabled API, a quota.
+"""Advice about Google Cloud's errors that a command can fix: credentials, a disabled API, a quota.
 
-Services word these alike, whichever library reports them, and Beam wraps some of them in errors of its own.
+All services word these errors alike, whichever library reports them; Beam wraps some in its own errors.
 """
 
 import re
@@ -17,10 +17,10 @@ _TOO_MANY = ("TooManyRequests", "ResourceExhausted")
 
 
 def remedy(error: BaseException, service: str, project: str | None = None) -> str:
-    """Return advice about an error of Google's libraries, or Beam's around it; "" if no command helps."""
+    """Advice about an error of Google's libraries, which Beam may have wrapped; "" if no command helps."""
     errors = list(_chain(error))
-    classes = {kind.__name__ for one in errors for kind in type(one).__mro__}
-    texts = " ".join(f"{one} {getattr(one, 'reason', '')} {getattr(one, 'errors', '')}" for one in errors)
+    classes = {kind.__name__ for cause in errors for kind in type(cause).__mro__}
+    texts = " ".join(f"{cause} {getattr(cause, 'reason', '')} {getattr(cause, 'errors', '')}" for cause in errors)
     if enabling := enable(texts, service, project):
         return enabling
     if classes & {*_TOO_MANY} or _QUOTA.search(texts):
@@ -30,12 +30,12 @@ def remedy(error: BaseException, service: str, project: str | None = None) -> st
 
 
 def reason(error: BaseException) -> str:
-    """The message of an error of credentials, without Google's advice, because `SIGN_IN` is shorter."""
+    """The message of a credentials error, without Google's advice, because `SIGN_IN` is shorter."""
     return str(error).partition(" To set up Application Default Credentials")[0].rstrip(".")
 
 
 def enable(text: str, service: str, project: str | None = None) -> str:
-    """The command that enables an API that is disabled according to a text; "" for other texts."""
+    """Advice to enable an API if a text says that it is disabled; "" otherwise."""
     if not _DISABLED.search(text):
         return ""
     if (place := _SERVICE.search(text)) is not None:
@@ -52,7 +52,7 @@ def wait_for_quota(service: str, project: str | None = None) -> str:
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        for inner in (getattr(error, "exception_details", None) or {}).values():  # of Beam's filesystems
+        for inner in (getattr(error, "exception_details", None) or {}).values():  # set by Beam's filesystems
             if isinstance(inner, BaseException):
                 yield inner
         error = error.__cause__ or error.__context__

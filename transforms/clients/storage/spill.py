@@ -1,7 +1,7 @@
-"""Large batches between stages of a local runner: in a file, not in memory.
+"""Store large batches between stages of a local runner in a file instead of memory.
 
-Beam's local runner keeps everything between two stages in memory, and copies it several times. Where a spill folder is
-set, coders write a batch there and pass on its place; the reading stage maps the file.
+Beam's local runner keeps all data between two stages in memory, and copies it several times. If a spill folder is set,
+coders write batches there and pass on their places; the reading stage maps the file.
 """
 
 import errno
@@ -29,17 +29,17 @@ _LOCK = "lock"
 _AT = struct.Struct("<QQ")
 _ALIGNMENT = 64
 _WORTH_A_FILE = 1 << 11
-_WORTH_A_MAPPING = 1 << 15  # of batches; a process may have 65,530 mappings, and passes on many small batches
-_MOST_IN_MEMORY = 1 << 20  # of the bytes that `mapped` takes
+_WORTH_A_MAPPING = 1 << 15  # bytes; many batches are small, and a process may only have 65,530 mappings
+_MOST_IN_MEMORY = 1 << 20  # bytes that `mapped` keeps in memory
 
 
 @shared
 @contextmanager
 def spilling() -> Iterator[None]:
-    """Spill batches of this process, and of the worker processes it starts; the files are deleted afterwards.
+    """Spill batches of this process and of the worker processes that it starts; delete the files afterwards.
 
-    The folder is in Python's folder of temporary files (TMPDIR). Files that killed runs left there are removed. Blocks
-    that overlap, in one thread or in several, have one folder.
+    The spill folder is in Python's folder for temporary files (TMPDIR). Files left there by killed runs are removed.
+    Overlapping blocks, in one thread or in several, share a folder.
     """
     if folder() is not None:
         yield
@@ -55,12 +55,12 @@ def spilling() -> Iterator[None]:
 
 
 def folder() -> str | None:
-    """The folder that batches are spilled to; None where they are not spilled."""
+    """The folder that batches are spilled to; None if they are not spilled."""
     return os.environ.get(_FOLDER_VARIABLE)
 
 
 def write(encoded: "pa.Buffer") -> bytes | None:
-    """Spill an encoded batch; returns its place, or None for a small batch or without spilling."""
+    """Spill an encoded batch and return its place; None if it is small, or if batches are not spilled."""
     name = folder()
     if name is None or len(encoded) < _WORTH_A_FILE:
         return None
@@ -76,7 +76,7 @@ def holds(place: bytes) -> bool:
 
 
 def read(place: bytes) -> "pa.Buffer":
-    """The encoded batch at a place; a large one is mapped, not copied."""
+    """Read the encoded batch at a place; a large batch is mapped, not copied."""
     import pyarrow as pa
 
     offset, length = _AT.unpack_from(place)
@@ -89,7 +89,7 @@ def read(place: bytes) -> "pa.Buffer":
 
 
 def mapped(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
-    """Bytes at some offsets as one buffer, a large one in a file without a name, whose pages the system can drop.
+    """Join bytes at offsets to one buffer; a large buffer is in an unnamed file, so the system can drop its pages.
 
     Raises:
         OSError: there is no space for temporary files.
@@ -121,8 +121,8 @@ def _with_advice(error: OSError, folder: str) -> OSError:
 def release_unused_memory() -> None:
     """Return memory of freed objects to the system, before work that allocates by other means.
 
-    Arrow keeps what it has freed for its next tables, and so does the C library: without this a process holds the
-    largest amount of each of them at the end, though it never used them together.
+    Arrow keeps freed memory for its next tables, and so does the C library. Without this call, a process ends up with
+    the largest amount that each of them ever used, although they never needed it at the same time.
     """
     import ctypes
 
@@ -134,9 +134,9 @@ def release_unused_memory() -> None:
 
 
 def share_heap() -> None:
-    """Let glibc's threads share one heap: with a heap each, a judged run of hours holds the gaps of all of them.
+    """Let glibc's threads share one heap: with separate heaps, the unused gaps of all of them add up in long runs.
 
-    Threads wait for each other then, which costs 6% of the CPU time of a run that only reads and scores.
+    Threads then wait for each other, which costs a run that only reads and scores 6% of its CPU time.
     """
     import ctypes
 
@@ -145,7 +145,7 @@ def share_heap() -> None:
         ctypes.CDLL(None).mallopt(most_heaps, 1)
 
 
-_open_files: dict[str, FileIO] = {}  # for each spill folder, the file that this process appends to
+_open_files: dict[str, FileIO] = {}  # the file to which this process appends, by spill folder
 _guard = threading.Lock()
 
 
@@ -157,7 +157,7 @@ def _append(name: str, encoded: "pa.Buffer") -> bytes:
             file = _open_files[name] = FileIO(path, "ab")
         start = file.tell()
         _write_all(file, encoded)
-        _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
+        _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow expects buffers at aligned addresses
         return _AT.pack(start, len(encoded)) + os.fsencode(path)
 
 
@@ -169,18 +169,18 @@ def _close(name: str) -> None:
 
 
 def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
-    """Write without Python's buffer, which would try and fail again when the file is closed."""
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) :]
+    """Write without Python's buffer, which would try again, and fail again, when the file is closed."""
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[file.write(remaining) :]
 
 
 @contextmanager
 def _locked(spill: Path) -> Iterator[None]:
-    beside = spill / "new"
-    with beside.open("w") as lock:
+    unlocked = spill / "new"
+    with unlocked.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        beside.rename(spill / _LOCK)  # it becomes visible only when it is locked
+        unlocked.rename(spill / _LOCK)  # visible under its name only once it is locked
         yield
 
 

@@ -1,6 +1,6 @@
-"""Files that are complete as soon as they are visible under their name.
+"""Write files that are complete as soon as they are visible under their name.
 
-On this machine a complete file is renamed; on other filesystems a file exists once it is closed.
+A local file is renamed once it is complete; on other filesystems, a file exists once it is closed.
 """
 
 import os
@@ -15,15 +15,15 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-PRIVATE = ".private"  # the mark of a folder whose files and folders are made for their owner alone
+PRIVATE = ".private"  # marks a folder in which only the owner may read new files and folders
 UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
 _RETRYING = Retrying(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(20), reraise=True)
-"""Another process may remove a folder, or clear a ledger, at the very moment in which a file is written."""
+"""Another process may remove a folder, or clear a ledger, just when a file is being written."""
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file as a folder lists it: its path and its bytes."""
+    """A file in the listing of a folder: its path and its size in bytes."""
 
     path: str
     bytes: int
@@ -34,20 +34,20 @@ class StoredFile:
 
 
 def put(path: str, content: bytes) -> StoredFile:
-    """Write a file, with its folder, so that no reader ever sees an incomplete one."""
+    """Write a file, creating its folder, so that no reader ever sees an incomplete file."""
     try:
         _RETRYING(_write, path, content)  # each thread has its own state; a copy would leave a reference cycle
     except InputError:
         raise
     except FileNotFoundError as error:
         raise InputError("cannot be written: its folder keeps disappearing", path=path) from error
-    except Exception as error:  # storage clients raise errors of their own classes
+    except Exception as error:  # storage clients have their own error classes
         raise InputError(f"cannot be written: {error}", path=path) from error
     return StoredFile(path, len(content))
 
 
 def listed(folder: str, what: str) -> list[StoredFile]:
-    """The files of a folder, sorted; none where there is no folder."""
+    """The files of a folder, sorted; empty if the folder does not exist."""
     with files.refusing(folder, f"{what} cannot be looked up"):
         if not files.is_local(folder):
             matched = files.beam().match([files.join(folder, "*")])[0].metadata_list
@@ -58,9 +58,9 @@ def listed(folder: str, what: str) -> list[StoredFile]:
 
 
 def delete(path: str) -> bool:
-    """Delete a file; returns whether this call did."""
+    """Delete a file; return whether this call deleted it."""
     try:
-        if files.is_local(path):  # Beam's own deleting takes a name for a pattern
+        if files.is_local(path):  # Beam's delete reads names as patterns
             Path(path).unlink()
         else:
             files.beam().delete([path])
@@ -70,7 +70,7 @@ def delete(path: str) -> bool:
 
 
 def make_private(folder: str) -> None:
-    """Make a folder that only its owner may read, as all files and folders that are made in it."""
+    """Make a folder that only its owner may read; this also applies to all files and folders created in it."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
         Path(folder).chmod(0o700)
@@ -80,38 +80,38 @@ def make_private(folder: str) -> None:
 
 
 def mode_in(folder: Path) -> int:
-    """The mode of a new file, before the umask: a folder that `make_private` has made, or its parent, decides."""
+    """The mode of a new file, before the umask: private if `make_private` made its folder or the folder's parent."""
     return 0o600 if any((path / PRIVATE).exists() for path in (folder, folder.parent)) else 0o666
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, as private as its parent."""
+    """Make a folder that is as private as its parent."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700 if mode_in(folder) == 0o600 else 0o777)
 
 
 def opened_new(path: Path, mode: str = "wb", buffering: int = -1) -> BinaryIO:
-    """Open a file for writing; a new one is as private as its folder."""
-    own = mode_in(path.parent)
-    return cast("BinaryIO", open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags, own)))
+    """Open a file for writing; a new file is as private as its folder."""
+    bits = mode_in(path.parent)
+    return cast("BinaryIO", open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags, bits)))
 
 
 def _write(path: str, content: bytes) -> None:
     if not files.is_local(path):
         return files.write(path, content)
     final = Path(path)
-    beside = final.with_name(UNFINISHED + final.name)
+    unfinished = final.with_name(UNFINISHED + final.name)
     try:
         make_folder(final.parent)
-        with opened_new(beside) as handle:
+        with opened_new(unfinished) as handle:
             handle.write(content)
             handle.flush()
             os.fsync(handle.fileno())  # a file may replace others, so it must survive a crash of the machine
-        beside.replace(final)
+        unfinished.replace(final)
     except FileNotFoundError:
         raise
     except OSError as error:
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
@@ -120,6 +120,6 @@ def _scanned(folder: str) -> Iterator[StoredFile]:
         return
     with os.scandir(folder) as items:
         for item in items:
-            with suppress(FileNotFoundError):  # deleted at this moment
+            with suppress(FileNotFoundError):  # it was just deleted
                 if item.is_file():
                     yield StoredFile(files.join(folder, item.name), item.stat().st_size)

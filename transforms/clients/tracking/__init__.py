@@ -1,4 +1,4 @@
-"""Experiment trackers, to which the results of finished runs are copied: one record for each configuration of a run."""
+"""Copy the results of finished runs to experiment trackers: one record for each configuration of a run."""
 
 import asyncio
 import hashlib
@@ -15,8 +15,8 @@ from rankbeam.transforms.clients.extras import MLFLOW, missing
 from rankbeam.transforms.clients.google.channels import Channels, Endpoint, open_channels
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
-IDENTITY = "rankbeam.trial"  # the tag that says which trial a run of MLflow is
-_LONGEST = {"params": 6000, "tags": 5000}  # the most characters that MLflow takes
+IDENTITY = "rankbeam.trial"  # the tag of an MLflow run with its trial's identity
+_LONGEST = {"params": 6000, "tags": 5000}  # maximum characters in MLflow
 LOCATION = re.compile(r"projects/[\w.:-]+/locations/[a-z0-9-]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _VERSION = "0.0.1"
@@ -26,24 +26,24 @@ _TIMEOUT_S, _STORE_POLLS, _POLL_S = 60.0, 60, 2.0
 
 @dataclass(frozen=True)
 class Trial:
-    """A configuration with its parameters and means."""
+    """A configuration of a run, with its parameters and means."""
 
     name: str
     run_id: str
     config_id: str
     started_at: datetime
     parameters: Mapping[str, str]
-    metrics: Mapping[str, float]  # names, such as `ndcg_at_10`, and means
+    metrics: Mapping[str, float]  # means by name, for example `ndcg_at_10`
     tags: Mapping[str, str]  # further facts, by name
 
     @property
     def identity(self) -> str:
-        """Names the trial in a tracker, so that it is there once."""
+        """The name of the trial in a tracker, which has each trial only once."""
         return f"{self.run_id}-{self.config_id}"
 
 
 def log_to_mlflow(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
-    """Write trials that are not there yet; returns how many these were."""
+    """Write the trials that MLflow lacks; return their number."""
     if (problem := missing("mlflow", MLFLOW, "MLflow")) is not None:
         raise InputError(problem)
     from mlflow.exceptions import MlflowException
@@ -62,7 +62,7 @@ def log_to_mlflow(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
 
 
 def _is_whole(client: Any, experiment_id: str, trial: Trial) -> bool:
-    """Return whether a trial is there whole; what an interrupted copy left of it is deleted."""
+    """Return whether MLflow has the complete trial; delete remains of an interrupted copy."""
     runs = client.search_runs([experiment_id], f"tags.`{IDENTITY}` = '{trial.identity}'")
     unfinished = [run for run in runs if run.info.status != "FINISHED"]
     for run in unfinished:
@@ -85,7 +85,7 @@ def _write_run(client: Any, experiment_id: str, trial: Trial) -> None:
 
 
 def log_to_vertex(location: str, experiment: str, trials: Sequence[Trial], endpoint: Endpoint | None = None) -> int:
-    """Write trials, in the place of those that are there already; returns how many these are."""
+    """Write trials, replacing those that exist; return their number."""
     if LOCATION.fullmatch(location) is None:
         raise InputError(f"{location!r} is not a location; write projects/PROJECT/locations/REGION")
     names = {trial.identity: resource_id(experiment, trial) for trial in trials}
@@ -101,7 +101,7 @@ def log_to_vertex(location: str, experiment: str, trials: Sequence[Trial], endpo
 
 
 def resource_id(experiment: str, trial: Trial) -> str:
-    """The id of a run, as Google's SDK has it; one with other letters than Vertex AI takes ends with its hash."""
+    """The id of a run, as in Google's SDK; if the run's id has letters that Vertex AI refuses, a hash is added."""
     known = trial.run_id.lower().replace("_", "-").replace(".", "-")
     if known != trial.run_id:
         known += f"-{hashlib.sha256(trial.run_id.encode()).hexdigest()[:8]}"
@@ -128,7 +128,7 @@ async def _log(location: str, experiment: str, trials: Sequence[tuple[str, Trial
 async def _put(
     channels: Channels, store: str, name: str, display_name: str, schema: str, metadata: dict[str, Any]
 ) -> str:
-    """Make a context, or replace what one says; returns its resource name."""
+    """Create a context, or replace a run's metadata; return the resource name."""
     resource = f"{store}/contexts/{name}"
     context = {
         "name": resource,
@@ -148,7 +148,7 @@ async def _put(
 
 
 async def _ensure_store(channels: Channels, location: str, store: str) -> None:
-    """Make the project's default store where it has none yet, and wait until it is there."""
+    """Create the project's default store if it has none yet, and wait until the store is ready."""
     if await _is_there(channels, "get_metadata_store", name=store):
         return
     request = {"parent": location, "metadata_store_id": "default", "metadata_store": {}}

@@ -1,14 +1,14 @@
-"""Files of `deploy/` that follow from the tables and views; `make deploy-files` writes them after a change.
+"""Files of `deploy/` that are generated from the tables and views; `make deploy-files` writes them after a change.
 
     deploy/terraform/schemas     the columns of every table
     deploy/duckdb/views.sql      the views in DuckDB's dialect (`views`)
-    deploy/looker/columns…       LookML of the columns; what is written by hand extends it
+    deploy/looker/columns…       LookML of the columns; views written by hand extend it
     deploy/terraform/alerts      the scheduled queries of `deploy/alerts`, which raise alerts
 
-BigQuery prunes partitions only by constants that reach the scan of a table, and a filter on a view need not: a window
-over earlier runs stops it. So dashboards and alerts read the views' own queries over tables that are already bounded:
-explores by the filter `horizon.days`, alerts by `@run_time`, BigQuery's own parameter of scheduled queries. Each alert
-has one column, `message`, and a row for each reason; Terraform fills in the values of its other parameters.
+BigQuery prunes partitions only by constants that reach the scan of a table. A filter on a view may not reach it: a
+window over earlier runs stops it. So dashboards and alerts run the views' queries over tables that are already
+bounded: explores by the filter `horizon.days`, alerts by `@run_time`, BigQuery's parameter of scheduled queries. An
+alert has one column, `message`, and a row for each reason; Terraform fills in the values of its other parameters.
 """
 
 import json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 FOR_LOOKER = views.FOLDER / "looker" / "columns.view.lkml"
-"""Each of its views has the name of a table or view, and `_columns`."""
+"""Its views are named after a table or view, with the suffix `_columns`."""
 
 _HEAD = """\
 # Made from the tables and views by `make deploy-files`; do not edit. The views in
@@ -48,12 +48,12 @@ _TIME = """\
 _MEANINGS = {
     "is_latest": ('label: "Is latest run"', 'description: "The latest run of its experiment"'),
     "dialect": ('description: "The tool by whose rules it is scored; empty for runs of older releases"',),
-}  # lines of columns that mean the same in every view
+}  # lines for columns that mean the same in every view
 FOR_ALERTS = views.FOLDER / "terraform" / "alerts"
 SOURCES = views.FOLDER / "alerts"
 FOR_TERRAFORM = views.FOLDER / "terraform" / "schemas"
 UNBOUNDED = "runs"
-"""The table that `written_out` reads as a whole: it is small, and says which run is the latest, however old."""
+"""The table that `written_out` reads as a whole: it is small, and shows which run is the latest, however old."""
 
 _ALERT_DAYS = "90"
 _SETTINGS = re.compile(r"@(?!run_time\b)(\w+)")
@@ -72,7 +72,7 @@ def terraform_schemas() -> dict[Path, str]:
 
 
 def for_looker() -> str:
-    """The LookML of the tables and views that a view of the project extends; numbers are hidden: measures show them."""
+    """LookML for the tables and views that the project's views extend; numbers are hidden, since measures show them."""
     by_hand = "".join(path.read_text(encoding="utf-8") for path in sorted(views.FOLDER.glob("looker/views/*.lkml")))
     extended = sorted(set(_EXTENDED.findall(by_hand)))
     with duckdb.connect() as connection:
@@ -92,7 +92,7 @@ def _view(name: str, types: dict[str, str], trees: "Mapping[str, exp.Query]") ->
 
 
 def _source(name: str, trees: "Mapping[str, exp.Query]") -> str:
-    """The view itself if it reads only `runs`, else its query over bounded tables."""
+    """The view itself if it only reads `runs`, else its query over bounded tables."""
     read = read_by(trees[name], trees) if name in trees else {name}
     if not read & (tables.TABLES.keys() - {UNBOUNDED}):
         return f"  sql_table_name: `@{{dataset}}.{name}` ;;\n"
@@ -113,7 +113,7 @@ def _dimension(column: str, kind: str) -> Iterator[str]:
     elif kind in _TYPES:
         hidden = ("hidden: yes",) if kind in _NUMBERS else ()
         yield _lines(column, f"type: {_TYPES[kind]}", *_MEANINGS.get(column, ()), *hidden)
-    else:  # nested values, which a join unnests
+    else:  # nested values, which joins unnest
         yield _lines(column, "type: string", "hidden: yes")
 
 
@@ -123,7 +123,7 @@ def _lines(column: str, *lines: str) -> str:
 
 
 def alerts() -> dict[Path, str]:
-    """Templates with `${project}`, `${dataset}` and the settings of each query."""
+    """Templates of alert queries, with `${project}`, `${dataset}` and each query's settings."""
     import sqlglot
     from sqlglot import exp
 
@@ -142,7 +142,7 @@ def _scan_of_alerts(name: str) -> str:
 
 
 def written_out(text: str, read: set[str], trees: "Mapping[str, exp.Query]", bounded: Callable[[str], str]) -> str:
-    """A query over bounded tables; all tables and views that it reads (`read_by`) are common table expressions."""
+    """A query over bounded tables: all tables and views that it reads (`read_by`) become common table expressions."""
     below = [*sorted(read - trees.keys()), *(name for name in trees if name in read)]
     bodies = [trees[name].sql("bigquery", pretty=True) if name in trees else bounded(name) for name in below]
     parts = ",\n".join(f"{name} AS (\n{body}\n)" for name, body in zip(below, bodies, strict=True))
@@ -156,7 +156,7 @@ def scan(name: str, table: str, days: str, now: str) -> str:
 
 
 def read_by(query: "exp.Query", trees: "Mapping[str, exp.Query]") -> set[str]:
-    """The names of all tables and views that a query reads, at any depth."""
+    """The names of all tables and views that a query reads, directly or indirectly."""
     from sqlglot import exp
 
     names = {table.name for table in query.find_all(exp.Table)} & (tables.TABLES.keys() | trees.keys())

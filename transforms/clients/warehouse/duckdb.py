@@ -16,50 +16,50 @@ from rankbeam.transforms.records.errors import InputError
 FILE_NAME = "results.duckdb"
 
 _ROWS_OF_A_GROUP = 30_720
-"""Full groups are written at once, by several threads; with DuckDB's default size, loading takes twice as long."""
+"""Several threads write full groups at the same time; with DuckDB's default size, loading takes twice as long."""
 
-_MEMORY = "160MB"  # by default it takes most of the machine's, and keeps what it has written
+_MEMORY = "160MB"  # by default DuckDB takes most of the machine's memory, and keeps written data in it
 
 _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
-"""The tables that every version has put into the file."""
+"""Tables and views that every version of rankbeam writes to the file."""
 
 
 def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
-    """Rebuild `results.duckdb` from all finished runs, under another name until it is complete; returns its path."""
+    """Rebuild `results.duckdb` from all finished runs and return its path; until complete, it has another name."""
     path = files.join(output, FILE_NAME)
     try:
-        while not _is_of_all(finished_runs(output), output, path, left_out):
-            pass  # the run that ended meanwhile may have written its file first, and this one has replaced it
+        while not _is_current(finished_runs(output), output, path, left_out):
+            pass  # a run that ended meanwhile may have written its file first, and this one has just replaced it
     except duckdb.Error as error:
         problem = f"cannot be written: {str(error).splitlines()[0]}"
         raise InputError(problem, path=path) from error
     return path
 
 
-def _is_of_all(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> bool:
+def _is_current(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> bool:
     """Write the file; return whether these are still the finished runs."""
     try:
         _build(runs, output, path, left_out)
     except (InputError, duckdb.Error):
         if runs == finished_runs(output):
-            raise  # else a run was deleted meanwhile
+            raise  # otherwise a run was deleted meanwhile
     return runs == finished_runs(output)
 
 
 def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
-        beside = Path(folder) / FILE_NAME
-        gc.collect()  # cycles of a pipeline that has ended hold tables
-        spill.release_unused_memory()  # DuckDB has memory of its own
+        unfinished = Path(folder) / FILE_NAME
+        gc.collect()  # reference cycles of an ended pipeline hold tables
+        spill.release_unused_memory()  # DuckDB allocates its own memory
         with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}) as connection:
-            place = str(beside).replace("'", "''")
+            place = str(unfinished).replace("'", "''")
             connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")
             connection.execute("USE results")
-            connection.execute("BEGIN")  # otherwise every table and view is a write that waits for the disk
+            connection.execute("BEGIN")  # otherwise each table and view would be written to disk separately
             for name in tables.TABLES:
                 included = [run_id for run_id in runs if (name, run_id) not in left_out]
                 parts = [_local(part, folder) for run_id in included for part in _parts(output, name, run_id)]
-                # Several threads then append rows in any order, a third faster; short tables stay as they were written.
+                # Rows of large tables may be in any order: several threads append them, which is a third faster.
                 connection.execute(f"SET preserve_insertion_order = {name not in tables.LARGE}")
                 _create(connection, name, parts)
             connection.execute(views.for_duckdb())
@@ -67,20 +67,20 @@ def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[s
             connection.execute("USE memory")
             connection.execute("DETACH results")
         if files.is_local(output):
-            beside.replace(path)
+            unfinished.replace(path)
         else:
-            files.write(path, beside.read_bytes())
+            files.write(path, unfinished.read_bytes())
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
-    """Make a table of Parquet files. Columns that older releases lack are null, and their tables have no rows."""
+    """Make a table from Parquet files. Columns that older releases lack are null; tables that they lack are empty."""
     connection.register("columns_of_now", tables.TABLES[name].empty_table())
     rows = "UNION ALL BY NAME FROM read_parquet(?, union_by_name = true)" if parts else ""
     connection.execute(f'CREATE TABLE "{name}" AS FROM columns_of_now {rows}', [parts] if parts else [])
 
 
 def refuse_foreign(output: str) -> None:
-    """Check that `build` can write its file, and will replace only one that it made."""
+    """Check that `build` can write its file, and would only replace a file made by `build`."""
     path = Path(files.join(output, FILE_NAME))
     if not files.is_local(output):
         return
@@ -103,13 +103,13 @@ def refuse_foreign(output: str) -> None:
             "was not made by rankbeam and would be overwritten; move it, or choose another --output", path=str(path)
         )
     ours = dict.fromkeys(tables.TABLES, "BASE TABLE") | dict.fromkeys(views.sources(), "VIEW")
-    if own := sorted(name for name, kind in kinds.items() if ours.get(name) != kind):
-        problem = f"holds {', '.join(own)}, and is rebuilt by every run; keep your own tables and views in another file"
+    if extra := sorted(name for name, kind in kinds.items() if ours.get(name) != kind):
+        problem = f"holds {', '.join(extra)}, and is rebuilt by every run; keep your own tables and views elsewhere"
         raise InputError(problem, path=str(path))
 
 
 def finished_runs(output: str) -> list[str]:
-    """The ids of the runs that are complete, oldest id first."""
+    """The ids of the complete runs, oldest id first."""
     paths = matching.matches(files.join(matching.escaped(output), "runs", "*", "part-*.parquet"))
     if not paths:
         raise InputError(f"holds no finished run{_reason(output)}", path=output)
@@ -125,7 +125,7 @@ def _reason(output: str) -> str:
 
 
 def _parts(output: str, name: str, run_id: str) -> list[str]:
-    """The files of a table of a run; none where the run is older than the table."""
+    """The files of a run's table; empty if the run is older than the table."""
     try:
         return matching.expand(files.join(output, name, run_id))
     except InputError:
@@ -135,7 +135,7 @@ def _parts(output: str, name: str, run_id: str) -> list[str]:
 
 
 def _local(path: str, folder: str) -> str:
-    """The path of a local copy, where the file is not local already."""
+    """The path of a local copy; a local file is not copied."""
     if files.is_local(path):
         return path
     copy = tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False)  # noqa: SIM115  DuckDB reads it by name

@@ -1,6 +1,6 @@
-"""The views over the tables: GoogleSQL in `deploy/bigquery`, one file each, and sqlglot's translation for DuckDB.
+"""The views over the tables: GoogleSQL in `deploy/bigquery`, one file per view, and sqlglot's translation for DuckDB.
 
-sqlglot takes a third of a second to import and to translate. To spare every run that time, the translation is kept in
+Importing sqlglot and translating takes a third of a second. To save every run that time, the translation is stored in
 `deploy/duckdb`, with a hash of its source; if the hash does not match, the views are translated again.
 `make deploy-files` writes the file after a change.
 """
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 FOLDER = Path(__file__).parents[3] / "deploy"
-"""The folder of the views, beside this package both in the repository and where it is installed."""
+"""The folder of the views: next to this package, both in the repository and when installed."""
 
 FOR_DUCKDB = FOLDER / "duckdb" / "views.sql"
 
 
 @cache
 def sources() -> Mapping[str, str]:
-    """The GoogleSQL of every view by name; it refers to tables and views by their bare names."""
+    """The GoogleSQL of each view, by name; it refers to tables and views by their bare names."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted((FOLDER / "bigquery").glob("*.sql"))}
 
 
 def about(name: str) -> str:
-    """The question that a view answers: the first line of its file."""
+    """The question that a view answers: the comment at the top of its file."""
     lines = sources()[name].splitlines()
     first = next(number for number, line in enumerate(lines) if not line.startswith("--"))
     return " ".join(line.removeprefix("--").strip() for line in lines[:first])
 
 
 def parsed() -> "dict[str, exp.Query]":
-    """The syntax tree of every view, without comments; a view follows those that it reads from."""
+    """The syntax tree of each view, without comments; a view comes after the views that it reads."""
     import sqlglot
     from sqlglot import exp
 
@@ -71,7 +71,7 @@ def transpiled() -> str:
 
 
 def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
-    """The statements that make, or replace, the views in a dataset that holds the tables."""
+    """The statements that create or replace the views in a dataset that holds the tables."""
     from sqlglot import exp
 
     trees = parsed()
@@ -89,7 +89,7 @@ def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
 
 
 def apply(dataset: DatasetName) -> Iterator[str]:
-    """Make the views in BigQuery, or replace them, with the tables and columns that they need."""
+    """Create or replace the views in BigQuery, with the tables and columns that they need."""
     session = Session(dataset)
     try:
         for name in tables.TABLES:
