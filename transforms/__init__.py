@@ -1,4 +1,4 @@
-"""Parts of a rankbeam pipeline, in floors: a module imports only from floors below its own.
+"""Parts of a rankbeam pipeline, in floors: a module only imports from floors below its own.
 
 kernels    numbers in, numbers out (NumPy and pyarrow)
 records    plain values: names of metrics, failures, the schema of every table

@@ -1,8 +1,8 @@
-"""Combine the scores of all queries per configuration and slice, and of their differences per pair.
+"""Combine the scores of all queries per configuration and slice, and the differences per pair of configurations.
 
 scored queries ─► state of each slice ─► merge by slice ─► estimates of each slice ─► estimates of the run
 
-A state may be megabytes. Slices are merged apart, by several workers, and only estimates come together.
+A state may take megabytes. So several workers merge different slices, and only estimates are brought together.
 """
 
 from collections.abc import Iterator
@@ -27,12 +27,12 @@ from rankbeam.transforms.records.slices import ALL
 SliceAggregate = tuple[str, RunAggregate]
 """The name of a slice, and its state."""
 PartOfClusters = tuple[tuple[str, int], ClusterTotals]
-"""The name of a slice with the number of a part, and the sums of the clusters in that part."""
+"""The name of a slice with the number of a part; and the sums of the clusters in that part."""
 
 
 @dataclass
 class AggregateScores(beam.PTransform):
-    """The state of each slice."""
+    """Aggregate scores to one state for each slice."""
 
     evaluation: Evaluation
 
@@ -51,7 +51,7 @@ class AggregateScores(beam.PTransform):
 
 @dataclass
 class EstimateScores(beam.PTransform):
-    """One `RunEstimates` of all slices; as a side input it also shows that all queries are scored."""
+    """Compute one `RunEstimates` of all slices; as a side input, it also shows that all queries are scored."""
 
     evaluation: Evaluation
 
@@ -68,7 +68,7 @@ def slices_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[Sl
 
 
 def moments_of(element: PartOfClusters, evaluation: Evaluation) -> SliceAggregate:
-    """The state of a slice's whole clusters; those of one part, which merges with the others."""
+    """The state of a slice with the whole clusters of one part; it merges with the other parts."""
     (name, _), totals = element
     return name, RunAggregate(clusters={name: cluster_moments(totals, evaluation)})
 
@@ -111,14 +111,14 @@ def _unplaced(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
 
 def _unranked(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     for source, answers in sorted(estimates.unranked.items()):
-        if evaluation.retrieval and evaluation.sources[source].pool is not None:  # replays have warnings of their own
+        if evaluation.retrieval and evaluation.sources[source].pool is not None:  # replays have their own warnings
             name = evaluation.configurations[evaluation.owner(source)].name
             what = f"{answers:,} answers have no contexts, or contexts without an id"
             yield f"{name}: {what}, so metrics of rankings are missing there; give every context an id"
 
 
 def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
-    """Warnings about means by labels and judge."""
+    """Warnings about means that combine labels and judge."""
     names = [str(metric) for panel in evaluation.panels if panel.has_labels for metric in panel.metrics]
     for configuration, name in product(evaluation.configurations, names):
         row = estimates.means[ALL][configuration.config_id, name]
@@ -136,9 +136,9 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
 
 
 def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstimates:
-    """The estimates, after a check that the ids of every run that was read match those of the judgements.
+    """Return the estimates after checking that the ids in each run file match those in the judgements.
 
-    Only a run without a judged document is read again: it may be bad, or its ids may differ.
+    Only runs without any judged document are read again: they may be bad, or their ids may differ.
     """
     if not evaluation.allow_disjoint:
         paths = [evaluation.sources[source].path for source in sorted(_without_judged(estimates, evaluation))]
@@ -155,14 +155,14 @@ def _single(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
 
 
 def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]:
-    """The sources of which no configuration retrieved a judged document."""
+    """The sources none of whose configurations retrieved a judged document."""
     judged = {evaluation.configurations[position].source for position in estimates.with_judged}
     return {configuration.source for configuration in evaluation.configurations} - judged
 
 
 def _empty(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     for position, configuration in enumerate(evaluation.configurations):
-        if evaluation.sources[configuration.source].replayed:  # its own warning says which answers have no ranking
+        if evaluation.sources[configuration.source].replayed:  # another warning names the answers without a ranking
             continue
         if position in estimates.resultless - estimates.with_results:
             is_read = evaluation.sources[configuration.source].path is not None

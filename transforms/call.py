@@ -1,7 +1,7 @@
 """Do the tasks of a stage: one fan-out for all kinds of remote work.
 
-Tasks that use connected quota pools are divided among lanes, usually one; a lane is one element after a GroupByKey, so
-one worker at a time paces it, and the whole job keeps the quota whatever the number of workers.
+Tasks that use connected quota pools are divided among lanes, usually one. A lane is one element after a GroupByKey, so
+one worker at a time paces it, and the whole job stays within the quota, no matter how many workers there are.
 """
 
 import logging
@@ -41,10 +41,10 @@ class FailureLimit:
     def __init__(self, most: float, queries: int) -> None:
         self._most, self._queries = most, queries
         self._failed: Tally[tuple[str, int]] = Tally()
-        self._is_silent = most >= 1.0  # all may fail; a query with several tasks would count as several
+        self._is_silent = most >= 1.0  # all may fail; a query with several tasks counts several times
 
     def add(self, failed: FailedTask) -> str | None:
-        """Count a failure; returns a warning, once, that the limit can no longer be met."""
+        """Count a failure; return a warning, once, when the limit can no longer be met."""
         subject = failed.subject
         places = [(subject.panel, position) for position in subject.positions]
         self._failed.update(places)
@@ -60,10 +60,10 @@ class FailureLimit:
 
 
 Shard = tuple[Pools, int]
-"""Connected quota pools, and a part of the tasks that use them."""
+"""Connected quota pools, and a part of their tasks."""
 
 LaneKey = tuple[Pools, int]
-"""Connected quota pools, and a lane of them."""
+"""Connected quota pools, and one of their lanes."""
 
 FAILED, RECALLED, USAGE, WARNINGS = "failed", "recalled", "usage", "warnings"
 _REPORT_EVERY_S = 0.1
@@ -75,7 +75,7 @@ class Called(NamedTuple):
     """The result of `CallServices`."""
 
     answers: beam.PCollection[CallAnswer]
-    recalled: beam.PCollection[Recalled]  # of works of one call: tasks that the ledger has answered
+    recalled: beam.PCollection[Recalled]  # tasks of single-call works that the ledger answered
     failed: beam.PCollection[FailedTask]
     usage: beam.PCollection[Usage]
     warnings: beam.PCollection[str]
@@ -83,14 +83,14 @@ class Called(NamedTuple):
 
 @dataclass
 class CallServices(beam.PTransform):
-    """Do all tasks, at the pace of their pools; tasks of one name are done once, calls in the ledger are not made."""
+    """Do all tasks at the pace of their pools; tasks with the same name only once, without calls that the ledger has."""
 
     stage: Stage
     ledger: Ledger
     summary: beam.PCollection[DatasetSummary]
     earlier: beam.PCollection[Usage] | None = None
 
-    def expand(self, tasks: beam.PCollection[TaskBatch]) -> Any:  # a Called; Beam warns of named results
+    def expand(self, tasks: beam.PCollection[TaskBatch]) -> Any:  # a Called; Beam warns about named results
         used = [] if self.earlier is None else [beam.pvalue.AsList(self.earlier)]
         outputs = (
             tasks
@@ -112,7 +112,7 @@ class CallServices(beam.PTransform):
 
 @dataclass
 class DistinctTasks(beam.PTransform):
-    """Batches of tasks by shard of connected pools, with one row a name."""
+    """Batch tasks by shard of connected pools, with one row for each name."""
 
     stage: Stage
 
@@ -132,14 +132,14 @@ def sharded(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Sh
 
 
 def distinct(element: tuple[Shard, Iterable[Reference]]) -> Iterator[tuple[Shard, pa.RecordBatch]]:
-    """The tasks of a shard, one row a name."""
+    """A shard's tasks, with one row for each name."""
     shard, references = element
     for batch in task_batches.distinct(references):
         yield shard, batch
 
 
 def divided(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tuple[LaneKey, Reference]]:
-    """Distinct tasks of a shard, keyed by lane: each lane gets as many as its share of the quota."""
+    """Distinct tasks of a shard, keyed by lane: each lane gets its share, in proportion to the quota."""
     (pools, first), batch = element
     quota = stage.in_lanes(pools)[pools[0]]
     shares = lane_shares(quota.requests_per_minute, quota.lanes)
@@ -149,7 +149,7 @@ def divided(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tup
 
 
 class CallFn(beam.DoFn):
-    """Does the tasks of the lanes of a bundle, all lanes at once."""
+    """Does the tasks of all lanes in a bundle at once."""
 
     def __init__(self, stage: Stage, ledger: Ledger) -> None:
         self._stage, self._ledger = stage, ledger
@@ -162,7 +162,7 @@ class CallFn(beam.DoFn):
     def process(
         self, element: tuple[LaneKey, Iterable[Reference]], summary: DatasetSummary, earlier: Sequence[Usage] = ()
     ) -> Iterator[CallAnswer]:
-        """Take a lane; all lanes of the bundle begin together, after all input that could fail is read."""
+        """Take a lane; a bundle's lanes begin together, once all input that could fail has been read."""
         self._earlier = earlier
         self._queries = summary.judged + summary.also_asked  # the side input also waits until the dataset is checked
         self._lanes.append(element)
@@ -197,15 +197,15 @@ class CallFn(beam.DoFn):
 
 
 def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usage] = ()) -> list[Usage]:
-    """The use of every pool and model, including the calls of lost bundles that were repeated.
+    """The usage of every pool and model, including the calls of lost bundles that were repeated.
 
-    Beam keeps only the result of the last attempt at a bundle. The calls of earlier attempts are in the ledger, where
-    the last attempt found them. This run has paid for them, so they do not count as hits.
+    Beam only keeps the result of the last attempt at a bundle. That attempt read the calls of earlier attempts from the
+    ledger. This run has paid for them, so they do not count as hits.
     """
     known = {name for usage in (*used, *earlier) for name in usage.records}
     try:
         lost = [use for use in ledger.uses() if use.name not in known]
-    except InputError:  # the records are informative only, so their errors do not fail a run
+    except InputError:  # these records are only informative, so errors in them do not fail a run
         lost = []
     usages = together(used)
     firsts = {usage.pool: usage for usage in reversed(usages)}
@@ -213,7 +213,7 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usag
 
 
 def together(used: Iterable[Usage]) -> list[Usage]:
-    """The use of every pool and model, once."""
+    """Merge usage, so that every pool and model occurs once."""
     return [_summed(list(group)) for _, group in groupby(sorted(used, key=_use), key=_use)]
 
 
@@ -230,16 +230,16 @@ def _summed(used: list[Usage]) -> Usage:
 
 
 def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
-    """The use of a pool and model with that of lost bundles."""
-    of_pool = [use for use in lost if (use.pool, use.stage) == (usage.pool, usage.stage)]
-    own = usage.stage, usage.model or ""
-    added = [item for use in of_pool for *name, item in use.usages if tuple(name) == own]
+    """Add the usage of lost bundles to that of a pool and model."""
+    pool_uses = [use for use in lost if (use.pool, use.stage) == (usage.pool, usage.stage)]
+    key = usage.stage, usage.model or ""
+    added = [item for use in pool_uses for *name, item in use.usages if tuple(name) == key]
     tokens = sum((item.tokens for item in added if item.position is None), usage.tokens)
     usage = replace(usage, tokens=tokens, took=summed([*usage.took, *added]))
     if not is_first:
         return usage
-    calls = usage.calls + sum(use.calls for use in of_pool)
-    return replace(usage, calls=calls, ledger_hits=max(0, usage.ledger_hits - sum(use.answered for use in of_pool)))
+    calls = usage.calls + sum(use.calls for use in pool_uses)
+    return replace(usage, calls=calls, ledger_hits=max(0, usage.ledger_hits - sum(use.answered for use in pool_uses)))
 
 
 def _batches(references: Iterable[Reference]) -> Iterator[pa.RecordBatch]:

@@ -1,10 +1,10 @@
-"""Gather what answers and judgements are made from: the contexts of every configuration, query by query.
+"""Gather the contexts of every configuration by query; answers and judgements are made from them.
 
 rankings ─► items by bucket ─────────────────────────────► texts filled in ─► items
                  │ ids without a text                            ▲
                  └──────────────► documents of the corpus ───────┘
 
-The same requests locate chunks in their documents, where evidence spans are the judgements and ids name documents only.
+The same requests locate chunks in their documents if judgements are evidence spans and ids only name documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,11 +39,11 @@ from rankbeam.transforms.records.rankings.contexts import contexts_of
 from rankbeam.transforms.records.rankings.spans import without_place
 
 _DOCUMENTS_AT_ONCE = 1000
-_BITS = 1 << 24  # of a million requested ids, one in seventeen documents that nobody requested passes
+_BITS = 1 << 24  # with a million requested ids, one in seventeen other documents passes
 
 Bits = npt.NDArray[np.uint8]
 Request = tuple[int, tuple[int, list[str]]]
-"""A bucket of documents, the bucket of queries that requests some of them, and their ids."""
+"""A bucket of documents, the bucket of queries that requests some of its documents, and their ids."""
 
 _PLACES_KEPT = 1 << 16
 
@@ -52,10 +52,10 @@ batches.register()
 
 @dataclass
 class GatherContexts(beam.PTransform):
-    """Yield batches of `ITEMS` by bucket from the input of `ScoreRankings` and, as "replayed", existing answers."""
+    """Make batches of `ITEMS` by bucket from the input of `ScoreRankings` and, as "replayed", existing answers."""
 
     evaluation: Evaluation
-    counts: Mapping[int, int | None]  # None for all that its `top_k` leaves
+    counts: Mapping[int, int | None]  # None for all results within its `top_k`
     corpus: str | None
     buckets: int
 
@@ -76,7 +76,7 @@ class GatherContexts(beam.PTransform):
 
 
 def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) -> beam.PCollection[batches.Bucketed]:
-    """The requested documents of a corpus, as `DOCUMENTS`, by the buckets of queries that request them."""
+    """The requested documents of a corpus, as `DOCUMENTS`, by bucket of the queries that request them."""
     sieve = requests | "Sieve" >> beam.CombineGlobally(SieveFn())
     documents = (
         requests.pipeline
@@ -102,28 +102,28 @@ def gathered(
 
 
 def requests(element: batches.Bucketed, buckets: int) -> Iterator[Request]:
-    """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents.
+    """The ids of documents whose texts a bucket's items lack, by bucket of the documents.
 
-    An id such as `doc#0-120` may be that of a document or of a chunk of one.
+    An id such as `doc#0-120` may name a document or a chunk.
     """
     bucket, items = element
     names = without_text(items)
-    of_chunks = [span[0] for span in map(parse_chunk_id, names) if span is not None]
-    yield from requests_of(bucket, pc.unique(pa.array([*names, *of_chunks], pa.string())), buckets)
+    owners = [span[0] for span in map(parse_chunk_id, names) if span is not None]
+    yield from requests_of(bucket, pc.unique(pa.array([*names, *owners], pa.string())), buckets)
 
 
 def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Request]:
     if len(doc_ids):
-        of_documents = hashing.buckets(doc_ids, buckets)
-        for document in np.unique(of_documents).tolist():
-            yield document, (bucket, doc_ids.filter(pa.array(of_documents == document)).to_pylist())
+        document_buckets = hashing.buckets(doc_ids, buckets)
+        for document in np.unique(document_buckets).tolist():
+            yield document, (bucket, doc_ids.filter(pa.array(document_buckets == document)).to_pylist())
 
 
 class SieveFn(beam.CombineFn):
-    """Bits for the hashes of all requested ids: a document whose bit is not set was not requested.
+    """Sets bits for the hashes of all requested ids: a document whose bit is not set was not requested.
 
-    Their number is fixed, so this side input does not grow with the documents. A document that shares its bit with a
-    requested one is read for nothing, and `sent` leaves it out.
+    The number of bits is fixed, so this side input does not grow with the documents. A document that shares its bit
+    with a requested one is read in vain, and `sent` leaves it out.
     """
 
     def create_accumulator(self) -> Bits:
@@ -150,7 +150,7 @@ def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
 
 
 def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[batches.Bucketed]:
-    """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`, each with its title."""
+    """The requested documents of a file, with their titles, as `DOCUMENTS`, by bucket."""
     entries = texts.read_entries(path, "corpus") if sieve.any() else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
         hashed = hashing.hash_strings(pa.array([entry.id for entry in part], pa.string()))
@@ -166,7 +166,7 @@ def _row(entry: texts.TextEntry) -> dict[str, str | int]:
 
 
 def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
-    """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that wants them."""
+    """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that requests them."""
     _, parts = element
     known = {row["doc_id"]: row for batch in parts["documents"] for row in batch.to_pylist()}
     for bucket, doc_ids in parts["wanted"]:
@@ -176,7 +176,7 @@ def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.B
 
 
 def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
-    """The items of a bucket, with the texts of the corpus, for chunks without their documents' titles."""
+    """The items of a bucket with texts from the corpus; texts of chunks do not include the document's title."""
     bucket, parts = element
     known = _known(parts["texts"])
 
@@ -196,17 +196,17 @@ def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches
 
 
 def _known(parts: Iterable[pa.RecordBatch]) -> dict[str, tuple[str, int]]:
-    """Documents by id: the text, which begins with the title, and the length of what precedes the text proper."""
+    """The text of each document by id, beginning with the title, and the length of the part before the text proper."""
     return {row["doc_id"]: (row["text"], row["prefix"]) for batch in parts for row in batch.to_pylist()}
 
 
 @dataclass
 class LocateChunks(beam.PTransform):
-    """Rankings whose ids are those of chunks, where their places are known.
+    """Replace document ids in rankings by chunk ids if the chunks' places in the documents are known.
 
-    The input are pairs of bucket and rows of a source. A result with a text has the place of that text in its document;
-    one without a text is the whole document. Places count from the beginning of the document's text; a chunk may begin
-    with its title, where a service searches titles, too. The corpus is only read where an id lacks a span.
+    The inputs are pairs of a bucket and a source's rows. A result with a text gets the place of that text in its
+    document; a result without a text is the whole document. Places count from the beginning of the document's text; a
+    chunk may begin with the title if a service also searches titles. The corpus is only read if an id lacks a span.
     """
 
     corpus: str
@@ -224,14 +224,14 @@ class LocateChunks(beam.PTransform):
 def place_requests(
     element: tuple[int, tuple[int, pa.RecordBatch | batches.Spilled]], buckets: int
 ) -> Iterator[Request]:
-    """The ids of documents that results name without a span, by the bucket of the documents."""
+    """The ids of documents in results without a span, by bucket of the documents."""
     bucket, (_, rows) = element
     doc_ids = pc.unique(batches.unspilled(rows)["documents"].flatten().field("doc_id"))
     yield from requests_of(bucket, doc_ids.filter(pa.array(without_place(doc_ids))), buckets)
 
 
 def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.SourceRows]:
-    """The rankings of a bucket, with the places that were found."""
+    """The rankings of a bucket, with the known places in their ids."""
     bucket, parts = element
     known = _known(parts["texts"])
 

@@ -1,4 +1,4 @@
-"""Combine values that merge in any order."""
+"""Combine values that can be merged in any order."""
 
 from collections.abc import Iterable
 from typing import Generic, Protocol, Self, TypeVar
@@ -7,7 +7,7 @@ import apache_beam as beam
 
 
 class Mergeable(Protocol):
-    """A value with a neutral one, `Mergeable()`, and a commutative, associative `merge`."""
+    """A type with a neutral value, `Mergeable()`, and a commutative, associative `merge`."""
 
     def merge(self, other: Self, /) -> Self: ...
 

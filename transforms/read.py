@@ -1,6 +1,6 @@
-"""Read queries, judgements and runs, and group the rows of each query in one bucket.
+"""Read queries, judgements and runs, and group all rows of a query in one bucket.
 
-A bucket is a hash of the query's id, so rows in any order, from any number of files, end up in the same bucket.
+The bucket is a hash of the query's id, so rows in any order, from any number of files, end up in the same bucket.
 Elements are Arrow batches: one element per row would cost Beam more than all other work.
 """
 
@@ -36,17 +36,17 @@ batches.register()
 class Dataset(NamedTuple):
     """The outputs of `ReadDataset`."""
 
-    judged: beam.PCollection[Bucketed]  # per bucket one batch of `columns.JUDGED_QUERIES`
+    judged: beam.PCollection[Bucketed]  # one batch of `columns.JUDGED_QUERIES` per bucket
     summary: beam.PCollection[DatasetSummary]
-    """One element. As a side input it lets a stage begin only after the whole dataset is checked."""
+    """One element. A stage with this side input only begins once the whole dataset is checked."""
 
 
 @dataclass
 class ReadDataset(beam.PTransform):
-    """Read judgements, and queries where there are any, and join them."""
+    """Read judgements, and queries if there are any, and join them."""
 
     qrels: str | None
-    queries: str | None  # the same of the queries; None takes the judged ones, without text
+    queries: str | None  # None for the judged queries, without text
     buckets: int
     slices: tuple[str, ...] = ()
     highest: tuple[float, str] = (math.inf, "")
@@ -55,11 +55,11 @@ class ReadDataset(beam.PTransform):
     everyone: bool = False
     spans: bool = False
     subtopics: bool = False
-    cluster: str | None = None  # the attribute of clusters; None for none
-    holes: Holes | None = None  # rules for filling holes in the judgements; None for leaving them
-    quoted: str | None = None  # the corpus whose text the evidence quotes; None if there is none to compare it with
+    cluster: str | None = None  # the attribute that names clusters; None without clusters
+    holes: Holes | None = None  # rules for filling holes in the judgements; None to leave them
+    quoted: str | None = None  # the corpus that the evidence quotes; None if quotes are not compared
 
-    def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
+    def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns about named results
         parts = {name: pbegin | f"Read{name.capitalize()}" >> reading for name, reading in self._files()}
         joined = (
             parts
@@ -103,9 +103,9 @@ class JudgeQueriesFn(beam.DoFn):
         self._workers: Workers[tuple[int, pa.RecordBatch, DatasetSummary]] = Workers()
 
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
-        """Begin to join a bucket; yield an earlier bucket's judged queries, if any, and its part of the summary."""
+        """Begin to join a bucket; yield the judged queries, if any, and the summary of an earlier bucket."""
         bucket, parts = element
-        batches = {name: list(batches_given) for name, batches_given in parts.items()}
+        batches = {name: list(part) for name, part in parts.items()}
         for done in self._workers.submit(self._judge, bucket, batches):
             yield from self._outputs(*done)
 
@@ -144,7 +144,7 @@ class JudgeQueriesFn(beam.DoFn):
 
 
 def checked(summary: DatasetSummary, dataset: ReadDataset) -> DatasetSummary:
-    """The summary of a dataset that can be evaluated."""
+    """Check that a dataset can be evaluated; return its summary."""
     queries, qrels = (None if path is None else shown(path) for path in (dataset.queries, dataset.qrels))
     summary.check(queries, qrels, dataset.slices, dataset.references, dataset.cluster, dataset.holes)
     if dataset.qrels is None:
@@ -159,7 +159,7 @@ def checked(summary: DatasetSummary, dataset: ReadDataset) -> DatasetSummary:
 
 
 def of_a_judge(qrels: str) -> Iterator[str]:
-    """A warning about judgements of a judge in the file."""
+    """A warning about a judge's grades in the file."""
     count = sum(map(rows.count_judge_lines, sources.expand(qrels)))
     if count:
         yield f"{count:,} lines of {shown(qrels)} are grades from a judge (source llm), not from people"

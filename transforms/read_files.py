@@ -58,7 +58,7 @@ class ReadFiles(beam.PTransform):
             paths = sources.expand(self.pattern)
             sessions = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         else:
-            is_begun = early.is_begun((self.role, self.pattern))  # then another process reads the whole file already
+            is_begun = early.is_begun((self.role, self.pattern))  # another process already reads the whole file
             pieces = [Piece(self.pattern)] if is_begun else pieces_of(self.pattern, self.role)
             sessions = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
             return sessions | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets, self.role))
@@ -66,7 +66,7 @@ class ReadFiles(beam.PTransform):
 
 
 class ReadFn(beam.DoFn):
-    """Reads a file, a piece of one, or a stream of a table, in parts, and divides these."""
+    """Reads a file, a piece of a file, or a stream of a table, in parts, and divides the parts."""
 
     def __init__(
         self, reader: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema, buckets: int, role: str = ""
@@ -74,7 +74,7 @@ class ReadFn(beam.DoFn):
         self._reader, self._buckets, self._role = reader, buckets, role
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
-    def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some are `Spilled`, which the next stage reads
+    def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some are `Spilled`; the next stage reads these
         begun = early.begun((self._role, element.path)) if isinstance(element, Piece) else None
         part = None
         for part in begun or in_parts(self._reader(element), self._buckets):

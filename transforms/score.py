@@ -1,4 +1,4 @@
-"""Score rankings: one bucket holds the same queries for every configuration, so nothing is joined afterwards."""
+"""Score rankings: a bucket has the same queries for every configuration, so no join is needed afterwards."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ from rankbeam.transforms.records.scores.scored import (
 )
 from rankbeam.transforms.records.slices import slices_of
 
-Group = tuple[int, Mapping[str, Iterable[Any]]]  # parts of different types
+Group = tuple[int, Mapping[str, Iterable[Any]]]  # a bucket, and its parts, which have different types
 
 batches.register()
 
@@ -57,9 +57,9 @@ batches.register()
 class ScoreRankings(beam.PTransform):
     """Score every query of every configuration.
 
-    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures", where
-    there is any, pairs of source and failure, "values", where a metric is judged, batches of judged values, "grades",
-    where holes are filled, batches of `holes.GRADES`, and whatever begins with "rankings" pairs of source and rows.
+    The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries; names that begin with
+    "rankings", pairs of source and rows; and, if there are any, "failures" holds pairs of source and failure, "values"
+    batches of judged values, and "grades" batches of `holes.GRADES` to fill holes.
     """
 
     evaluation: Evaluation
@@ -88,7 +88,7 @@ class ScoreFn(beam.DoFn):
         self._workers: Workers[ScoredPartition] = Workers()
 
     def process(self, element: Group, summary: DatasetSummary | None = None) -> Iterator[ScoredPartition]:
-        """Begin to score the bucket's queries; yield those of an earlier bucket."""
+        """Begin to score the bucket's queries; yield the scores of an earlier bucket."""
         _, parts = element
         arguments = (
             list(parts[JUDGED]),
@@ -120,8 +120,8 @@ def score(
 
     Args:
         judged: queries with their judgements.
-        rows: by source, its rankings.
-        failures: by source, its failed calls.
+        rows: rankings by source.
+        failures: failed calls by source.
         evaluation: metrics and configurations.
         values: judged values.
         highest: highest grade of the dataset, for bounds and for the scale of the judge's grades; None to omit both.
@@ -175,7 +175,7 @@ def score(
 
 
 def pool_of(queries: pa.RecordBatch) -> Pool:
-    """The judgements of `columns.JUDGED_QUERIES`, flat."""
+    """Flatten the judgements of `columns.JUDGED_QUERIES`."""
     lists = queries["judgements"]
     flat = lists.flatten()
     lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -235,15 +235,15 @@ def _score_one(
     status[absent] = Status.MISSING
     status[~is_asked] = Status.NOT_ASKED
     bounds = None
-    # Where a document may have several rows, ties also decide how many documents a cut leaves.
+    # If a document may have several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None
     if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
         uncut = seen.assess(None, chunks=chunks)
-        bounds = by_judgements(metrics, uncut, lambda some, own, every: tie_bounds(some, own, every, top_k))
+        bounds = by_judgements(metrics, uncut, lambda part, once, every: tie_bounds(part, once, every, top_k))
     row_grade = None if spans is None else spans.row_grade
     unjudged = None
     if highest is not None and spans is None:
-        unjudged = by_judgements(metrics, assessed, lambda some, own, _: unjudged_bounds(some, own, highest))
+        unjudged = by_judgements(metrics, assessed, lambda part, once, _: unjudged_bounds(part, once, highest))
     kept_documents = seen.documents(top_k, row_grade) if source.keep_rankings else None
     has_judged = bool((ranked.judgement >= 0).any()) if spans is None else spans.touches
     has_results = bool(retrieved.any())

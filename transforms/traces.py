@@ -1,4 +1,4 @@
-"""Turns of traces, from files of spans: spans are grouped by their trace, a bucket of traces at a time."""
+"""Write turns from files of spans: spans are grouped by trace, one bucket of traces at a time."""
 
 import json
 import re
@@ -28,14 +28,14 @@ TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
 SELF = "documents that equal their question, left out (--drop-self)"
 UNSHOWN = "documents that were retrieved, and are not in the prompt of the last inference"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
-"""Names of counts, besides those of `Skipped`."""
+"""Names of counts, in addition to those in `Skipped`."""
 BARE = "spans without any attribute, in traces without a question"
 OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
 REDACTED = "[redacted]"
 
 _SPANS = pa.schema([("trace_id", pa.string()), ("span", pa.string())])
 _FLUSH_BYTES = 16 << 20
-_PROPOSING = 100  # traces of a bucket whose JSON is looked at for paths to propose
+_PROPOSING = 100  # traces per bucket whose JSON is searched for paths to propose
 _NEWEST = "newest"
 _LIKELY = {
     "input": ("question", "query", "user_input", "input", "prompt", "content", "text", "message"),
@@ -43,20 +43,20 @@ _LIKELY = {
 }
 _OPTIONS = {"input": "--question", "output": "--answer"}
 _DEEPEST, _MOST_SHOWN = 4, 3
-_AT = "with a text at "  # the part of a count's name between the option and the path
+_AT = "with a text at "  # stands between option and path in a count's name
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The sample of turns, and texts to hide."""
+    """Options for the sample of turns, and for texts to hide."""
 
-    sample: int | None = None  # most turns, chosen by a hash of the trace's id; None for all
-    per_day: bool = False  # the sample is of each day (UTC)
+    sample: int | None = None  # maximum number of turns, chosen by a hash of the trace's id; None for all
+    per_day: bool = False  # take a sample of each day (UTC)
     redact: tuple[str, ...] = ()  # patterns whose matches are replaced in all texts
-    drop_self: bool = False  # documents that equal their question, but for case and signs, are left out
+    drop_self: bool = False  # leave out documents that equal their question, apart from case and signs
 
     def chosen(self, turns: Iterable[Turn]) -> list[Turn]:
-        """The sample of some turns, by time; equal for any order, and a sample of samples is the sample of all."""
+        """Sample turns, sorted by time; the given order is irrelevant, and a sample of samples is the sample of all."""
         groups = grouped((day_of(turn) if self.per_day else "", turn) for turn in turns)
         sample = chain.from_iterable(
             group if self.sample is None else nsmallest(self.sample, group, key=_drawing) for group in groups.values()
@@ -75,7 +75,7 @@ class Choice:
         return replace(hidden, steps=steps)
 
     def without_self(self, turn: Turn) -> Turn:
-        """The turn without the documents that are its question: a corpus may hold the questions of the past."""
+        """The turn without documents that equal its question: a corpus may hold past questions."""
         question = _words(turn.question) if self.drop_self else []
         if not question or turn.contexts is None:
             return turn
@@ -97,7 +97,7 @@ def day_of(turn: Turn) -> str:
 
 @dataclass
 class WriteTurns(beam.PTransform):
-    """Read spans, and write the turns of every bucket of traces to a file in a folder; returns the counts."""
+    """Read spans, and write the turns of each bucket of traces to a file in a folder; the output is the counts."""
 
     paths: Sequence[str]
     folder: str
@@ -119,7 +119,7 @@ class WriteTurns(beam.PTransform):
 
 
 class ReadSpansFn(beam.DoFn):
-    """Reads files of spans, and divides the spans by the bucket of their trace."""
+    """Reads files of spans, and divides the spans by their traces' buckets."""
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
@@ -148,8 +148,8 @@ def _flushed(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, p
 
 def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for part in counts:
+        total.update(part)
     return dict(total)
 
 
@@ -194,7 +194,7 @@ def turn_in(line: str) -> Turn:
 
 
 def text_paths(value: Any, depth: int = 0) -> Iterator[str]:
-    """The JMESPaths of the texts in an object; of a list, those of its last entry.
+    """The JMESPaths of the texts in an object; in a list, only the last entry counts.
 
     >>> list(text_paths({"model": "m", "messages": [{"content": "Hi"}], "my key": "x", "n": 1}))
     ['model', 'messages[-1].content', '"my key"']
@@ -211,7 +211,7 @@ def text_paths(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def proposals(spans: Sequence[Span], part: str) -> Counter[str]:
-    """Counts of the paths of texts in the JSON inputs or outputs (`part`) of the roots of a trace."""
+    """Count the paths of texts in the JSON inputs or outputs (`part`) of a trace's roots."""
     counts = Counter[str]()
     for value in (span.attributes.get(f"{part}.value") for span in spans if span.parent_id == ""):
         try:
@@ -223,7 +223,7 @@ def proposals(spans: Sequence[Span], part: str) -> Counter[str]:
 
 
 def advice(counts: Mapping[str, int]) -> Iterator[str]:
-    """The likeliest paths for people: names that are common, then the most frequent."""
+    """Propose the likeliest paths: common names first, then the most frequent."""
     for part, option in _OPTIONS.items():
         prefix = f"{option} {_AT}"
         known = {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}

@@ -88,7 +88,7 @@ class Parameters(BaseModel):
         return ()
 
     def resolved(self, folder: str) -> Self:  # noqa: ARG002  for subclasses that have paths
-        """The parameters for any machine, with relative paths resolved below `folder`; by default, they are unchanged."""
+        """The parameters for any machine, with relative paths resolved below `folder`; unchanged by default."""
         return self
 
 

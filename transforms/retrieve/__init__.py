@@ -1,1 +1,1 @@
-"""Rankings from retrievers: in process, or by calls."""
+"""Get rankings from retrievers, in process or by calls."""

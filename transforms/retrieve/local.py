@@ -1,8 +1,8 @@
 """Retrieve in process.
 
-The queries of a retriever that answers in process are dealt to some workers: each share is one element after a
-GroupByKey. What is slow to make, an index, is made by one worker before, and kept in files that all of them open; the
-shares that one process has use the same index. Remote retrievers are called: see `remote`.
+The queries of a retriever that answers in process are dealt to several workers: each share is one element after a
+GroupByKey. Indexes are slow to build, so one worker builds them first, and stores them in files that all workers open;
+the shares in one process use the same index. For remote retrievers, which are called, see `remote`.
 
 queries ─► deal by retriever and share ─► retrieve
                        prepare (once) ───────┘
@@ -31,9 +31,9 @@ from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]
 Share = tuple[int, int]
-"""A source, and the number of a share of its queries."""
+"""A source, and the number of a share in its queries."""
 CutOfSource = tuple[int, tuple[int, int]]
-"""A source, the number of texts it was asked of which its model saw a part only, and that of all."""
+"""A source, its number of truncated texts, of which its model saw only a part, and the number of all its texts."""
 
 FAILURES, WARNINGS, CUT = "failures", "warnings", "cut"
 STAGE = "retrieve"
@@ -46,7 +46,7 @@ batches.register()
 class RetrieveRankings(beam.PTransform):
     """Run every retriever on every judged query: rankings, failures and warnings.
 
-    Rankings are a batch of `columns.RETRIEVED` per bucket and source; a failure is of a query without an answer.
+    Rankings are a batch of `columns.RETRIEVED` per bucket and source; a failure belongs to a query without an answer.
     """
 
     retrievers: Mapping[int, RetrieverParameters]
@@ -55,9 +55,9 @@ class RetrieveRankings(beam.PTransform):
     summary: beam.PCollection[DatasetSummary]
     shares: int = 1
     embedded: beam.PCollection[Usage] | None = None
-    rewritten: beam.PCollection[SourceRows] | None = None  # by source, the queries with the texts that it is asked
+    rewritten: beam.PCollection[SourceRows] | None = None  # queries with rewritten texts, by source
 
-    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns of tuples
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns about tuples
         after = [beam.pvalue.AsSingleton(self.summary)]
         after += [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
         if self.shares > 1:
@@ -87,8 +87,8 @@ class RetrieveRankings(beam.PTransform):
         dealt = judged | "ForEachSource" >> beam.FlatMap(for_each_source, plain, self.shares)
         if self.rewritten is None:
             return dealt
-        own = beam.FlatMap(for_own_source, [source for source in self.retrievers if source not in plain], self.shares)
-        return (dealt, self.rewritten | "ForRewritten" >> own) | "EveryShare" >> beam.Flatten()
+        deal = beam.FlatMap(for_own_source, [source for source in self.retrievers if source not in plain], self.shares)
+        return (dealt, self.rewritten | "ForRewritten" >> deal) | "EveryShare" >> beam.Flatten()
 
 
 def prepare(
@@ -103,7 +103,7 @@ def prepare(
 
 
 class RetrieveFn(beam.DoFn):
-    """Runs one source's retriever on a share of the queries."""
+    """Runs a source's retriever on a share of the queries."""
 
     def __init__(
         self, retrievers: Mapping[int, RetrieverParameters], top_k: Mapping[int, int], searched: Mapping[int, Documents]
@@ -138,27 +138,27 @@ def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iter
 
 
 def summed(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    first, second = 0, 0
-    for one, other in numbers:
-        first, second = first + one, second + other
-    return first, second
+    firsts, seconds = 0, 0
+    for first, second in numbers:
+        firsts, seconds = firsts + first, seconds + second
+    return firsts, seconds
 
 
 def by_documents(searched: Mapping[int, Documents]) -> Iterator[list[int]]:
-    """The sources that search documents cut alike, and so may have an index in common."""
+    """Groups of sources that search the same documents with the same chunking, so they may share an index."""
     cuts = {source: (index.path, index.chunking) for source, index in searched.items()}
     for cut in dict.fromkeys(cuts.values()):
         yield [source for source, other in cuts.items() if other == cut]
 
 
 def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:
-    """Pair the queries of a bucket with every source; buckets are dealt to the shares in turn."""
+    """Pair a bucket's queries with every source; buckets are dealt to the shares in turn."""
     for source in sources:
         yield (source, element[0] % shares), element
 
 
 def for_own_source(element: SourceRows, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:
-    """The queries that one source is asked, if it is one of some sources."""
+    """A source's own queries, if `sources` include it."""
     bucket, (source, queries) = element
     if source in sources:
         yield from for_each_source((bucket, queries), [source], shares)
@@ -191,7 +191,7 @@ def _answers(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> Iterat
 
 
 def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.RecordBatch:
-    """Rankings as a batch of `columns.RETRIEVED`; a score that is not a number is null."""
+    """A batch of `columns.RETRIEVED` with rankings; scores that are NaN become null."""
     for query_id, ranking in rankings:
         if not is_even(ranking, top_k):
             raise ValueError(f"the ranking of query {query_id!r} does not have one score or text per document")
@@ -203,12 +203,12 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
 def is_cut(source: int, evaluation: Evaluation) -> bool:
     configurations, plans = evaluation.configurations, (entry.rerank for entry in evaluation.sources)
     by_rerankers = (plan.distance for plan in plans if plan is not None and plan.source == source)
-    distances = (one.distance for one in configurations if one.source == source)
+    distances = (configuration.distance for configuration in configurations if configuration.source == source)
     return any(distance is not None for distance in (*distances, *by_rerankers))
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """The reason why a threshold cannot be applied to an answer, or None."""
+    """The reason why a threshold cannot be applied to an answer; None if it can."""
     if is_cut(source, evaluation) and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
         return "a document of the answer has no score, so it cannot be compared with the threshold"
     return None

@@ -1,4 +1,4 @@
-"""Calls of remote retrievers, and rankings from their answers."""
+"""Call remote retrievers, and collect rankings from their answers."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -60,7 +60,7 @@ def tasks_of(
 def tasks_of_rewritten(
     element: SourceRows, works: Mapping[int, Retrieve], last: Mapping[int, int | None]
 ) -> Iterator[TaskBatch]:
-    """The tasks that send rewritten queries to the remote retriever that they are for."""
+    """The tasks that send rewritten queries to their remote retriever."""
     bucket, (source, queries) = element
     if source in works:
         yield from tasks_of((bucket, queries), {source: works[source]}, last)
@@ -68,15 +68,15 @@ def tasks_of_rewritten(
 
 @dataclass
 class CollectRankings(beam.PTransform):
-    """Batches of `columns.RETRIEVED` per bucket and source, and failures: queries whose answer cannot be scored.
+    """Collect batches of `columns.RETRIEVED` per bucket and source, and failures: answers that cannot be scored.
 
-    They are grouped by bucket next, so that a later failure does not repeat the calls.
+    The next stage groups them by bucket, so a later failure does not repeat the calls.
     """
 
     evaluation: Evaluation
     recalled: beam.PCollection[Recalled] | None = None
 
-    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # Beam warns of tuples
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # Beam warns about tuples
         collected = [answers | "Collect" >> self._collecting(CollectRankingsFn)]
         if self.recalled is not None:
             collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
@@ -89,7 +89,7 @@ class CollectRankings(beam.PTransform):
 
 
 class CollectRankingsFn(beam.DoFn):
-    """Collects rankings, some at a time."""
+    """Collects rankings one by one."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -103,7 +103,7 @@ class CollectRankingsFn(beam.DoFn):
             yield from self.collect(element.value, source, subjects)
 
     def collect(self, ranking: Ranking, source: int, subjects: list[Subject]) -> Iterator[object]:
-        """Add a ranking for subjects; yield full batches, and why it is none."""
+        """Add a ranking for subjects; yield full batches, and failures if the ranking is unusable."""
         problem = unusable(ranking, source, self._evaluation)
         uncut = cannot_be_cut(ranking, source, self._evaluation) if problem is None else None
         for subject in subjects:
@@ -129,7 +129,7 @@ class CollectRankingsFn(beam.DoFn):
 
 
 class CollectRecalledFn(beam.DoFn):
-    """Collects rankings that come many together."""
+    """Collects rankings that arrive in large batches."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -140,7 +140,7 @@ class CollectRecalledFn(beam.DoFn):
         self._waiting: defaultdict[int, list[tuple[IntArray, pa.RecordBatch]]] = defaultdict(list)
 
     def process(self, element: Recalled) -> Iterator[object]:
-        """Add rankings for all subjects; yield batches of every bucket once there are many."""
+        """Add rankings for all subjects; yield a batch for each bucket once there are many rows."""
         pairs = zip(element.tasks, element.subjects, strict=True)
         by_source = grouped((source, pair) for pair in pairs for source in pair[1].positions)
         for source, rows in by_source.items():
@@ -154,7 +154,7 @@ class CollectRecalledFn(beam.DoFn):
     def _collect(self, rankings: pa.ListArray, source: int, rows: list[tuple[int, Subject]]) -> Iterator[object]:
         top_k = self._evaluation.sources[source].top_k
         tasks = np.array([task for task, _ in rows])
-        is_each_once = np.array_equal(tasks, np.arange(len(rankings)))  # as a rule: then nothing is copied
+        is_each_once = np.array_equal(tasks, np.arange(len(rankings)))  # the usual case: nothing is copied
         documents = rankings if is_each_once else rankings.take(pa.array(tasks))
         if top_k is not None and pc.max(documents.value_lengths()).as_py() > top_k:
             documents = pc.list_slice(documents, 0, top_k)
@@ -169,7 +169,7 @@ class CollectRecalledFn(beam.DoFn):
             yield from self._batches(source)
 
     def _is_doubtful(self, documents: pa.ListArray, source: int) -> bool:
-        """Return whether a ranking may be unusable, or one that cannot be cut."""
+        """Return whether some ranking may be unusable, or cannot be cut."""
         flat = documents.flatten()
         if self._evaluation.sources[source].refuse_repeats:
             doc_ids = flat.field("doc_id").dictionary_encode()
@@ -179,9 +179,9 @@ class CollectRecalledFn(beam.DoFn):
         return is_cut(source, self._evaluation) and flat.field("score").null_count > 0
 
     def _batches(self, source: int) -> Iterator[SourceRows]:
-        """The rows that wait, as one batch a bucket."""
+        """The waiting rows, as one batch for each bucket."""
         waiting = self._waiting.pop(source)
-        buckets = np.concatenate([of_rows for of_rows, _ in waiting])
+        buckets = np.concatenate([row_buckets for row_buckets, _ in waiting])
         rows = pa.concat_batches([batch for _, batch in waiting])
         order = np.argsort(buckets, kind="stable")
         for here in np.split(order, np.flatnonzero(np.diff(buckets[order])) + 1):

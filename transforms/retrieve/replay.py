@@ -1,8 +1,8 @@
-"""Answers that exist already, brought together with the queries that they answer.
+"""Join existing answers with their queries.
 
-files ─► rows by bucket ─┐            ┌─► answers, and rankings where every context has an id
+files ─► rows by bucket ─┐            ┌─► answers, and rankings if every context has an id
                          ├─► replay ──┼─► failures: queries without an answer
-dataset ─► queries ──────┘            └─► what users should know, counted over all buckets
+dataset ─► queries ──────┘            └─► warnings for users, counted over all buckets
 """
 
 from collections import Counter as Tally
@@ -39,10 +39,10 @@ batches.register()
 
 @dataclass(frozen=True)
 class ReplayTally:
-    """Counts about the answers of one source, for warnings."""
+    """Counts of a source's answers, for warnings."""
 
     foreign: int = 0
-    example: str | None = None  # the first id, in order, of such a query
+    example: str | None = None  # the smallest id of a query that is not evaluated
     without_contexts: int = 0
     without_ids: int = 0
     empty_samples: int = 0
@@ -59,7 +59,7 @@ class ReplayTally:
         )
 
     def warnings(self, replay: Replay, *, is_ranked: bool) -> Iterator[str]:
-        """For users; rankings matter only where there are metrics of them."""
+        """Warnings for users; rankings only matter if there are metrics of rankings."""
         if self.foreign:
             query = shortened(repr(self.example))
             problem = f"{self.foreign:,} answers to queries that are not evaluated, such as {query}"
@@ -67,8 +67,8 @@ class ReplayTally:
         if self.empty_samples:
             yield f"{replay.shown}: {self.empty_samples:,} empty answers to queries with other answers are left out"
         if self.sampled and is_ranked:
-            of_first = "their rankings are those of one answer, the first by its text"
-            yield f"{replay.shown}: {self.sampled:,} queries have several answers; {of_first}"
+            choice = "their rankings are those of one answer, the first by its text"
+            yield f"{replay.shown}: {self.sampled:,} queries have several answers; {choice}"
         if self.without_contexts:
             missing = ", and metrics of rankings are missing" if is_ranked else ""
             problem = f"metrics that need contexts are undefined there{missing}"
@@ -82,15 +82,15 @@ class ReplayTally:
 class ReplayAnswers(beam.PTransform):
     """Read answers that exist already: answers, rankings, failures and warnings.
 
-    Answers are a batch of `columns.REPLAYED` per bucket and source, of the queries that are evaluated, and rankings the
-    same as `columns.RETRIEVED`; a failure is of a query that has no answer.
+    For the evaluated queries, answers are a batch of `columns.REPLAYED` per bucket and source, and rankings a batch of
+    `columns.RETRIEVED`; a failure belongs to a query without an answer.
     """
 
     replays: Mapping[int, Replay]
     buckets: int
     is_ranked: bool = True  # whether there are metrics of rankings
 
-    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns of tuples
+    def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns about tuples
         rows = [
             judged.pipeline
             | f"ReadAnswers{source}" >> ReadFiles(entry.path, "replay", entry.reader, columns.REPLAYED, self.buckets)
@@ -116,7 +116,7 @@ class ReplayAnswers(beam.PTransform):
 
 
 class ReplayFn(beam.DoFn):
-    """Brings the answers and the queries of a bucket together."""
+    """Joins the answers and the queries of a bucket."""
 
     def __init__(self, replays: Mapping[int, Replay]) -> None:
         self._replays = dict(replays)
@@ -126,11 +126,11 @@ class ReplayFn(beam.DoFn):
         queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
         batches = list(parts[_ROWS])
         for source, replay in self._replays.items():
-            rows = [batch for of, batch in batches if of == source]
+            rows = [batch for owner, batch in batches if owner == source]
             try:
                 known, lacking, empty, tally = replayed(queries, rows, keeps_samples=replay.keeps_samples)
             except Conflict as conflict:
-                several = "; where they are of several systems, say which: answers: {config: …}"
+                several = "; if several systems gave them, name one: answers: {config: …}"
                 raise conflict.located(replay.path, replay.reader, several if replay.config is None else "") from None
             count(Counter.FAILURES, len(lacking) + len(empty))
             yield bucket, (source, known)
@@ -147,7 +147,7 @@ class ReplayFn(beam.DoFn):
 def replayed(
     queries: pa.StringArray, rows: Iterable[pa.RecordBatch], *, keeps_samples: bool = False
 ) -> tuple[pa.RecordBatch, list[str], list[str], ReplayTally]:
-    """The answers to some queries, the queries without a row, and those whose answer is empty."""
+    """The answers to the queries, the queries without a row, and the queries with an empty answer."""
     table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
     name = repeated_id(table["query_id"])
     if name is not None and not keeps_samples:
@@ -174,7 +174,7 @@ def replayed(
 
 
 def _by_text(known: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
-    """Answers in an order that does not depend on the runner, and how many queries have several."""
+    """The answers in an order that does not depend on the runner, and the number of queries with several answers."""
     rows = sorted(known.to_pylist(), key=lambda row: (row["query_id"], row["answer"], repr(row)))
     counts = Tally(row["query_id"] for row in rows)
     return pa.RecordBatch.from_pylist(rows, schema=known.schema), sum(count > 1 for count in counts.values())
@@ -186,7 +186,7 @@ def _first(known: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:
-    """Documents of all steps of an agent as `columns.RETRIEVED`; without such, contexts, if every one has an id."""
+    """Documents of all an agent's steps as `columns.RETRIEVED`; without any, the contexts, if all have ids."""
     rows = [
         {"query_id": row["query_id"], "documents": _documents(row["contexts"], in_rows(row["steps"]))}
         for row in known.select(["query_id", "contexts", "steps"]).to_pylist()
@@ -214,12 +214,12 @@ def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_r
 
 
 def is_application(answer: CallAnswer) -> bool:
-    """Return whether an application has given an answer, and no retriever a ranking."""
+    """Return whether an answer is from an application, and not a retriever's ranking."""
     return isinstance(answer.value, ApplicationAnswer)
 
 
 class CollectAnswersFn(beam.DoFn):
-    """Makes batches of `columns.REPLAYED` of the answers of applications."""
+    """Collects answers of applications in batches of `columns.REPLAYED`."""
 
     def start_bundle(self) -> None:
         self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
@@ -258,6 +258,6 @@ def _batch(key: tuple[int, int], rows: list[dict[str, Any]]) -> SourceRows:
 
 
 def ranked_answers(element: SourceRows) -> SourceRows:
-    """The answers as `columns.RETRIEVED`; documents are null where a context has no id."""
+    """The answers as `columns.RETRIEVED`; documents are null if a context has no id."""
     bucket, (source, batch) = element
     return bucket, (source, rankings_in(batch))

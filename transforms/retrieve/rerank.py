@@ -37,24 +37,24 @@ _ITEMS, _SCORES, _FAILED, _COMPUTED = "items", "scores", "failed", "computed"
 _NO_TEXT, _NO_SCORE = "have no text", "got no score"
 
 ScoresOfQuery = tuple[int, tuple[str, int, Scores]]
-"""A bucket, and a query with a source and the scores of texts."""
+"""A bucket; and a query, a source and the scores of its texts."""
 
 Cut = tuple[str, tuple[int, int]]
-"""A model in this process, with the number of pairs that it saw in part, and of all."""
+"""A model in this process, its number of truncated pairs, and the number of all its pairs."""
 
 Left = tuple[tuple[int, str], tuple[int, int]]
-"""A source and a reason, with the number of documents that were not scored for it, and of their queries."""
+"""A source and a reason; the number of documents that were not scored for this reason, and of their queries."""
 
 
 Called = Rate | Rerank
-"""Work that scores texts for a query by calls."""
+"""Work that scores a query's texts by calls."""
 
 Reranking = Called | CrossEncode
-"""Work that scores texts for a query."""
+"""Work that scores a query's texts."""
 
 
 def as_configurations(evaluation: Evaluation) -> Evaluation:
-    """One configuration for each reranked source, in their order, so that its contexts are what is reranked."""
+    """One configuration for each reranked source, in order; its contexts are the results to rerank."""
     configurations = [
         Configuration(
             config_id="",
@@ -74,9 +74,9 @@ def as_configurations(evaluation: Evaluation) -> Evaluation:
 
 
 def tasks_of(element: Bucketed, works: Mapping[int, Reranking], evaluation: Evaluation) -> Iterator[TaskBatch]:
-    """The tasks that score the texts of what is reranked, for each query of a bucket.
+    """The tasks that score the texts of results to rerank, for each query of a bucket.
 
-    Where scores do not depend on other texts, rerankers of one ranking that differ in depth share their calls.
+    If scores do not depend on other texts, rerankers of one ranking share their calls even if they differ in depth.
     """
     bucket, items = element
     tasks: defaultdict[str, list[Task]] = defaultdict(list)
@@ -89,13 +89,13 @@ def tasks_of(element: Bucketed, works: Mapping[int, Reranking], evaluation: Eval
             for texts in calls_of(work, item.text, passages):
                 subject = Subject(RERANK, item.query_id, bucket, sources)
                 tasks[name].append(Task(work.call(texts).key or "", name, texts, (subject,)))
-    for name, some in tasks.items():
-        for batch in batches_of(some):
+    for name, named_tasks in tasks.items():
+        for batch in batches_of(named_tasks):
             yield name, batch
 
 
 def calls_of(work: Reranking, query: str, passages: Sequence[Passage]) -> Iterator[Texts]:
-    """The texts of each call: every text once, in the retriever's order."""
+    """The texts of each call: each text occurs once, in the retriever's order."""
     texts = tuple(dict.fromkeys(passage.text for passage in passages if (passage.text or "").strip()))
     most = work.most_texts or max(1, len(texts))
     for first in range(0, len(texts), most):
@@ -105,11 +105,11 @@ def calls_of(work: Reranking, query: str, passages: Sequence[Passage]) -> Iterat
 def _requests(
     item: Item, works: Mapping[int, Reranking], evaluation: Evaluation
 ) -> Iterator[tuple[tuple[int, ...], list[Passage]]]:
-    """The results that are scored together, and the sources that they are scored for."""
+    """Results that are scored together, and the sources that need their scores."""
     together: defaultdict[object, list[tuple[int, System]]] = defaultdict(list)
     for source, system in _reranked(item, works):
         plan, work = evaluation.sources[source].rerank, works[source]
-        assert plan is not None  # noqa: S101  it has a work
+        assert plan is not None  # noqa: S101  sources with a work have a plan
         first = next(other for other in works if works[other] == work)
         key = (plan.source, plan.distance, first) if work.is_pointwise else source
         if not system.failed:
@@ -127,7 +127,7 @@ def _reranked(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int,
 
 @dataclass
 class ScoreInProcess(beam.PTransform):
-    """Score texts by models in this process: `ScoresOfQuery`, and warnings."""
+    """Score texts with models in this process; yield `ScoresOfQuery`, and warnings."""
 
     evaluation: Evaluation
     works: Mapping[int, Reranking]
@@ -145,7 +145,7 @@ class ScoreInProcess(beam.PTransform):
 
 
 class ScoreResultsFn(beam.DoFn):
-    """Scores what models in this process rerank; each of them sees a text of a query once."""
+    """Scores results with models in this process; each model sees each text of a query once."""
 
     def __init__(self, works: Mapping[int, Reranking], evaluation: Evaluation) -> None:
         self._works, self._evaluation = works, evaluation
@@ -170,7 +170,7 @@ class ScoreResultsFn(beam.DoFn):
 
 
 def not_computed(element: Bucketed, works: Mapping[int, Reranking]) -> Iterator[FailedTask]:
-    """For a plan, the queries whose texts models in this process would score."""
+    """The queries, for a plan, whose texts models in this process would score."""
     bucket, items = element
     for item in items_in(items):
         for source, _ in _reranked(item, works):
@@ -187,9 +187,9 @@ def _warning_of_cut(element: Cut, encoders: Mapping[str, CrossEncode]) -> Iterat
 
 @dataclass
 class CollectReranked(beam.PTransform):
-    """Order what is reranked by the scores of "items"; the other parts are "scores", "failed" and "computed".
+    """Order the results in "items" by score; the other parts are "scores", "failed" and "computed".
 
-    The outputs are rankings, failures and warnings, as those of `RetrieveRankings`.
+    The outputs are rankings, failures and warnings, as for `RetrieveRankings`.
     """
 
     evaluation: Evaluation
@@ -230,7 +230,7 @@ def failed_by_bucket(failed: FailedTask) -> Iterator[tuple[int, tuple[str, int, 
 
 
 class RankFn(beam.DoFn):
-    """Makes the reranked rankings of a bucket."""
+    """Makes a bucket's reranked rankings."""
 
     def __init__(self, works: Mapping[int, Reranking]) -> None:
         self._works = works
@@ -238,14 +238,14 @@ class RankFn(beam.DoFn):
     def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
         bucket, parts = element
         scores: defaultdict[tuple[str, int], dict[str, float | None]] = defaultdict(dict)
-        for query_id, source, some in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):
-            scores[query_id, source] |= dict(some)
+        for query_id, source, text_scores in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):
+            scores[query_id, source] |= dict(text_scores)
         failures = {(query_id, source): failure for query_id, source, failure in parts.get(_FAILED, ())}
         for items in parts[_ITEMS]:
             rankings: defaultdict[int, list[tuple[str, Ranking]]] = defaultdict(list)
             for item in items_in(items):
                 for source, system in _reranked(item, self._works):
-                    if system.failed:  # known from the ranking before
+                    if system.failed:  # the retriever's ranking has this failure already
                         continue
                     key, passages = (item.query_id, source), item.contexts(system)
                     failure = failures.get(key) or _without_any_text(item.query_id, passages)
@@ -253,23 +253,23 @@ class RankFn(beam.DoFn):
                         count(Counter.FAILURES, 1)
                         yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
                         continue
-                    ranking, left = reranked(passages, scores[key])
+                    ranking, unscored = reranked(passages, scores[key])
                     rankings[source].append((item.query_id, ranking))
-                    for reason, number in left.items():
+                    for reason, number in unscored.items():
                         yield beam.pvalue.TaggedOutput("left", ((source, reason), (number, 1)))
-            for source, some in rankings.items():
-                yield bucket, (source, batch_of(some, None))
+            for source, ranked in rankings.items():
+                yield bucket, (source, batch_of(ranked, None))
 
 
 def reranked(passages: Sequence[Passage], known: Mapping[str, float | None]) -> tuple[Ranking, Mapping[str, int]]:
-    """The results by score, and by reason the number of those without one, which come last."""
+    """The results by score, and the number of results without a score, by reason; these come last."""
     scores: list[float | None] = []
-    left: defaultdict[str, int] = defaultdict(int)
+    unscored: defaultdict[str, int] = defaultdict(int)
     for passage in passages:
         has_text = bool((passage.text or "").strip())
         score = known.get(text_hash(passage.text or "")) if has_text else None
         if score is None:
-            left[_NO_SCORE if has_text else _NO_TEXT] += 1
+            unscored[_NO_SCORE if has_text else _NO_TEXT] += 1
         scores.append(score)
     order = by_score(scores)
     values = [scores[place] for place in order]
@@ -278,7 +278,7 @@ def reranked(passages: Sequence[Passage], known: Mapping[str, float | None]) -> 
         tuple(math.nan if value is None else value for value in values),
         tuple(passages[place].text or "" for place in order),
     )
-    return ranking, left
+    return ranking, unscored
 
 
 def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | None:

@@ -1,6 +1,6 @@
-"""Rewrite: the texts that retrievers are asked instead of queries.
+"""Rewrite queries: retrievers search for the rewritten texts instead.
 
-queries ─► calls by content ─► texts ─► queries with these texts, for each source that is asked them
+queries ─► calls by content ─► texts ─► queries with these texts, for each source that needs them
    └────────────────────────────────────────┘
 """
 
@@ -29,13 +29,13 @@ TEXTS, FAILED = "texts", "failed"
 _EMPTY = "empty"
 
 Works = Mapping[str, tuple[Rewrite, tuple[int, ...]]]
-"""The works of the stage by name, each with the sources that are asked its texts."""
+"""The works of the stage by name, each with the sources that use its texts."""
 
 
 def works_of(
     evaluation: Evaluation, models: Mapping[str, tuple[str, Any]]
 ) -> dict[str, tuple[Rewrite, tuple[int, ...]]]:
-    """The works of an evaluation; `models` are type and parameters of each service."""
+    """The works of an evaluation; `models` holds the type and parameters of each service."""
     rewritten = ((source.rewrite, number) for number, source in enumerate(evaluation.sources))
     sources = grouped((rewrite.rewriting, number) for rewrite, number in rewritten if rewrite is not None)
     return {
@@ -45,7 +45,7 @@ def works_of(
 
 
 def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterator[TaskBatch]:
-    """The tasks that rewrite the queries of a bucket; a query without a history stands alone already."""
+    """The tasks that rewrite a bucket's queries; a query without a history is standalone already."""
     bucket, judged = element
     order = order_of(judged["query_id"])
     for name, (work, sources) in works.items():
@@ -63,7 +63,7 @@ def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterato
 
 
 def _counted(sources: Sequence[int], evaluation: Evaluation) -> tuple[int, ...]:
-    """The sources for which a call is counted: one for each configuration that needs any of them."""
+    """The sources for which a call counts: enough of them to count it for every configuration that needs the call."""
     counted, known = list[int](), set[int]()
     for source in sources:
         if not known.issuperset(users := evaluation.users(source)):
@@ -89,7 +89,7 @@ def texts_by_bucket(answer: CallAnswer, works: Works) -> Iterator[tuple[int, tup
 
 
 class AskFn(beam.DoFn):
-    """Makes, for each source that is asked rewritten queries, the queries of a bucket with their texts."""
+    """Makes a bucket's rewritten queries for each source that uses them."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         rewritten = {number: source.rewrite for number, source in enumerate(evaluation.sources)}
@@ -104,20 +104,20 @@ class AskFn(beam.DoFn):
         failed = {(query_id, source) for query_id, source in parts[FAILED]}
         for judged in parts[JUDGED]:
             for source, rewrite in self._rewritten.items():
-                ids, own_texts = judged["query_id"].to_pylist(), list[str | None]()
+                ids, new_texts = judged["query_id"].to_pylist(), list[str | None]()
                 for query_id, text in zip(ids, judged["text"].to_pylist(), strict=True):
-                    own = asked_text(rewrite, text or "", texts.get((query_id, source)))
-                    own_texts.append(None if (query_id, source) in failed else own)
-                column = pa.array(own_texts, pa.string())
+                    new = asked_text(rewrite, text or "", texts.get((query_id, source)))
+                    new_texts.append(None if (query_id, source) in failed else new)
+                column = pa.array(new_texts, pa.string())
                 batch = judged.set_column(judged.schema.get_field_index("text"), judged.schema.field("text"), column)
                 yield bucket, (source, batch.filter(column.is_valid()))
                 written_for = [texts[query_id, source] for query_id in ids if (query_id, source) in texts]
-                if empty := sum(not _text_of(rewrite, one) for one in written_for):
+                if empty := sum(not _text_of(rewrite, written) for written in written_for):
                     yield beam.pvalue.TaggedOutput(_EMPTY, (self._owners[source], empty))
 
 
 def asked_text(rewrite: RewrittenQuery, query: str, written: tuple[str, ...] | None) -> str | None:
-    """The text that is asked instead of a query; None for a further query that was not written, or repeats another."""
+    """The text to search for instead of a query; None for a further query that is missing or repeats another."""
     text = _text_of(rewrite, written or ())
     if rewrite.rewriting.kind is RewriteKind.MULTI_QUERY:
         earlier = [query, *(written or ())[: rewrite.number]]
@@ -136,7 +136,7 @@ def _plain(text: str) -> str:
 
 
 def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[int, tuple[int, pa.RecordBatch]]]:
-    """The queries of a bucket with the messages before them, for each source that is asked both."""
+    """A bucket's queries with the messages before them, for each source that searches for both."""
     bucket, judged = element
     attributes = map(attributes_in, judged["attributes"].to_pylist())
     texts = map(with_history, (text or "" for text in judged["text"].to_pylist()), attributes)
@@ -147,12 +147,12 @@ def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[
 
 @dataclass
 class AskRewritten(beam.PTransform):
-    """Make, per bucket and source, the queries with the texts that it is asked; and warnings."""
+    """Make the rewritten queries per bucket and source; and warnings."""
 
     evaluation: Evaluation
     works: Works
 
-    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # Beam warns of tuples
+    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # Beam warns about tuples
         outputs = (
             {
                 JUDGED: parts[JUDGED],

@@ -1,4 +1,4 @@
-"""Rows of the tables, made from scored queries and calls, without the common columns."""
+"""Make rows of the tables from scored queries and calls, without the common columns."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ from rankbeam.transforms.records.slices import rank_labels, ranked_by, slice_val
 _STATUSES = pa.array(LABELS)
 
 Cells = tuple[IntArray, IntArray, list[pa.Array]]
-"""Cells of the lists of metrics: the query, the position of the metric, and the other fields."""
+"""Cells of the lists of metrics: the query, the metric's position, and the other fields."""
 
 Needed = Mapping[str, Mapping[int, Collection[int]]]
-"""By the stage of calls and the position that they name, the positions of all configurations that need them."""
+"""The positions of all configurations that need calls, by the calls' stage and the position that they name."""
 
 
 def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:
@@ -60,7 +60,7 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
 
 
 def _retrieval(panel: ScoredPanel) -> Cells:
-    """The cells of an experiment without judged metrics: every metric of the queries that have values."""
+    """The cells of an experiment without judged metrics: every metric of each query with values."""
     row, column = np.nonzero(np.broadcast_to(panel.scored[:, None], panel.values.shape))
     unknown, texts = pa.nulls(len(row), pa.float64()), pa.nulls(len(row), pa.string())
     bounds = [unknown] * 2 if panel.tie_bounds is None else map(pa.array, panel.tie_bounds[:, row, column])
@@ -68,7 +68,7 @@ def _retrieval(panel: ScoredPanel) -> Cells:
 
 
 def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
-    """The cells of an experiment with judged metrics, each of which has its own status at every query."""
+    """The cells of an experiment with judged metrics; each metric has its own status for every query."""
     order = column_order(evaluation.metrics)
     retrieval, *judged = scored.panels
     queries, metrics = retrieval.values.shape
@@ -90,7 +90,7 @@ def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
 
 
 def _slices(queries: int, values: Mapping[str, list[str]]) -> pa.ListArray:
-    """Per query, every named attribute with its value."""
+    """Every named attribute with its value, for each query."""
     kind = tables.QUERY_METRICS.field("slices").type
     by_name = np.array(list(values.values()), object).reshape(len(values), queries)
     structs = pa.StructArray.from_arrays(

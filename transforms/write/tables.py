@@ -1,4 +1,4 @@
-"""Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last.
+"""Write tables: Parquet files below the output, one folder for each table and run; the row of `runs` comes last.
 
 The last step may load the finished run into BigQuery, so that a submitted job needs no later command.
 """
@@ -29,11 +29,11 @@ from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
-WrittenPart = tuple[str, str]  # a table, and the path of a complete part of it
+WrittenPart = tuple[str, str]  # a table, and the path of a complete part
 
 
 class WriteFn(beam.DoFn):
-    """Writes the rows of a bundle to one file, for `FinishRun`; Beam's own writer would add eight steps a table."""
+    """Writes a bundle's rows to one file for `FinishRun`; Beam's own writer would add eight steps for each table."""
 
     def __init__(self, name: str, output: str, run: Run) -> None:
         self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
@@ -55,7 +55,7 @@ class WriteFn(beam.DoFn):
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """The result of checking a run against the limits of its experiment."""
+    """The result of checking a run against its experiment's limits."""
 
     gates: pa.Table
     is_missed: bool
@@ -64,7 +64,7 @@ class RunVerdict:
 
 @dataclass
 class FinishRun(beam.PTransform):
-    """Move all tables into place, and write the row of `runs` last: it shows readers that the run is complete."""
+    """Move all tables into place, then write the row of `runs`, which shows readers that the run is complete."""
 
     output: str
     run: Run
@@ -119,8 +119,8 @@ def write_run(
         name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
         for name, paths in parts.items()
     }
-    of_judge = {name: _read(name, places) for name in ("judge_quality", "agreement")}
-    verdict = judge(estimates, of_judge, unanswered(_statuses(places["answers"])))
+    judge_tables = {name: _read(name, places) for name in ("judge_quality", "agreement")}
+    verdict = judge(estimates, judge_tables, unanswered(_statuses(places["answers"])))
     write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
@@ -143,7 +143,7 @@ def write_run(
 
 
 def write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
-    """Write a small table, given without the common columns, to one file; returns its path."""
+    """Write a small table to one file and return its path; `rows` lacks the common columns."""
     folder, schema = run_folder(output, name, run.run_id), tables.TABLES[name]
     part = Part(folder, schema)
     part.write(run.stamp(rows, schema))
@@ -159,24 +159,24 @@ def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
 
 
 def _statuses(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """The outcomes of the answers of every configuration."""
+    """The status of every configuration's answers."""
     for path in paths:
         with parquet.open_file(path) as file:
             yield from file.iter_batches(columns=["config_id", "status"])
 
 
 def _failures(paths: Iterable[str]) -> Iterator[FailedCall]:
-    """The failed calls of queries, and the judged values that are missing."""
+    """The failed calls of queries, and the missing judged values."""
     for path in paths:
         with parquet.open_file(path) as file:
             for batch in file.iter_batches(columns=list(FailedCall._fields)):
-                of_queries = batch.filter(batch["query_id"].is_valid()).select(list(FailedCall._fields))
-                yield from map(FailedCall, *(column.to_pylist() for column in of_queries.columns))
+                calls = batch.filter(batch["query_id"].is_valid()).select(list(FailedCall._fields))
+                yield from map(FailedCall, *(column.to_pylist() for column in calls.columns))
 
 
 @dataclass
 class LoadTables(beam.PTransform):
-    """Load all tables of a run once its row in `runs` is written; yields the run_id."""
+    """Load all tables of a run once its row in `runs` is written; yield the run_id."""
 
     dataset: DatasetName
     run_id: str
@@ -185,12 +185,12 @@ class LoadTables(beam.PTransform):
 
     def expand(self, finished: beam.PCollection[str]) -> beam.PCollection[str]:
         loaded = beam.Map(load_run, self.dataset, self.run_id, self.output, self.folders)
-        # Between the two, so that a retried load does not write the row of the run again.
+        # The reshuffle keeps a retried load from writing the run's row again.
         return finished | "Written" >> beam.Reshuffle() | "Load" >> loaded
 
 
 def load_run(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[str, str]) -> str:
-    """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced."""
+    """Load a run and return its id. Beam may repeat this, since the rows of the run are replaced."""
     from rankbeam.transforms.clients.bigquery import publish  # few runs are loaded
 
     try:
