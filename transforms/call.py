@@ -83,7 +83,7 @@ class Called(NamedTuple):
 
 @dataclass
 class CallServices(beam.PTransform):
-    """Do all tasks at the pace of their pools; tasks with the same name only once, without calls that the ledger has."""
+    """Do all tasks at the pace of their pools; tasks with the same name once, without calls that the ledger has."""
 
     stage: Stage
     ledger: Ledger
