@@ -1,4 +1,4 @@
-"""Questions to the writing and the checking model: a step becomes a call, and its reply a parsed form."""
+"""Calls of the writing and the checking model: a step becomes a call, and its reply a parsed form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,18 +23,18 @@ def templates() -> Mapping[str, Template]:
 
 
 WRITTEN = frozenset({"profiles", "facts", "enlarge", "distill", "question", "unanswerable", "closed_book"})
-"""The steps of the writing model; all others are of the checking one."""
+"""The steps of the writing model; all others belong to the checking model."""
 FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID, FailureKind.MALFORMED})
-"""Failures that would come again with the same call; the ledger keeps malformed replies, too."""
+"""Failures that the same call would repeat; the ledger keeps malformed replies, too."""
 JUDGED = ("support", "nugget_assign", "grade")
-"""The steps that are asked as a judge is asked."""
+"""The steps that use a judge's prompts."""
 _JUDGED_VERSION = 1
-"""The version of their prompts: a folder of goldens is continued over weeks, and keeps the keys that it has paid."""
+"""The version of these prompts: making a benchmark may take weeks, and the keys of paid calls must not change."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A model's reply as a value."""
+    """A model's reply, parsed."""
 
     value: Any
     call: CallRecord
@@ -75,7 +75,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class AskingWork:
-    """A `Work` whose calls are questions to the models."""
+    """A `Work` that calls these models."""
 
     asking: Asking
 
@@ -88,6 +88,6 @@ class AskingWork:
 
 
 def prompt_names() -> dict[str, str]:
-    own = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
+    names = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
     judged = {step: f"{shipped(_JUDGED_VERSION)[step].name} {shipped(_JUDGED_VERSION)[step].hash}" for step in JUDGED}
-    return dict(sorted((own | judged).items()))
+    return dict(sorted((names | judged).items()))

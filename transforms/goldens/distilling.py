@@ -1,4 +1,4 @@
-"""Context of facts: passages of other documents, reduced to the sentences that are about the same matter."""
+"""Add context to facts: passages of other documents, reduced to the sentences about the same matter."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ Distilled = tuple[Reading | CallError, list[CallRecord]]
 
 @dataclass(frozen=True)
 class EnlargedClue:
-    """A text to search for instead of a source's own, or why there is none."""
+    """A text to search for instead of a source's own text, or the reason why there is none."""
 
     name: str
     text: str = ""
@@ -42,26 +42,24 @@ class EnlargeClues(AskingWork):
 def distilled(
     asking: Asking, item: WritingTask, facts: Reading, *, overall: bool = False
 ) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
-    """Choose sentences of the passages around a source. One whose call was refused for good adds none."""
-    own = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
+    """Choose sentences from the passages around a source. If a passage's call fails for good, the passage adds none."""
+    fact_texts = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
     parts = [_sentences(passage, len(item.spans) + number) for number, passage in enumerate(item.context)]
-    if overall and len(parts) > 1:  # the whole is a part, too
-        parts.append([one for part in parts for one in part])
-    outcomes = yield [
-        asking.call("distill", {"facts": own, "sentences": {str(place): one.quote for place, one in enumerate(part)}})
-        for part in parts
-    ]
+    if overall and len(parts) > 1:  # all passages together are a part, too
+        parts.append([sentence for part in parts for sentence in part])
+    quotes = [{str(place): sentence.quote for place, sentence in enumerate(part)} for part in parts]
+    outcomes = yield [asking.call("distill", {"facts": fact_texts, "sentences": part}) for part in quotes]
     for outcome in outcomes:
         if isinstance(outcome, CallError) and outcome.kind not in FINAL:
             return outcome, []
-    chosen = [(part, one) for part, one in zip(parts, outcomes, strict=True) if isinstance(one, Reading)]
+    chosen = [(part, read) for part, read in zip(parts, outcomes, strict=True) if isinstance(read, Reading)]
     further = dict.fromkeys(part[place] for part, reading in chosen for place in reading.value)
     known = replace(facts.value, facts=(*facts.value.facts, *further))
     return replace(facts, value=known), [reading.call for _, reading in chosen]
 
 
 def _sentences(passage: SourceSpan, source: int) -> list[Fact]:
-    """The sentences of a passage, each as a fact that is its own quote."""
+    """The sentences of a passage as facts; each sentence is its own quote."""
     return [
         Fact(passage.text[start:end], source, start, end, passage.text[start:end])
         for start, end in sentences(passage.text)

@@ -20,7 +20,7 @@ from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.errors import InputError
 
 SUFFIXES = (".txt", ".md", ".markdown")
-"""The suffixes of those files of a RAG Engine corpus that are read."""
+"""Suffixes of the files that are read from a RAG Engine corpus."""
 
 _BETWEEN_CHUNKS = "\n\n"
 _DOCUMENT = "doc_id"
@@ -28,7 +28,7 @@ _DOCUMENT = "doc_id"
 
 @dataclass(frozen=True)
 class Document:
-    """A document as it was read."""
+    """A document that was read."""
 
     id: str
     title: str
@@ -39,7 +39,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of documents: those whose ids have the least hashes, in whatever order they are read."""
+    """A sample of documents: those whose ids have the smallest hashes, in whatever order they are read."""
 
     documents: int
     seed: int
@@ -48,7 +48,7 @@ class Sample:
         return draw(self.seed, "sample", doc_id), doc_id
 
     def note(self, whole: int) -> tuple[str, ...]:
-        """The warning about a sample of so many documents; none where all are in it."""
+        """A warning about a sample from `whole` documents; empty if the sample has all of them."""
         if whole <= self.documents:
             return ()
         scope = "questions and judgements are about these, and corpus.jsonl has no others"
@@ -56,7 +56,7 @@ class Sample:
 
 
 def read_documents(path: str, sample: Sample | None = None) -> tuple[list[Document], tuple[str, ...]]:
-    """Read a corpus as `bm25` reads it, sorted by id; of a sample, only so many documents are held at any time."""
+    """Read a corpus as `bm25` does, sorted by id; for a sample, memory holds at most twice its documents at a time."""
     entries = (
         (Document(entry.id, entry.title, entry.text, dict(entry.attributes)), (name, entry.line))
         for name, entry in _entries(path)
@@ -68,7 +68,7 @@ def read_documents(path: str, sample: Sample | None = None) -> tuple[list[Docume
 
 
 def _sampled(pairs: Iterator[tuple[Document, Place]], sample: Sample) -> tuple[list[tuple[Document, Place]], int]:
-    """The documents of a sample, and how many there are in all; equal ids are in the sample together, or not at all."""
+    """A sample's documents, and the number of all documents; equal ids are all in the sample, or all left out."""
     best: list[tuple[Document, Place]] = []
     bound, count = None, 0
     for document, place in pairs:
@@ -78,7 +78,7 @@ def _sampled(pairs: Iterator[tuple[Document, Place]], sample: Sample) -> tuple[l
             best.append((document, place))
         if len(best) >= 2 * sample.documents:
             best, bound = _least(best, sample)
-            if len(best) > sample.documents:  # an id is repeated, which `_distinct` refuses
+            if len(best) > sample.documents:  # a repeated id, which `_distinct` refuses
                 break
     return _least(best, sample)[0], count
 
@@ -86,7 +86,7 @@ def _sampled(pairs: Iterator[tuple[Document, Place]], sample: Sample) -> tuple[l
 def _least(
     best: list[tuple[Document, Place]], sample: Sample
 ) -> tuple[list[tuple[Document, Place]], tuple[int, str] | None]:
-    """Those of the documents with the least hashes, and the greatest hash among them."""
+    """The documents with the smallest hashes, and the largest of these hashes."""
     keys = sorted({sample.key(document.id) for document, _ in best})[: sample.documents]
     return [pair for pair in best if sample.key(pair[0].id) <= keys[-1]], keys[-1] if keys else None
 
@@ -94,7 +94,7 @@ def _least(
 def read_folder(
     folder: str, glob: str = EVERYTHING, sample: Sample | None = None
 ) -> tuple[list[Document], tuple[str, ...]]:
-    """Read the documents in a folder, in the order of their paths, with a warning about files that are not read."""
+    """Read a folder's documents, in the order of their paths, with a warning about files that are not read."""
     source = FolderSource(folder, glob)
     names, notes = None, tuple[str, ...]()
     if sample is not None:
@@ -110,16 +110,16 @@ def read_folder(
 
 
 def lacks_documents(path: str) -> str | None:
-    """The problem of a folder of this machine without Parquet files or files that are read as documents."""
+    """The problem of a local folder without Parquet files or files that are read as documents; None for others."""
     if not (files.is_local(path) and Path(path).is_dir()) or holds_documents(path) or matching.has_parquet(path):
         return None
     return f"{path}: none of its files is read; {', '.join(READERS)} are"
 
 
 def read_chunks(path: str) -> list[Document]:
-    """Read a table of chunks, each with the id of its document as `doc_id`, in the order of the documents.
+    """Read a table of chunks, each with its document's id as `doc_id`, and return the documents sorted by id.
 
-    The text of a document is its chunks one after the other, with a blank line between two of them.
+    The text of a document is its chunks, joined by blank lines.
     """
     chunks: dict[str, list[texts.TextEntry]] = {}
     places: dict[tuple[str, str], Place] = {}
@@ -146,7 +146,7 @@ def text_document(doc_id: str, text: str, path: str) -> Document:
 
 
 def joined(doc_id: str, title: str, chunks: Sequence[str], attributes: Mapping[str, str]) -> Document:
-    """The document whose text is its chunks one after the other, with a blank line between two of them."""
+    """The document whose text is its chunks, joined by blank lines."""
     text, spans = "", []
     for chunk in chunks:
         text += _BETWEEN_CHUNKS if text else ""

@@ -1,6 +1,6 @@
-"""Forecast of a round's calls: its tasks go through their steps with answers that are known or imagined.
+"""Forecast a round's calls: its tasks go through their steps with known or imagined answers.
 
-No call is made. What the ledger has is known; the rest is imagined so that every candidate passes all checks.
+No call is made. Answers in the ledger are known; the others are imagined such that every candidate passes all checks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ _FACTS, _QUOTE = 6, 120
 _NO_MODEL = CallRecord("", "", "", "")
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
-"""The outcomes, by key, of those of some calls that are known."""
+"""Looks up the known outcomes of calls, by key."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _facts(values: Mapping[str, Any], _: str) -> Facts:
 
 
 def _draft_question(values: Mapping[str, Any], name: str) -> DraftQuestion:
-    """One fact of the first text, and one of the last."""
+    """A question about one fact of the first text and one of the last."""
     used = tuple(dict.fromkeys((0, len(values["facts"]) - 1)))
     return DraftQuestion(name, "x" * 2 * _QUOTE, (Nugget("x" * _QUOTE, True), Nugget("y" * _QUOTE, True)), used)
 

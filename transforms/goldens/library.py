@@ -1,4 +1,4 @@
-"""The documents as a plan sees them: spans to ask about, topics, and spans that are linked with each other."""
+"""The documents as the plan needs them: spans to ask about, topics, and links between spans."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
 LEAST_WORDS = 12
-"""The fewest words of a span from which a question is made."""
-_NOT_IN_QRELS = "\t\0\ufeff"  # besides line ends
-_LEAST_LINK = 4  # weight of the words that two documents share, for a question about both
+"""A question is only made from a span with at least this many words."""
+_NOT_IN_QRELS = "\t\0\ufeff"  # in addition to line ends
+_LEAST_LINK = 4  # for a question about two documents, the minimum weight of their common words
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Library:
     warnings: tuple[str, ...] = ()
 
     def linked(self, span: SourceSpan) -> SourceSpan | None:
-        """The span of another document of the same topic that shares most with a span; None where none does."""
-        own, topic = self.profiles[span.doc_id], self.topics[span.doc_id]
-        nearest = self._neighbours[topic].nearest(own, span.doc_id, _LEAST_LINK)
+        """The span of another document on the same topic with most words in common; None if no document has enough."""
+        profile, topic = self.profiles[span.doc_id], self.topics[span.doc_id]
+        nearest = self._neighbours[topic].nearest(profile, span.doc_id, _LEAST_LINK)
         if nearest is None:
             return None
         inside = set(words(span.text))
@@ -53,7 +53,7 @@ class Library:
 
     @cached_property
     def _neighbours(self) -> Mapping[int, Neighbours]:
-        """By topic, those of its documents that questions are made from."""
+        """The documents from which questions are made, by topic."""
         members: dict[int, dict[str, Profile]] = {}
         for name in self._by_document:
             members.setdefault(self.topics[name], {})[name] = self.profiles[name]
@@ -73,15 +73,15 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
     same = first_alike([span.text for span in long])
     known = profiles([sorted(stems(f"{document.title} {document.text}", language)) for document in documents])
     assigned = topics(known, topic_count(len(documents)))
-    members = [[own for own, topic in zip(known, assigned, strict=True) if topic == one] for one in sorted({*assigned})]
+    members = grouped(sorted(zip(assigned, known, strict=True), key=lambda pair: pair[0]))
     with_spans = {span.doc_id for span in long}
     return Library(
         tuple(documents),
         passages,
         tuple(span for place, span in enumerate(long) if same[place] == place),
         {document.id: topic for document, topic in zip(documents, assigned, strict=True)},
-        tuple(label(of_topic) for of_topic in members),
-        {document.id: own for document, own in zip(documents, known, strict=True)},
+        tuple(label(topic_profiles) for topic_profiles in members.values()),
+        {document.id: profile for document, profile in zip(documents, known, strict=True)},
         tuple(document.id for document in documents if document.id not in with_spans),
         {long[place].id: long[first].id for place, first in enumerate(same) if first != place},
         gathered.warnings,
@@ -89,7 +89,7 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
 
 
 def _refuse_unwritable(ids: Iterable[str], path: str) -> None:
-    """Refuse ids that the judgements, which are lines with tabs, cannot hold."""
+    """Refuse ids that cannot occur in judgements, which are lines with tabs."""
     for name in ids:
         if len(name.splitlines()) > 1 or any(mark in name for mark in _NOT_IN_QRELS):
             problem = f"the id {shortened(repr(name))} has a tab, a line end, a NUL or a byte order mark"
@@ -97,7 +97,7 @@ def _refuse_unwritable(ids: Iterable[str], path: str) -> None:
 
 
 def spans_of(document: Document, tokens: int) -> Iterator[SourceSpan]:
-    """A document in spans of about equal length, at the ends of sentences; chunks stay as they are.
+    """Divide a document into spans of about equal length, between sentences; chunks are unchanged.
 
     >>> text = "One two three. Four five six. Seven eight nine."
     >>> [span.text for span in spans_of(Document("d", "", text), 8)]
@@ -127,7 +127,7 @@ def _places(text: str, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _short(text: str, most: int) -> Iterator[tuple[int, int]]:
-    """Sentences, those that are longer than a span cut into pieces, between words."""
+    """The sentences of a text; a sentence that is longer than a span is cut between words."""
     for start, end in sentences(text):
         if end - start <= most:
             yield start, end

@@ -1,4 +1,4 @@
-"""The documents of a benchmark: in files, in a corpus of RAG Engine, or in Vertex AI Search."""
+"""Read the documents of a benchmark from files, a corpus of RAG Engine, or Vertex AI Search."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ _TITLE = "title"
 
 @dataclass(frozen=True)
 class Gathered:
-    """Documents that were read."""
+    """Documents that were read, and warnings about them."""
 
     documents: Sequence[Document]  # sorted by id
     warnings: tuple[str, ...] = ()
@@ -49,12 +49,12 @@ class Gathered:
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """A corpus, a folder of texts, here or in a bucket, or a table of chunks."""
+    """A corpus, a folder of texts (local or in a bucket), or a table of chunks."""
 
     place: str
     is_chunks: bool = False
     sample: Sample | None = None
-    glob: str | None = None  # the place is a folder, and these are its documents
+    glob: str | None = None  # pattern of documents if the place is a folder
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
         if self.is_chunks:
@@ -68,7 +68,7 @@ class SourceFiles:
 
 @dataclass(frozen=True)
 class RagFiles:
-    """The files that a corpus of RAG Engine was imported from: the service gives no text itself."""
+    """The files from which a corpus of RAG Engine was imported: the service itself returns no text."""
 
     place: str
     doc_id: DocumentIds = DocumentIds()  # noqa: RUF009  it is immutable
@@ -133,15 +133,15 @@ class DataStore:
         return listed.text or "\n\n".join(value for value in values if isinstance(value, str) and value)
 
     def _attributes(self, listed: ListedDocument) -> dict[str, str]:
-        own = {*self.fields, _TITLE}
-        return {name: value for name, value in listed.values.items() if isinstance(value, str) and name not in own}
+        used = {*self.fields, _TITLE}
+        return {name: value for name, value in listed.values.items() if isinstance(value, str) and name not in used}
 
 
 Origin = SourceFiles | RagFiles | DataStore
 
 
 def _texts_of(uris: Iterable[str]) -> dict[str, str]:
-    """By URI, the texts of those that are text files of Cloud Storage, and are there."""
+    """The texts, by URI, of the existing text files in Cloud Storage."""
     staged = [uri for uri in dict.fromkeys(uris) if uri.startswith(gcs.SCHEME) and uri.lower().endswith(SUFFIXES)]
     buckets = {name: Objects(name) for name in {_bucket(uri) for uri in staged}}
 
@@ -183,7 +183,7 @@ def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str)
 
 @contextmanager
 def _refused(place: str) -> Iterator[None]:
-    """Errors of the service, raised as errors of the input that it replaces."""
+    """Raise errors of the service as errors of the input."""
     try:
         yield
     except CallError as error:

@@ -1,4 +1,4 @@
-"""Results of works as they come: JSON lines in small parts, written every few seconds."""
+"""Write results of works as they arrive: JSON lines in small parts, every few seconds."""
 
 import json
 import time
@@ -20,7 +20,7 @@ _MOST_LINES, _EVERY_S = 200, 2.0
 
 
 class WriteResultsFn(beam.DoFn):
-    """Write the value of every task to parts of a folder, a line for each of its results."""
+    """Writes the values of tasks to parts in a folder, with one line for each result."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -52,7 +52,7 @@ def write_warning(warning: str, folder: str) -> None:
 
 
 def as_line(record: Any) -> str:
-    """A record as one line of JSON.
+    """Write a record as one line of JSON.
 
     >>> from rankbeam.transforms.goldens.records.items import Nugget
     >>> as_line(Nugget("a", True))

@@ -1,8 +1,8 @@
-"""The plan: how many questions of each type every stratum gets, and from which spans they are made.
+"""The plan: the number of questions of each type in each stratum, and the spans from which they are made.
 
-A stratum is a topic, crossed with attributes of the documents. Its quota is in proportion to the square root of its
-spans. All choices are by hash, so that a seed and documents give one plan.
-New items are screened by it, and a model may suggest its profiles from a sample.
+A stratum is a topic, crossed with attributes of the documents. Its quota is proportional to the square root of its
+number of spans. All choices are by hash, so the same seed and documents give the same plan.
+New items are screened by the plan, and a model may suggest its profiles from a sample.
 """
 
 from collections import Counter
@@ -37,8 +37,8 @@ from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
 
 ROUNDS = 4
-"""At most: a later round replaces what the ones before it lacked."""
-_ALIKE = 4  # questions of one type from the same spans, at most
+"""Maximum number of rounds: a later round makes up for what earlier rounds lacked."""
+_ALIKE = 4  # maximum questions of one type from the same spans
 _LEAST_ACCEPTANCE = Fraction(1, 4)
 
 Stratum = tuple[str, ...]
@@ -67,7 +67,7 @@ class GoldensPlan:
 
     @cached_property
     def strata(self) -> Mapping[Stratum, tuple[SourceSpan, ...]]:
-        """By stratum, its spans: one of every document in turn, in an order that the seed decides."""
+        """The spans by stratum: one from each document in turn, in an order that the seed decides."""
         documents = {document.id: document for document in self.library.documents}
         members: dict[Stratum, dict[str, list[SourceSpan]]] = {}
         for span in self.library.spans:
@@ -93,12 +93,12 @@ class GoldensPlan:
     def round(self, number: int, before: Sequence[WrittenItem], accepted: Collection[str]) -> list[WritingTask]:
         lacking = self.shortfalls(before, accepted)
         per_cell = Counter(self.cell(item) for item in before)
-        of_type = Counter(item.type for item in before)
-        per_type = Counter(item.type for item in before if item.item_id in accepted)
+        per_type = Counter(item.type for item in before)
+        accepted_per_type = Counter(item.type for item in before if item.item_id in accepted)
         position = len(before)
         by_spans: dict[tuple[str, ...], tuple[tuple[SourceSpan, ...], list[Candidate]]] = {}
         for cell, missing in lacking.items():
-            rate = Fraction(per_type[cell[1]], of_type[cell[1]]) if of_type[cell[1]] else Fraction(1)
+            rate = Fraction(accepted_per_type[cell[1]], per_type[cell[1]]) if per_type[cell[1]] else Fraction(1)
             count = -int(-missing // max(rate, _LEAST_ACCEPTANCE))
             for spans, alike in islice(self._sources(cell), per_cell[cell], per_cell[cell] + count):
                 profile = self._profile(position)
@@ -110,7 +110,7 @@ class GoldensPlan:
         return [WritingTask(spans, tuple(candidates)) for spans, candidates in by_spans.values()]
 
     def shortfalls(self, before: Iterable[WrittenItem], accepted: Collection[str]) -> dict[Cell, int]:
-        """By stratum and type, how many questions are still wanted; only those that lack some."""
+        """The number of questions still missing, by stratum and type; only for those that lack some."""
         have = Counter(self.cell(item) for item in before if item.item_id in accepted)
         return {cell: quota - have[cell] for cell, quota in self.quotas.items() if quota > have[cell]}
 
@@ -122,18 +122,18 @@ class GoldensPlan:
         return {span.id: stratum for stratum, spans in self.strata.items() for span in spans}
 
     def _in_turn(self, by_document: Mapping[str, Sequence[SourceSpan]]) -> Iterator[SourceSpan]:
-        """The first span of every document, then the second of every one, and so on."""
+        """The first span of every document, then the second span of every document, and so on."""
         seed = self.planned.seed
         named = {span.id: span for spans in by_document.values() for span in spans}
         order = [
             shuffled([span.id for span in by_document[name]], seed, "span")
             for name in shuffled(by_document, seed, "document")
         ]
-        for some in zip_longest(*order):
-            yield from (named[name] for name in some if name is not None)
+        for names in zip_longest(*order):
+            yield from (named[name] for name in names if name is not None)
 
     def _sources(self, cell: Cell) -> Iterator[tuple[tuple[SourceSpan, ...], int]]:
-        """The spans of a cell's questions, each with the number of the question; types begin at different documents."""
+        """The spans of a cell's questions, each with the question's number; types begin with different documents."""
         stratum, kind = cell
         spans = self.strata[stratum]
         first = sum(
@@ -152,7 +152,7 @@ class GoldensPlan:
         return cache(self.library.linked)
 
     def _profile(self, position: int) -> Profile:
-        """Every value of a dimension comes equally often."""
+        """The profile at a position; every value of a dimension occurs equally often."""
         seed = self.planned.seed
         return tuple(
             (dimension.name, in_turn(position, [value.name for value in dimension.values], seed, dimension.name))
@@ -168,7 +168,7 @@ def screened(
     vectors: Vectors,
     least_cosine: float,
 ) -> list[WrittenItem]:
-    """New items without near-duplicates, by wording or by embeddings where these exist, and those above the quotas."""
+    """Reject new items that are near-duplicates, by wording or by embeddings if there are any, or exceed the quotas."""
     candidates = sorted((item for item in new if item.state is State.ACCEPTED), key=lambda item: item.item_id)
     every = [*accepted, *candidates]
     questions = [item.question for item in every]
@@ -187,16 +187,16 @@ def screened(
 
 
 def graded(new: Sequence[WrittenItem], pooled: Mapping[str, Pooled]) -> list[WrittenItem]:
-    """New items, of which those called unanswerable that some passage answers are rejected."""
+    """Reject new items that are marked as unanswerable but are answered by some passage."""
     return [_graded(item, pooled[item.item_id]) if item.item_id in pooled else item for item in new]
 
 
 def _graded(item: WrittenItem, pooled: Pooled) -> WrittenItem:
-    failed = next((one for one in pooled.grades if one.failure is not None), None)
+    failed = next((grade for grade in pooled.grades if grade.failure is not None), None)
     if failed is not None:
         detail = f"the grade of {failed.span}: {failed.failure}: {failed.reason}"
         return replace(item, state=State.FAILED, detail=detail, failure=failed.failure)
-    answering = next((one for one in pooled.grades if (one.grade or 0) >= USEFUL_GRADE), None)
+    answering = next((grade for grade in pooled.grades if (grade.grade or 0) >= USEFUL_GRADE), None)
     if item.type == UNANSWERABLE and answering is not None:
         detail = f"{answering.span} has grade {answering.grade}: {answering.reason}"
         return rejected(item, Reason.ANSWERED_ELSEWHERE, detail)
@@ -208,12 +208,12 @@ def rejected(item: WrittenItem, reason: Reason, detail: str) -> WrittenItem:
 
 
 STAGE = "profiles"
-_MOST_CHARACTERS = 40_000  # the most characters of all texts of the call, about 10,000 tokens
+_MOST_CHARACTERS = 40_000  # maximum characters of all texts in the call, about 10,000 tokens
 
 
 @dataclass(frozen=True)
 class SuggestedProfiles:
-    """The dimensions that a model suggests, or why there are none."""
+    """The dimensions that a model suggests, or the reason why there are none."""
 
     dimensions: tuple[Dimension, ...] = ()
     model_version: str = ""
@@ -237,12 +237,12 @@ class SuggestProfiles(AskingWork):
         return SuggestedProfiles(outcome.value, outcome.call.model_version)
 
     def call(self, item: Sequence[SourceSpan]) -> Call:
-        """The call about a sample; no text is longer than its share of the whole."""
+        """The call about a sample; each text is cut to its share of the characters."""
         most = _MOST_CHARACTERS // len(item)
         return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
 
 
 def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
-    """The first span of every stratum in turn, then the second of every one, and so on."""
-    in_turn = (span for some in zip_longest(*plan.strata.values()) for span in some if span is not None)
+    """The first span of every stratum, then the second span of every stratum, and so on."""
+    in_turn = (span for spans in zip_longest(*plan.strata.values()) for span in spans if span is not None)
     return tuple(islice(in_turn, count))

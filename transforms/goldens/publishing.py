@@ -1,4 +1,4 @@
-"""The files of a benchmark, made of its items and of what people decided: the same items give the same bytes."""
+"""Make a benchmark's files from its items and people's decisions: equal items and decisions give equal bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -22,13 +22,13 @@ from rankbeam.transforms.records.columns import required
 from rankbeam.transforms.records.dataset import SOURCE_DOCUMENT
 
 EVIDENCE, POOLED = "evidence", "pooled"
-"""Sources of judgements: the question was made from the document, or a search found it and a model graded it."""
+"""Sources of judgements: a question was made from the document; or a search returned it, and a model graded it."""
 
 Row = dict[str, Any]
 
 
 def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Golden]:
-    """The items that people did not reject, as they edited them, sorted by id."""
+    """The items that people did not reject, with their edits, sorted by id."""
     items_left = []
     for item in sorted(items, key=lambda item: item.made.item_id):
         review = reviews.get(item.made.item_id)
@@ -44,7 +44,7 @@ def _edited(item: WrittenItem, review: Review) -> WrittenItem:
         item,
         question=item.question if review.question is None else review.question,
         answer=item.answer if review.answer is None else review.answer,
-        nuggets=item.nuggets if review.answer is None else (),  # they are parts of the old answer
+        nuggets=item.nuggets if review.answer is None else (),  # nuggets are parts of the old answer
         evidence=item.evidence if review.evidence is None else review.evidence,
     )
 
@@ -69,16 +69,16 @@ def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
 
 
 def sliced_query(item: Golden, reviews: Mapping[str, Review]) -> Row:
-    """The same without the answer, so that all of its attributes are ones to slice by."""
+    """A query without its answer, so that all attributes are suitable for slices."""
     line = query(item, reviews)
     names = {name: value for name, value in line["metadata"].items() if name not in ("answer", "split")}
     return {**line, "metadata": names}
 
 
 def judgements(item: Golden) -> Iterator[tuple[str, str, int, str]]:
-    """Lines of `qrels/SPLIT.tsv`: none for a question that nothing answers.
+    """Lines of `qrels/SPLIT.tsv`; no lines for an unanswerable question.
 
-    A passage that is related and holds no answer (grade 1) is judged, and not relevant.
+    A passage that is related but has no answer (grade 1) is judged as not relevant.
     """
     candidate = item.made
     if candidate.type == UNANSWERABLE:
@@ -86,15 +86,15 @@ def judgements(item: Golden) -> Iterator[tuple[str, str, int, str]]:
     for doc_id in candidate.doc_ids:
         yield candidate.item_id, doc_id, HIGHEST_GRADE, EVIDENCE
     best: dict[str, int] = {}
-    for one in item.grades:
-        if one.grade is not None and one.doc_id not in candidate.doc_ids:
-            best[one.doc_id] = max(best.get(one.doc_id, 0), one.grade)
+    for pooled in item.grades:
+        if pooled.grade is not None and pooled.doc_id not in candidate.doc_ids:
+            best[pooled.doc_id] = max(best.get(pooled.doc_id, 0), pooled.grade)
     for doc_id, grade in sorted(best.items()):
         yield candidate.item_id, doc_id, grade if grade >= USEFUL_GRADE else 0, POOLED
 
 
 def evidence(item: Golden) -> Iterator[Row]:
-    """Lines of `evidence.jsonl`; each quote is needed, so each is a group of its own."""
+    """Lines of `evidence.jsonl`; each quote is needed, so each has its own group."""
     for number, piece in enumerate(item.made.evidence):
         yield {"query_id": item.made.item_id, **asdict(piece), "group": str(number), "grade": HIGHEST_GRADE}
 
@@ -109,7 +109,7 @@ def reference(item: Golden) -> Row:
 
 
 def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
-    """A line of `provenance.jsonl`: everything that an item rests on, besides tokens, which depend on retries."""
+    """A line of `provenance.jsonl`: everything that an item rests on, except tokens, which depend on retries."""
     candidate = item.made
     return {
         "query_id": candidate.item_id,
@@ -117,13 +117,13 @@ def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
         "spans": candidate.spans,
         "calls": [
             {
-                "step": one.step,
-                "service": one.service,
-                "model_version": one.model_version,
-                "prompt": prompts.get(one.step),
-                "content_key": one.key,
+                "step": call.step,
+                "service": call.service,
+                "model_version": call.model_version,
+                "prompt": prompts.get(call.step),
+                "content_key": call.key,
             }
-            for one in candidate.asked
+            for call in candidate.asked
         ],
         "votes": [asdict(vote) for vote in candidate.votes],
         "agreement": candidate.agreement,
@@ -131,12 +131,12 @@ def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
         "common_run": candidate.common_run,
         "overlap": candidate.overlap,
         "dropped_quotes": candidate.dropped_quotes,
-        "pool": [asdict(one) for one in item.grades],
+        "pool": [asdict(grade) for grade in item.grades],
     }
 
 
 def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequence[int]) -> dict[int, str]:
-    """The split of every topic: each goes where most is lacking, so that no topic is in two.
+    """Assign every topic to a split, the one that lacks most questions; so no topic is in two splits.
 
     >>> splits({0: 6, 1: 3, 2: 1}, {"dev": 1, "test": 2}, [0, 1, 2])
     {0: 'test', 1: 'dev', 2: 'test'}
@@ -152,17 +152,18 @@ def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequen
 
 
 def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Golden]:
-    """The items in their order, in splits such that no document is relevant in two of them.
+    """The items in their order, with splits such that no document is relevant in two splits.
 
-    Questions that share relevant documents belong together, also through other questions. Where such questions are in
-    two splits, all items are divided anew: groups over several topics, and the rest of each topic, stay whole.
+    Questions that share relevant documents belong together, even if only through other questions. If such questions are
+    in two splits, all items are divided anew: groups over several topics, and the rest of each topic, stay whole.
     """
     groups: list[tuple[set[str], list[int]]] = []
     for place, item in enumerate(items):
         documents = {doc_id for _, doc_id, grade, _ in judgements(item) if grade}
         shared = [group for group in groups if group[0] & documents]
         groups = [group for group in groups if not group[0] & documents]
-        groups.append((documents.union(*(names for names, _ in shared)), [*chain(*(own for _, own in shared)), place]))
+        places = [*chain(*(members for _, members in shared)), place]
+        groups.append((documents.union(*(names for names, _ in shared)), places))
     if all(len({items[place].split for place in places}) == 1 for _, places in groups):
         return list(items)
     units = grouped((frozenset(items[place].made.topic for place in places), places) for _, places in groups)
@@ -198,7 +199,7 @@ ITEMS = pa.schema(
         pa.field("spans", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""One row a question."""
+"""One row for each question."""
 
 EVIDENCE_ROWS = pa.schema(
     [
@@ -209,7 +210,7 @@ EVIDENCE_ROWS = pa.schema(
         required("quote", pa.string()),
     ]
 )
-"""One row a quote that an answer rests on, as [start, end) in code points of the document."""
+"""One row for each quote that an answer rests on, as [start, end) in code points of the document."""
 
 JUDGEMENTS = pa.schema(
     [
@@ -219,7 +220,7 @@ JUDGEMENTS = pa.schema(
         required("source", pa.string()),
     ]
 )
-"""One row a judged document."""
+"""One row for each judged document."""
 
 VOTES = pa.schema(
     [
@@ -231,7 +232,7 @@ VOTES = pa.schema(
         required("reason", pa.string()),
     ]
 )
-"""One row a verdict of the checking model, also about questions that were rejected."""
+"""One row for each verdict of the checking model, including verdicts about rejected questions."""
 
 REJECTED = pa.schema(
     [
@@ -244,10 +245,10 @@ REJECTED = pa.schema(
         pa.field("question", pa.string()),
     ]
 )
-"""One row a candidate that is not in, with the stage that rejected it."""
+"""One row for each candidate that is not in the benchmark, with the stage that rejected it."""
 
 TABLES = {"items": ITEMS, "evidence": EVIDENCE_ROWS, "judgements": JUDGEMENTS, "votes": VOTES, "rejected": REJECTED}
-"""By name, all tables."""
+"""All tables by name."""
 
 
 def tables_of(
@@ -311,6 +312,6 @@ def _parquet(benchmark: str, rows: list[Row], schema: pa.Schema) -> bytes:
 
 
 def _storable(row: Row) -> Row:
-    """The row without halves of characters, which models may write and no file can hold."""
+    """The row without lone surrogates, which models may write, but which files cannot hold."""
     texts = {name: value.encode("utf-8", "replace").decode() for name, value in row.items() if isinstance(value, str)}
     return {**row, **texts}

@@ -1,7 +1,7 @@
-"""A search through all passages: how hard a question's documents are to find, and which others answer it, by grades.
+"""Search all passages: for the difficulty of a question, and for other documents that may answer it, to be graded.
 
-A pool holds the documents that several retrievers find for a question, best first, to be graded. Services
-are asked for embeddings and rankings before.
+A pool holds the documents that several retrievers return for a question, best first, to be graded. Embeddings and
+rankings of services are requested beforehand.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ STAGE = "grade"
 
 @dataclass(frozen=True)
 class GradingPool:
-    """A question and the passages that a search finds for it."""
+    """A question and the passages to grade for it."""
 
     item_id: str
     question: str
@@ -50,7 +50,7 @@ class GradePassages(AskingWork):
         return [self.asking.checker.name]
 
     def steps(self, item: GradingPool) -> Steps[Pooled]:
-        """Grade all passages; one whose call fails has no grade."""
+        """Grade all passages; a passage whose call fails has no grade."""
         calls = [
             self.asking.call("grade", {"query": item.question, "context": passage.text}) for passage in item.passages
         ]
@@ -68,13 +68,13 @@ def _grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
 
 
 Opened = Mapping[str, Retriever]
-"""By name, retrievers that answer in process."""
-_PASSAGES = 1000  # of a ranking: enough for a hundred documents
+"""Retrievers that answer in process, by name."""
+_PASSAGES = 1000  # depth of a ranking: enough for a hundred documents
 
 
 @dataclass(frozen=True)
 class PoolRetriever:
-    """A retriever that a pool is made with."""
+    """A retriever for pools."""
 
     name: str
     kind: str
@@ -88,7 +88,7 @@ class PoolRetriever:
 
 
 def interleaved(rankings: Sequence[Sequence[SourceSpan]], depth: int) -> list[SourceSpan]:
-    """The first documents of several rankings in turn: all first ones, then all second ones, and so on.
+    """The first `depth` documents of several rankings in turn: all first results, then all second results, and so on.
 
     >>> a, b, c = (SourceSpan(name, 0, 1, "x") for name in "abc")
     >>> [span.doc_id for span in interleaved([[a, b], [c, a]], 3)]
@@ -108,7 +108,7 @@ def words_of(language: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PassageSearch:
-    """bm25 over passages, and the retrievers that a pool is made with."""
+    """bm25 over passages, and the retrievers for pools."""
 
     index: Retriever
     passages: dict[str, SourceSpan]
@@ -139,11 +139,11 @@ class PassageSearch:
         services: Mapping[str, Sequence[str]],
         order: Sequence[str],
     ) -> list[SourceSpan]:
-        """The best passages by several retrievers in turn; `best` are those of bm25."""
-        return interleaved([self._of(name, question, best, services) for name in order], depth)
+        """The best passages by several retrievers in turn; `best` are bm25's."""
+        return interleaved([self._ranking(name, question, best, services) for name in order], depth)
 
     def rank(self, best: Sequence[SourceSpan], doc_ids: Collection[str]) -> int | None:
-        """The rank of the last of some documents, from 1; None where one was not found."""
+        """The worst rank of the documents, from 1; None if any is missing."""
         ranks = {span.doc_id: rank for rank, span in enumerate(best, start=1)}
         places = [ranks.get(doc_id) for doc_id in doc_ids]
         known = [rank for rank in places if rank is not None]
@@ -155,11 +155,11 @@ class PassageSearch:
         return {span.doc_id: span for span in reversed(self.passages.values())}
 
     def unknown(self, ids: Iterable[str]) -> list[str]:
-        """The ids of retrievers that no passage or document has."""
+        """The retrieved ids that no passage or document has."""
         return [name for name in ids if name not in self.passages and name not in self._first]
 
     def _best_of(self, ids: Iterable[str], known: Iterable[SourceSpan] = ()) -> list[SourceSpan]:
-        """The best passage of every document, best first; ids of no document here are left out."""
+        """The best passage of every document, best first; unknown ids are left out."""
         chosen = {span.doc_id: span for span in known}
         best: dict[str, SourceSpan] = {}
         for name in ids:
@@ -168,7 +168,7 @@ class PassageSearch:
                 best.setdefault(span.doc_id, span)
         return list(best.values())
 
-    def _of(
+    def _ranking(
         self, name: str, question: str, best: list[SourceSpan], services: Mapping[str, Sequence[str]]
     ) -> list[SourceSpan]:
         if name in services:
@@ -178,7 +178,7 @@ class PassageSearch:
             return best
         try:
             return self._ranked(retriever, question)
-        except CallError:  # the model refuses to embed this question; failures that may pass were seen before
+        except CallError:  # the model refuses to embed this question; temporary failures were handled before
             return []
 
     def _ranked(self, retriever: Retriever, question: str) -> list[SourceSpan]:
@@ -187,7 +187,7 @@ class PassageSearch:
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """The results of the search for an accepted question."""
+    """The results of searching for an accepted question."""
 
     rank: int | None
     pool: GradingPool
@@ -209,7 +209,7 @@ class TextEmbedding:
     """A text whose embedding is in the ledger, or will never be."""
 
     name: str
-    missing: UnansweredCall | None = None  # why there is no embedding; None if there is one
+    missing: UnansweredCall | None = None  # the reason for a missing embedding; None if there is one
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class EmbedTexts:
         return self.embed.services
 
     def steps(self, item: str) -> Steps[TextEmbedding]:
-        """Ask once; the answer stays in the ledger."""
+        """Make the call once; the ledger keeps the answer."""
         (outcome,) = yield [self.embed.call(item)]
         return TextEmbedding(text_name(item), _missing(outcome))
 
@@ -238,12 +238,12 @@ class Rankings:
 
     item_id: str
     doc_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    missing: UnansweredCall | None = None  # why there is none of some retriever; None if there are all
+    missing: UnansweredCall | None = None  # the reason for a missing ranking; None if there are all
 
 
 @dataclass(frozen=True)
 class SearchServices:
-    """Ask retrievers that are services; a `Work` whose items are ids, each with its question."""
+    """Search with retrievers that are services; a `Work` whose items are ids, each with its question."""
 
     retrieve: Mapping[str, Retrieve]
     stage: str = SEARCH
@@ -255,9 +255,9 @@ class SearchServices:
     def steps(self, item: tuple[str, str]) -> Steps[Rankings]:
         item_id, question = item
         calls = []
-        for name, one in self.retrieve.items():
-            ((key, text),) = one.questions([question])
-            calls.append(Call(name, key, payload_of(text, one.depth), one.depth))
+        for name, retrieve in self.retrieve.items():
+            ((key, text),) = retrieve.questions([question])
+            calls.append(Call(name, key, payload_of(text, retrieve.depth), retrieve.depth))
         outcomes = yield calls
         by_search = dict(zip(self.retrieve, outcomes, strict=True))
         missing = next(filter(None, map(_missing, outcomes)), None)
@@ -269,7 +269,7 @@ class SearchServices:
 
 
 def text_name(text: str) -> str:
-    """The name of a text as a task: equal texts have one."""
+    """The name of a text's task: equal texts have equal names."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -1,10 +1,10 @@
-"""The work of one source: facts, then for each candidate a question with its answer, checked from several sides.
+"""The work on one source: facts, then for each candidate a question with its answer, checked in several ways.
 
     facts ──► question ──► leak? ──► checks, answer derived anew ──► compared by claims ──► closed book
                                      (critics, a second round)
 
-All candidates of a source go through the steps side by side, so that they share the facts, and the sentences of other
-documents that belong to them (`distilling`).
+All candidates of a source go through the steps together, so that they share the facts, and the sentences of other
+documents that belong to the facts (`distilling`).
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -48,7 +48,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 
 STAGE = "write"
 LEAST_AGREEMENT = 0.8
-"""F1 of the claims of the answer and of one derived from the quotes alone."""
+"""Minimum F1 between the claims of the answer and those of an answer derived from the quotes alone."""
 
 _OF_UNANSWERABLE: Mapping[str, YesNo] = {
     "standalone": YesNo.YES,
@@ -62,7 +62,7 @@ Asks = Generator[Sequence[Call], Sequence[Any], Any]
 
 @dataclass(frozen=True)
 class Reviews:
-    """A candidate to check."""
+    """Options for the checks of a candidate."""
 
     critics: bool = False
     closed_book: bool = True
@@ -108,7 +108,7 @@ class _Writing:
     reason: Reason = Reason.NO_FACTS
 
     def steps(self, facts: Any) -> Steps[WrittenItem]:
-        """All steps; `facts` is the outcome of the step that all candidates of the source share."""
+        """Run all steps; `facts` is the outcome of the step that all candidates of the source share."""
         try:
             yield from self._steps(facts)
         except _Rejected as rejected:
@@ -124,7 +124,7 @@ class _Writing:
         facts: Facts = self._value(outcome)
         self.known["dropped_quotes"] = facts.dropped
         if not facts.facts:
-            invented = f"{facts.dropped} facts, none with a quote that stands in the text"
+            invented = f"{facts.dropped} facts, none with a quote from the text"
             raise _Rejected(Reason.NO_FACTS, invented if facts.dropped else "no facts")
         self.reason = Reason.NOT_WRITTEN
         draft: DraftQuestion = yield from self._write(facts)
@@ -162,8 +162,8 @@ class _Writing:
         used = [facts.facts[number] for number in draft.facts]
         passages = (*self.source.spans, *self.source.context)
         self.known["evidence"] = tuple(_evidence(passages[fact.source], fact) for fact in used)
-        own = {fact.source for fact in used if self._is_own(fact)}
-        if not self._is_unanswerable and len(own) < len(self.source.spans):
+        own_sources = {fact.source for fact in used if self._is_own(fact)}
+        if not self._is_unanswerable and len(own_sources) < len(self.source.spans):
             which = "one of the two texts only" if len(self.source.spans) > 1 else "other documents only"
             raise _Rejected(Reason.NOT_WRITTEN, f"rests on {which}")
         return draft
@@ -172,7 +172,7 @@ class _Writing:
         return fact.source < len(self.source.spans)
 
     def _named(self, fact: Fact) -> str:
-        """A fact as the writer reads it: with the text that it is from, where there are several."""
+        """A fact as the writer reads it: with its text's number if there are several texts."""
         if not self._is_own(fact):
             return f"(further document) {fact.text}"
         return f"(text {fact.source}) {fact.text}" if len(self.source.spans) > 1 else fact.text
@@ -188,13 +188,13 @@ class _Writing:
             raise _Rejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
 
     def _quotes(self, facts: Facts, draft: DraftQuestion) -> dict[str, str]:
-        """The evidence for an answer: quotes, or the whole text if nothing in it should answer."""
+        """The evidence for an answer: quotes, or the whole text if it should have no answer."""
         if self._is_unanswerable:
             return self._texts()
         return {str(number): facts.facts[used].quote for number, used in enumerate(draft.facts)}
 
     def _check(self, draft: DraftQuestion, quotes: Mapping[str, str]) -> Asks:
-        """The checks, the critics and the derived answer, in one step; a second round of critics where they differ."""
+        """Run the checks, the critics and the derivation in one step; if critics disagree, ask them a second time."""
         values = {"question": draft.question, "answer": draft.answer, "quotes": dict(quotes)}
         about = {"question": draft.question, "quotes": dict(quotes)}
         critics = list(CRITICS) if self.work.reviews.critics and not self._is_unanswerable else []
@@ -221,8 +221,8 @@ class _Writing:
             ("support", {"query": draft.question, "claims": claims, "evidence": draft.answer}),
             ("nugget_assign", {"query": draft.question, "nuggets": nuggets, "answer": derived.answer}),
         )
-        in_reference = np.array([one.verdict == SupportVerdict.SUPPORTED for one in verdicts])
-        in_derived = np.array([one.verdict == Assigned.SUPPORT for one in assigned])
+        in_reference = np.array([claim.verdict == SupportVerdict.SUPPORTED for claim in verdicts])
+        in_derived = np.array([nugget.verdict == Assigned.SUPPORT for nugget in assigned])
         self.votes += _votes("support", claims, verdicts)
         self.votes += _votes("nugget_assign", nuggets, assigned)
         agreement = float(claim_f1(in_reference, in_derived))
@@ -231,7 +231,7 @@ class _Writing:
             raise _Rejected(Reason.OTHER_ANSWER, f"claims agree by {agreement:.2f} (F1) with: {derived.answer}")
 
     def _closed_book(self, draft: DraftQuestion) -> Asks:
-        """Return whether the model knows the answer; no question is rejected for that."""
+        """Record whether the model knows the answer without a text; this never rejects a question."""
         nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
         try:
             (answer,) = yield from self._ask(("closed_book", {"question": draft.question}))
@@ -242,14 +242,14 @@ class _Writing:
                 raise
             return
         vital = np.array([nugget.vital for nugget in draft.nuggets])
-        score = nugget_score([one.verdict for one in assigned], vital, only_vital=True, strict=False)
+        score = nugget_score([nugget.verdict for nugget in assigned], vital, only_vital=True, strict=False)
         self.known["closed_book"] = round(float(score), 4)
 
     def _texts(self) -> dict[str, str]:
         return {str(number): span.text for number, span in enumerate(self.source.spans)}
 
     def _ask(self, *steps: tuple[str, Mapping[str, Any]]) -> Asks:
-        """Ask steps at once; returns what was said to each."""
+        """Make the calls of several steps at once; return the replies."""
         calls = [self.work.asking.call(step, values, self.candidate.number) for step, values in steps]
         outcomes = yield calls
         return [self._value(outcome) for outcome in outcomes]
@@ -287,7 +287,7 @@ def _evidence(span: SourceSpan, fact: Fact) -> GoldenEvidence:
 
 
 def _votes(step: str, items: Mapping[str, str], judged: Sequence[Any]) -> list[Vote]:
-    return [Vote(step, text, one.verdict, one.reason) for text, one in zip(items.values(), judged, strict=True)]
+    return [Vote(step, text, vote.verdict, vote.reason) for text, vote in zip(items.values(), judged, strict=True)]
 
 
 def _described(candidate: Candidate, dimensions: Sequence[Dimension]) -> str:

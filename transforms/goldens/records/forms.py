@@ -1,4 +1,4 @@
-"""Replies of the steps of writing and checking: JSON schemas, and strict parsers.
+"""Replies of the writing and checking steps: JSON schemas, and strict parsers.
 
     step            values of its prompt                         reads as
     profiles        texts {number: text}                         Dimensions
@@ -7,14 +7,14 @@
     distill         facts, sentences {number: text}              numbers of sentences
     question        facts {number: text}, type, profile          Draft
     unanswerable    facts, profile                               Draft without nuggets and facts
-    checks          question, answer, quotes                     Vote, one a criterion
+    checks          question, answer, quotes                     Vote, one for each criterion
     critic          question, answer, quotes, role               Vote
     consensus       as critic, and reviews                       Vote
     derive          question, quotes                             Derived
     closed_book     question                                     text
 
-A reply that breaks a rule is `MALFORMED`, with a message that a repair quotes. A quote that is not in its text is no
-such break: the fact is dropped and counted, so that a model that makes facts up is seen.
+A reply that breaks a rule is `MALFORMED`, with a message that a repair quotes. A quote that is not in its text does not
+break a rule: the fact is dropped and counted, so that users see that a model makes facts up.
 """
 
 from abc import abstractmethod
@@ -40,7 +40,7 @@ CRITERIA: Mapping[str, str] = MappingProxyType(
         "harmless": "question and answer are harmless",
     }
 )  # fmt: skip
-"""The criteria by which the checks decide about a question and its answer."""
+"""The criteria by which a question and its answer are checked."""
 CRITICS: Mapping[str, str] = MappingProxyType(
     {
         "analyst": "an analyst, who looks for errors of fact and for what does not follow from the quotes",
@@ -48,12 +48,12 @@ CRITICS: Mapping[str, str] = MappingProxyType(
         "practical": "a practical reader, who asks whether a person would want to know this, and could use the answer",
     }
 )
-"""The roles that criticise a question, where critics are wanted."""
+"""The roles that criticise a question, if critics are enabled."""
 
 _MOST_FACTS = 20
 _LONGEST_REASON = 300
 _BOUNDS = frozenset({"minLength", "pattern", "minItems", "maxItems"})
-"""Rules that are not sent with a schema; an answer that breaks one is malformed."""
+"""Rules that are not sent with a schema; a reply that breaks one is malformed."""
 _Number = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 0})]
 
 
@@ -73,7 +73,7 @@ class CriticDecision(StrEnum):
 
 @dataclass(frozen=True)
 class Fact:
-    """An atomic statement, with the words of the text that say it."""
+    """An atomic statement, with the words of the text that state it."""
 
     text: str
     source: int
@@ -84,7 +84,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of some texts, and the number of those dropped because their quote is not in the text."""
+    """The facts of some texts, and the number of facts dropped because their quote is not in the text."""
 
     facts: tuple[Fact, ...]
     dropped: int
@@ -92,7 +92,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class DraftQuestion:
-    """A question as it was written, its answer, and the numbers of the facts that it rests on."""
+    """A question as written, its answer, and the numbers of the facts that it rests on."""
 
     question: str
     answer: str
@@ -102,7 +102,7 @@ class DraftQuestion:
 
 @dataclass(frozen=True)
 class Derived:
-    """The answer that follows from quotes alone, and its claims; not answerable where none does."""
+    """The answer that follows from quotes alone, and its claims; not answerable if no answer follows."""
 
     answerable: bool
     answer: str
@@ -114,7 +114,7 @@ class _Reply(Form):
 
     @abstractmethod
     def value(self, values: Mapping[str, Any], /) -> Any:
-        """The reply as what the step is read as; `values` are those of its prompt."""
+        """The parsed value of the reply; `values` are the values of its prompt."""
 
 
 class _Value(Form):
@@ -135,12 +135,12 @@ class _Profiles(_Reply):
     def value(self, _: Mapping[str, Any], /) -> tuple[Dimension, ...]:
         dimensions = tuple(
             Dimension(
-                one.name,
-                one.description,
-                tuple(ProfileValue(value.name, value.description) for value in one.values),
-                shortened(one.reason, _LONGEST_REASON),
+                dimension.name,
+                dimension.description,
+                tuple(ProfileValue(value.name, value.description) for value in dimension.values),
+                shortened(dimension.reason, _LONGEST_REASON),
             )
-            for one in self.dimensions
+            for dimension in self.dimensions
         )
         if (name := repeated_name(dimensions)) is not None:
             raise malformed(f"the name {name!r} occurs twice")
@@ -158,11 +158,11 @@ class _Facts(_Reply):
 
     def value(self, values: Mapping[str, Any], /) -> Facts:
         facts = []
-        for one in self.facts:
-            text = values["texts"].get(str(one.source))
-            place = None if text is None else place_of(one.quote, text)
+        for fact in self.facts:
+            text = values["texts"].get(str(fact.source))
+            place = None if text is None else place_of(fact.quote, text)
             if text is not None and place is not None:
-                facts.append(Fact(one.text, one.source, *place, text[place[0] : place[1]]))
+                facts.append(Fact(fact.text, fact.source, *place, text[place[0] : place[1]]))
         return Facts(tuple(facts), len(self.facts) - len(facts))
 
 
@@ -277,7 +277,7 @@ _REPLIES: Mapping[str, type[_Reply]] = {
 
 
 def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
-    """The parsed answer to a step.
+    """Parse the reply to a step.
 
     >>> read("closed_book", {}, '{"answer": "I do not know."}')
     'I do not know.'
@@ -286,7 +286,7 @@ def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
 
 
 def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001  the values decide no form here
-    """The JSON schema of the answer to a step.
+    """The JSON schema of the reply to a step.
 
     >>> list(schema("derive", {})["properties"])
     ['answerable', 'answer', 'claims']

@@ -12,7 +12,7 @@ from rankbeam.transforms.records.errors import FailureKind
 UNANSWERABLE = "unanswerable"
 _NOT_WORD = re.compile(r"\W+")
 Profile = tuple[tuple[str, str], ...]
-"""Dimensions with the value that is assigned."""
+"""Dimensions, each with the assigned value."""
 _DIGITS = 12
 
 
@@ -41,7 +41,7 @@ TYPES: Mapping[str, QuestionType] = MappingProxyType(
         ),
     }
 )
-"""By name, the types that are known."""
+"""The known types, by name."""
 
 
 @dataclass(frozen=True)
@@ -54,31 +54,31 @@ class ProfileValue:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension of the profiles, such as the persona that asks."""
+    """A dimension of the profiles, for example the persona of the person who asks."""
 
     name: str
     description: str
     values: tuple[ProfileValue, ...]
-    reason: str = ""  # why a model suggested it
+    reason: str = ""  # a model's reason for suggesting it
 
 
 def repeated_name(dimensions: Sequence[Dimension]) -> str | None:
-    """The first dimension that columns cannot tell from an earlier one, or value that repeats one; None if none does.
+    """The first dimension with the same column as an earlier one, or the first repeated value; None if all differ.
 
     >>> values = (ProfileValue("a", ""), ProfileValue("b", ""))
     >>> repeated_name([Dimension("User role", "", values), Dimension("user-role", "", values)])
     'user-role'
     """
-    columns = [column_of(one.name) for one in dimensions]
-    twice = [one.name for place, one in enumerate(dimensions) if columns[place] in columns[:place]]
-    for one in dimensions:
-        names = [value.name for value in one.values]
+    columns = [column_of(dimension.name) for dimension in dimensions]
+    twice = [dimensions[place].name for place, column in enumerate(columns) if column in columns[:place]]
+    for dimension in dimensions:
+        names = [value.name for value in dimension.values]
         twice += [name for place, name in enumerate(names) if name in names[:place]]
     return next(iter(twice), None)
 
 
 def column_of(name: str) -> str:
-    """The name of a dimension in columns of tables.
+    """A dimension's name in columns of tables.
 
     >>> column_of("User role")
     'user_role'
@@ -106,7 +106,7 @@ DIMENSIONS = (
         ),
     ),
 )
-"""The profiles where no file gives others."""
+"""The default profiles, without a file."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class SourceSpan:
 
     @property
     def id(self) -> str:
-        """Its name, which is split at the last `#`.
+        """The id of the span; the document's id ends at the last `#`.
 
         >>> SourceSpan("a#b", 0, 4, "text").id
         'a#b#0-4'
@@ -137,13 +137,13 @@ class Candidate:
     type: str
     profile: Profile
     topic: int
-    number: int  # among the questions of one type from the same spans, from 0
+    number: int  # counts questions of one type from the same spans, from 0
     round: int
 
 
 @dataclass(frozen=True)
 class WritingTask:
-    """The task of writing: linked spans, and all that is to be asked about them in one round."""
+    """A task of writing: linked spans, and the questions to write about them in one round."""
 
     spans: tuple[SourceSpan, ...]
     candidates: tuple[Candidate, ...]
@@ -151,7 +151,7 @@ class WritingTask:
 
     @property
     def name(self) -> str:
-        """A hash of the spans: questions about the same ones share their facts."""
+        """A hash of the spans: questions about the same spans share their facts."""
         return _hashed([part for span in self.spans for part in (span.id, span.text)])
 
 
@@ -196,7 +196,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Nugget:
-    """A part of the reference answer: vital ones must be in any good answer."""
+    """A part of the reference answer; any good answer must have the vital ones."""
 
     text: str
     vital: bool
@@ -217,15 +217,15 @@ class Vote:
     """One verdict of a checking model."""
 
     step: str
-    criterion: str  # such as "standalone"
-    verdict: str  # such as "yes"
+    criterion: str  # for example "standalone"
+    verdict: str  # for example "yes"
     reason: str
-    critic: str = ""  # the role that it judged in; empty where there is one
+    critic: str = ""  # the role of the critic; empty for other steps
 
 
 @dataclass(frozen=True)
 class CallRecord:
-    """One call that an item rests on."""
+    """A call that an item rests on."""
 
     step: str
     service: str
@@ -238,7 +238,7 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class WrittenItem:
-    """One candidate after models have written and checked it."""
+    """A candidate after models have written and checked it."""
 
     item_id: str
     type: str
@@ -251,7 +251,7 @@ class WrittenItem:
     reason: Reason | None = None
     detail: str = ""
     failure: FailureKind | None = None
-    question: str = ""  # empty where none was written
+    question: str = ""  # empty if no question was written
     answer: str = ""
     nuggets: tuple[Nugget, ...] = ()
     evidence: tuple[GoldenEvidence, ...] = ()
@@ -265,18 +265,18 @@ class WrittenItem:
 
     @property
     def source_document(self) -> str:
-        """The first document that it was written from, whether that answers it or not."""
+        """The first document from which the question was written, whether or not it answers the question."""
         return self.spans[0].rpartition("#")[0] if self.spans else ""
 
     @property
     def doc_ids(self) -> tuple[str, ...]:
-        """The documents that the answer rests on, each once."""
+        """The documents on which the answer rests, each once."""
         return tuple(dict.fromkeys(piece.doc_id for piece in self.evidence))
 
 
 @dataclass(frozen=True)
 class PoolGrade:
-    """The grade of a passage for a question, besides those that the question was made from."""
+    """The grade of a passage for a question that was not made from it."""
 
     span: str
     doc_id: str
@@ -295,7 +295,7 @@ class Pooled:
 
 
 class ReviewDecision(StrEnum):
-    """A person's decision about an item. An edit is accepted with the reviewer's wording."""
+    """A person's decision about an item. An edit accepts the item with the reviewer's wording."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -304,14 +304,14 @@ class ReviewDecision(StrEnum):
 
 @dataclass(frozen=True)
 class Review:
-    """A person's decision about an item."""
+    """A person's review of an item."""
 
     item_id: str
     decision: ReviewDecision
     reviewer: str = ""
     question: str | None = None
     answer: str | None = None
-    evidence: tuple[GoldenEvidence, ...] | None = None  # quotes where they were edited; None if they stay
+    evidence: tuple[GoldenEvidence, ...] | None = None  # edited quotes; None if they are unchanged
     note: str = ""
 
 
@@ -321,7 +321,7 @@ class Golden:
 
     made: WrittenItem
     split: str
-    rank: int | None  # None if it finds one of them not at all
+    rank: int | None  # worst bm25 rank of its documents; None if bm25 misses one
     grades: tuple[PoolGrade, ...] = ()
     difficulty: str = ""  # empty for unanswerable questions
     flags: tuple[str, ...] = ()
