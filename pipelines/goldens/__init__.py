@@ -1,1 +1,1 @@
-"""Make a benchmark from documents: its file, its plan, its rounds, its output, and what people do with it."""
+"""Make a benchmark from documents: its file, plan, rounds and output, and reviews and exports."""

@@ -1,4 +1,4 @@
-"""A benchmark in the formats of other tools: Auto RAG Eval, ADK, BEIR, TREC, ragas, Vertex's evaluation, CSV."""
+"""Export a benchmark in the formats of other tools: Auto RAG Eval, ADK, BEIR, TREC, ragas, Vertex's evaluation, CSV."""
 
 import csv
 import io
@@ -23,12 +23,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """Items of a benchmark."""
+    """Items of a benchmark to export."""
 
     name: str
     items: Sequence[Golden]
     reviews: Mapping[str, Review]
-    documents: Mapping[str, Mapping[str, Any]]  # all of them, by id
+    documents: Mapping[str, Mapping[str, Any]]  # all documents of the benchmark, by id
 
 
 def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> Chosen:
@@ -44,7 +44,7 @@ def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> 
 
 
 def auto_rag_eval(chosen: Chosen, path: str) -> dict[str, str]:
-    """The `benchmark.json` of Google's Auto RAG Eval; its keys, and the ids that it lacks besides."""
+    """The `benchmark.json` of Google's Auto RAG Eval: its keys, plus the ids that it lacks."""
     rows = [
         {
             "context": "\n\n".join(piece.quote for piece in item.made.evidence),
@@ -60,7 +60,7 @@ def auto_rag_eval(chosen: Chosen, path: str) -> dict[str, str]:
 
 
 def adk_list(chosen: Chosen, path: str) -> dict[str, str]:
-    """The list of questions that Auto RAG Eval writes for ADK; newer ADKs take it for one conversation."""
+    """The list of questions that Auto RAG Eval writes for ADK; newer versions of ADK read it as one conversation."""
     rows = [
         {
             "query": item.made.question,
@@ -126,7 +126,7 @@ def vertex(chosen: Chosen, path: str) -> dict[str, str]:
 
 
 def table(chosen: Chosen, path: str) -> dict[str, str]:
-    """A table, one row an item, safe in programs that take a cell for a formula."""
+    """A table with one row for each item, safe in programs that may take cells for formulas."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(_COLUMNS)
@@ -153,10 +153,10 @@ def _tabs(rows: Iterable[Iterable[object]]) -> str:
 
 
 def adk(chosen: Chosen, path: str) -> dict[str, str]:
-    """The EvalSet of Google's Agent Development Kit, named as its file: one case an item, vital nuggets as its rubrics.
+    """The EvalSet of Google's Agent Development Kit, named like its file: a case per item, vital nuggets as rubrics.
 
-    `adk eval` and its web interface read it. A bare list of questions, which older tools wrote, is one conversation to
-    them, in which every answer sees the questions before it.
+    `adk eval` and ADK's web interface read it. They read a bare list of questions, which older tools wrote, as one
+    conversation, in which every answer depends on the questions before it.
     """
     full, text = eval_set(path, chosen.name, [_case(item, chosen) for item in chosen.items])
     return {full: text}
@@ -173,9 +173,9 @@ def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
         for number, nugget in enumerate(candidate.nuggets)
         if nugget.vital
     ]
-    own = {"rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(candidate.doc_ids)}}
+    extra = {"rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(candidate.doc_ids)}}
     turn = CaseTurn(candidate.question, candidate.answer, ())
-    return case_of(candidate.item_id, [turn], **({"rubrics": rubrics} if rubrics else {}), **own)
+    return case_of(candidate.item_id, [turn], **({"rubrics": rubrics} if rubrics else {}), **extra)
 
 
 FORMATS: Mapping[str, Callable[[Chosen, str], dict[str, str]]] = MappingProxyType(
@@ -190,4 +190,4 @@ FORMATS: Mapping[str, Callable[[Chosen, str], dict[str, str]]] = MappingProxyTyp
         "vertex": vertex,
     }
 )
-"""By name, what makes the files of a format: their content by path, from the items and the path of the output."""
+"""For each format, a function from the items and the output path to the contents of its files, by path."""

@@ -1,4 +1,4 @@
-"""From what was made to the items of a benchmark: splits, difficulty, flags, coverage, shortfalls, warnings."""
+"""Turn written items into a benchmark: splits, difficulty, flags, coverage, shortfalls, warnings."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.wording import DIFFICULTIES, UNREACHABLE, diffi
 
 KNOWN_TO_MODEL, COPIED_WORDS, CLOZE = "known_to_model", "copied_words", "cloze"
 _KNOWN, _COPIED = 0.8, 0.9
-_LEAST_CHECKED = 20  # items, from which a model that accepts all of them is warned of
+_LEAST_CHECKED = 20  # if a model accepts this many items and rejects none, users are warned
 _OFFLINE = {
     "writer": "its questions are sentences with a gap (cloze), and test the pipeline, not a system",
     "checker": "it counts common words and does not judge anything",
@@ -25,14 +25,14 @@ _EXAMPLES = 20
 
 
 def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
-    """The accepted items, sorted by id; those that share relevant documents are in one split."""
+    """The accepted items, sorted by id; items that share relevant documents are in one split."""
     split = splits_of(goldens, plan)
     items = sorted(progress.accepted, key=lambda item: item.item_id)
     return separated([_golden(item, split[item.topic], goldens, progress) for item in items], goldens.split)
 
 
 def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
-    """The split of every topic, by the quotas of the plan, so that it does not depend on what was accepted."""
+    """The split of every topic, by the plan's quotas, so that it does not depend on which items were accepted."""
     quotas: Counter[int] = Counter()
     for (stratum, _), quota in plan.quotas.items():
         quotas[int(stratum[0])] += quota
@@ -81,8 +81,8 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
         yield f"writer and checker are of one family ({writer.parameters.family}), which favours its own texts"
     yield from _too_kind(goldens, progress.items)
     if plan.library.too_short:
-        some = ", ".join(plan.library.too_short[:3])
-        yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {some}"
+        examples = ", ".join(plan.library.too_short[:3])
+        yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {examples}"
     if len(plan.library.documents) == 1:
         yield "there is one document: questions about two documents cannot be made, and any search finds it"
     yield from _uneven(goldens, plan, progress)
@@ -97,7 +97,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
 
 
 def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
-    """Splits that shared documents have changed."""
+    """A warning if shared documents have changed the splits."""
     items, split = goldens_of(goldens, plan, progress), splits_of(goldens, plan)
     moved = sum(item.split != split[item.made.topic] for item in items)
     if moved:
@@ -108,9 +108,9 @@ def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Ite
 
 
 def _too_kind(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator[str]:
-    """A checking model that accepts everything."""
-    checked = [one for one in items if any(vote.step == "checks" for vote in one.votes)]
-    refused = [one for one in checked if one.reason in (Reason.CHECKS, Reason.NOT_DERIVABLE, Reason.OTHER_ANSWER)]
+    """A warning if the checking model accepts everything."""
+    checked = [item for item in items if any(vote.step == "checks" for vote in item.votes)]
+    refused = [item for item in checked if item.reason in (Reason.CHECKS, Reason.NOT_DERIVABLE, Reason.OTHER_ANSWER)]
     if len(checked) >= _LEAST_CHECKED and not refused:
         yield (
             f"checker {goldens.checker.name} accepted all of {len(checked):,} questions (100%): it may say yes to "
@@ -119,7 +119,7 @@ def _too_kind(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator[str]:
 
 
 def rejections(progress: RoundProgress) -> list[WrittenItem]:
-    """The items that are out, sorted by id."""
+    """The items that are not in the benchmark, sorted by id."""
     return sorted((item for item in progress.items if item.state is not State.ACCEPTED), key=lambda item: item.item_id)
 
 
@@ -151,7 +151,7 @@ def coverage(
 
 
 def stages(items: Sequence[Golden], rejected: Sequence[WrittenItem]) -> list[dict[str, Any]]:
-    """For every stage, how many candidates reached it, and how many it rejected."""
+    """The number of candidates that reached each stage, and the number that it rejected."""
     counts = Counter(item.reason for item in rejected if item.state is State.REJECTED)
     failed = sum(item.state is State.FAILED for item in rejected)
     reached = len(items) + len(rejected) - failed
@@ -194,11 +194,11 @@ def _topics(library: Library, items: Sequence[Golden]) -> list[dict[str, Any]]:
 
 
 def _types(items: Sequence[Golden]) -> list[dict[str, Any]]:
-    of_type = Counter(item.made.type for item in items)
+    counts = Counter(item.made.type for item in items)
     cells = Counter((item.made.type, item.difficulty) for item in items)
     return [
-        {"type": kind, "questions": of_type[kind], **{level: cells[kind, level] for level in DIFFICULTIES}}
-        for kind in sorted(of_type)
+        {"type": kind, "questions": counts[kind], **{level: cells[kind, level] for level in DIFFICULTIES}}
+        for kind in sorted(counts)
     ]
 
 

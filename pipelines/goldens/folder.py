@@ -1,10 +1,10 @@
-"""The folder of a benchmark: what was made, what people decided, and the files that follow from both.
+"""The folder of a benchmark: written items, people's decisions, and the files that follow from both.
 
-items.jsonl, rejected.jsonl, about.json      what was made: everything else follows from it
-reviews.jsonl                                what people decided
+items.jsonl, rejected.jsonl, about.json      written items, from which all other files follow
+reviews.jsonl                                people's decisions
 queries.jsonl, qrels/, splits/, tables/, …   for readers: the same items and decisions give the same bytes
 costs.jsonl, usage.json                      tokens and cost, which depend on retries
-manifest.json                                hashes of all of them but those of cost; written last
+manifest.json                                hashes of all files except those about cost; written last
 """
 
 import hashlib
@@ -63,12 +63,12 @@ class GoldensFolder:
         return formats.parsed_object(path, 1, _text(path))
 
     def refuse_own(self, paths: Iterable[str]) -> None:
-        """Refuse paths of the benchmark's own files, which an export must not replace."""
+        """Refuse paths of the benchmark's own files: an export must not replace them."""
         path = self.below(MANIFEST)
         names = [*formats.parsed_object(path, 1, _text(path))["files"], MANIFEST, ABOUT, REVIEWS]
-        own = {files.absolute(self.below(name)) for name in names}
+        own_paths = {files.absolute(self.below(name)) for name in names}
         for path in paths:
-            if files.absolute(path) in own:
+            if files.absolute(path) in own_paths:
                 raise InputError("is a file of the benchmark itself; choose another output", path=path)
 
     def documents(self) -> dict[str, dict[str, Any]]:
@@ -89,7 +89,7 @@ class GoldensFolder:
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
         ordered = sorted(reviews, key=lambda review: review.item_id)
-        whole.put(self.below(REVIEWS), json_lines(map(asdict, ordered)))  # nothing else has earlier decisions
+        whole.put(self.below(REVIEWS), json_lines(map(asdict, ordered)))  # no other file stores earlier decisions
 
     def publish(self) -> None:
         about, reviews = self.about(), self.reviews()
@@ -159,8 +159,8 @@ def _text(path: str) -> str:
 
 
 def _without_tokens(item: WrittenItem) -> WrittenItem:
-    """An item without tokens: they depend on attempts that failed, and are in `costs.jsonl`."""
-    return replace(item, asked=tuple(replace(one, input=0, cached=0, output=0) for one in item.asked))
+    """An item without tokens, which depend on failed attempts and are stored in `costs.jsonl`."""
+    return replace(item, asked=tuple(replace(call, input=0, cached=0, output=0) for call in item.asked))
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

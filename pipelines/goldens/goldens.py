@@ -1,4 +1,4 @@
-"""A benchmark that can be made."""
+"""A benchmark that is ready to be made."""
 
 import math
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from rankbeam.transforms.records.calls.steps import SearchDepth, Work
 
 @dataclass(frozen=True)
 class Pooling:
-    """Retrieval of the documents that are graded for each question."""
+    """Retrieval of the documents to grade for each question."""
 
     documents: int
     retrievers: tuple[PoolRetriever, ...]
@@ -33,7 +33,7 @@ class Pooling:
 
     @property
     def embedders(self) -> list[Embed]:
-        """The models that are called to embed texts for some of them, each once."""
+        """The models that are called to embed texts for these retrievers, each once."""
         return list(
             {
                 retriever.embedder.service: retriever.embedder
@@ -45,7 +45,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Rules that find duplicates besides their wording."""
+    """Rules for duplicates with a different wording."""
 
     embed: Embed
     cosine: float
@@ -53,7 +53,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class Goldens:
-    """A benchmark that can be made."""
+    """A benchmark that is ready to be made."""
 
     name: str
     text: str
@@ -67,11 +67,11 @@ class Goldens:
     reviews: Reviews
     pool: Pooling
     duplicates: Duplicates | None
-    models: Mapping[str, ConfiguredService]  # all that are called, by name
+    models: Mapping[str, ConfiguredService]  # all models that are called, by name
     split: Mapping[str, float]
     pools: Mapping[str, Quota]
-    max_cost: float | None  # None for no limit
-    profiles: str  # the file of profiles; the default name where none is used
+    max_cost: float | None  # None without a limit
+    profiles: str  # the file of profiles; its default name if no file is used
     output: str
     ledger: str
 
@@ -85,7 +85,7 @@ class Goldens:
         return WriteItems(self.asking, self.reviews, self.planned.dimensions, self.context.overall)
 
     def searching(self) -> Stage:
-        """The stage that asks retrievers of the pool that are services."""
+        """The stage that calls those retrievers of the pool that are services."""
         depth = SearchDepth(self.pool.documents)
         called = {service.name: service for service in self.pool.services}
         retrieve = {
@@ -96,12 +96,12 @@ class Goldens:
         return Stage(
             SEARCH,
             {SEARCH: SearchServices(retrieve)},
-            {name: one.retriever for name, one in retrieve.items()},
+            {name: work.retriever for name, work in retrieve.items()},
             {name: retriever.pool or "" for name, retriever in called.items()},
             self.pools,
             {
-                called[name].pool or "": one.retriever.quota or f"{one.kind} {one.retriever.scope()}".strip()
-                for name, one in retrieve.items()
+                called[name].pool or "": work.retriever.quota or f"{work.kind} {work.retriever.scope()}".strip()
+                for name, work in retrieve.items()
             },
             budget=self._budget,
         )

@@ -1,4 +1,4 @@
-"""Read a file of goldens, with the retrievers of its pool: all problems in one message, each with its line."""
+"""Read a file of goldens, with the retrievers of its pool; one message reports all problems, each with its line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -162,7 +162,7 @@ def _called(located: Located, model: GoldensModel, services: Services, problems:
 def _pool_retrievers(
     retrieving: Sequence[Retrieving], pools: Pools, models: Mapping[str, ConfiguredService], folder: str
 ) -> Iterator[PoolRetriever]:
-    """The retrievers of the pool as values that need no file."""
+    """The retrievers of the pool, independent of the file."""
     for number, (retriever, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
         embedder = None if retriever.embedder is None else _embed(models[retriever.embedder.name])
         yield PoolRetriever(
@@ -190,7 +190,7 @@ def _dimensions(
 
 
 def _documents(located: Located, folder: str) -> Iterator[InputError]:
-    """Documents that do not exist; whatever else is wrong with the file, so from its values."""
+    """Problems of documents; found from the raw values, so they are reported even if the file is invalid otherwise."""
     documents = located.value.get("documents")
     values = {"path": documents} if isinstance(documents, str) else documents if isinstance(documents, dict) else {}
     for role in ("path", "folder", "chunks"):
@@ -212,7 +212,7 @@ def _documents(located: Located, folder: str) -> Iterator[InputError]:
 
 
 def _wrong_offline(located: Located, model: GoldensModel, services: Services) -> Iterator[InputError]:
-    """Offline models that do not know the steps of their role."""
+    """Problems of offline models that do not support the steps of their role."""
     wrong = {"writer": ("lexical", "hashed", "onnx"), "checker": ("extractive", "hashed", "onnx")}
     for role, kinds in wrong.items():
         service = services.valid.get(getattr(model, role) or "")

@@ -1,4 +1,4 @@
-"""Make a benchmark from beginning to end, and write its folder after every round."""
+"""Make a benchmark from start to end, and write its folder after every round."""
 
 import secrets
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ _TOKENS = ("input", "cached", "output")
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of making a benchmark."""
+    """The result of making a benchmark."""
 
     items: int
     missing: int
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outcome:
-    """Make a benchmark; what the ledger answers is not paid for again."""
+    """Make a benchmark; calls that the ledger answers are not paid for again."""
     folder = GoldensFolder(goldens.output)
     files.make_folder(goldens.output)
     _refuse_other(folder, goldens)
@@ -68,7 +68,7 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
 
 
 def _lost_reviews(folder: GoldensFolder, progress: RoundProgress) -> Iterator[str]:
-    """Decisions about questions that are not made any more, mostly since a document has changed."""
+    """A warning about decisions on questions that are no longer made, mostly because a document has changed."""
     lost = sorted(folder.reviews().keys() - {item.item_id for item in progress.accepted})
     if lost and not progress.failed:  # failed questions may come back
         problem = f"reviewed questions that are no longer in the benchmark: {len(lost):,}, such as {lost[0]}"
@@ -78,12 +78,12 @@ def _lost_reviews(folder: GoldensFolder, progress: RoundProgress) -> Iterator[st
 def cost(goldens: Goldens, progress: RoundProgress) -> float | None:
     pools = goldens.pools
     costs = [pools[use.pool].cost(use.calls, use.tokens) for use in progress.usage]
-    known = [one for one in costs if one is not None]
+    known = [pool_cost for pool_cost in costs if pool_cost is not None]
     return sum(known) if len(known) == len(costs) else None
 
 
 def _refuse_other(folder: GoldensFolder, goldens: Goldens) -> None:
-    """Refuse to replace a benchmark of another name, which people may have reviewed."""
+    """Refuse to replace a benchmark with another name, which people may have reviewed."""
     if not files.exists(folder.below(MANIFEST)):
         return
     name = folder.about()["name"]
@@ -118,8 +118,8 @@ def _write(folder: GoldensFolder, goldens: Goldens, plan: GoldensPlan, progress:
 def about(
     goldens: Goldens, plan: GoldensPlan, progress: RoundProgress, lacking: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Description of the benchmark as a whole, without anything that differs between runs of the same calls."""
-    plain = ContextModel(passages=goldens.context.passages)  # all that earlier releases had
+    """Describe the whole benchmark, without anything that differs between runs with the same calls."""
+    plain = ContextModel(passages=goldens.context.passages)  # the only option in earlier releases
     return {
         "name": goldens.name,
         "rankbeam": version("rankbeam"),
@@ -156,29 +156,29 @@ def _calls(progress: RoundProgress) -> Iterable[CallRecord]:
 
 
 def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -> Iterable[dict[str, Any]]:
-    """Tokens and cost of every item and of each of its calls; facts that several items share count for each of them.
+    """Tokens and cost of every item and of each of its calls; facts shared by several items count for each item.
 
-    They are those of all attempts, of failed ones, too: so they stand outside of what equal answers make equal.
+    They include all attempts, even failed ones, so unlike other files they may differ although the answers are equal.
     """
     for item in items:
         pooled = progress.pooled.get(item.made.item_id)
         calls = [*item.made.asked, *(() if pooled is None else pooled.asked)]
-        costs = [_cost(goldens, one) for one in calls]
-        known = [one for one in costs if one is not None]
+        costs = [_cost(goldens, call) for call in calls]
+        known = [cost for cost in costs if cost is not None]
         yield {
             "query_id": item.made.item_id,
             "calls": len(calls),
-            "tokens": {name: sum(getattr(one, name) for one in calls) for name in _TOKENS},
+            "tokens": {name: sum(getattr(call, name) for call in calls) for name in _TOKENS},
             "cost": round(sum(known), 9) if len(known) == len(costs) else None,
             "by_call": [
                 {
-                    "content_key": one.key,
-                    "step": one.step,
-                    "service": one.service,
-                    "tokens": {name: getattr(one, name) for name in _TOKENS},
+                    "content_key": call.key,
+                    "step": call.step,
+                    "service": call.service,
+                    "tokens": {name: getattr(call, name) for name in _TOKENS},
                     "cost": cost,
                 }
-                for one, cost in zip(calls, costs, strict=True)
+                for call, cost in zip(calls, costs, strict=True)
             ],
         }
 

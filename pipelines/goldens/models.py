@@ -23,9 +23,9 @@ class RagEngineModel(Section):
     """`documents: {rag_engine: …}`, the name of a corpus, or a mapping.
 
     Attributes:
-        corpus: its full name.
-        doc_id: the rule by which the name of a file becomes an id, as for the `rag_engine` retriever.
-        api_endpoint: address of the service; by default the public one of the location.
+        corpus: full name of the corpus.
+        doc_id: rule that turns a file's name into an id, as for the `rag_engine` retriever.
+        api_endpoint: address of the service; by default the location's public address.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("corpus", str)
@@ -36,7 +36,7 @@ class RagEngineModel(Section):
 
     @field_validator("doc_id")
     @classmethod
-    def _of_documents(cls, value: DocumentIds) -> DocumentIds:
+    def _is_about_documents(cls, value: DocumentIds) -> DocumentIds:
         if value.field == "chunk":
             raise ValueError("names chunks; questions are made from whole documents")
         return value
@@ -46,10 +46,10 @@ class VertexSearchModel(Section):
     """`documents: {vertex_search: …}`, the name of a data store, or a mapping.
 
     Attributes:
-        data_store: its full name, with or without a branch.
-        unit: whole documents, or the chunks of a data store that has some.
-        fields: fields of structured documents, whose values are the text, in this order.
-        api_endpoint: address of the service; by default the public one of the location.
+        data_store: full name of the data store, with or without a branch.
+        unit: whole documents, or chunks if the data store has them.
+        fields: fields of structured documents whose values are the text, in this order.
+        api_endpoint: address of the service; by default the location's public address.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("data_store", str)
@@ -75,18 +75,18 @@ class DocumentsModel(Section):
     """`documents:`, a path, or a mapping with one of `path`, `folder`, `chunks`, `rag_engine` and `vertex_search`.
 
     Attributes:
-        path: a corpus: JSON lines, tab separated text, Parquet or a table of BigQuery; or a folder of text,
-            Markdown, HTML, DOCX and PDF files on this machine.
-        folder: such a folder, here or in a bucket.
+        path: a corpus: JSON lines, tab separated text, Parquet or a BigQuery table; or a local folder of text,
+            Markdown, HTML, DOCX and PDF files.
+        folder: a folder of such files, local or in a bucket.
         glob: pattern of the relative paths of the folder's documents; by default all files.
-        chunks: a corpus of chunks instead, each with the id of its document as `doc_id`; questions are made from them.
-        rag_engine: a corpus of RAG Engine instead, whose files are read where they were imported from.
+        chunks: a corpus of chunks instead, each with its document's id as `doc_id`; questions are made from the chunks.
+        rag_engine: a corpus of RAG Engine instead; its files are read from where they were imported.
         vertex_search: a data store of Vertex AI Search instead.
-        attributes: attributes of the documents by which questions are distributed, besides topics.
-        language: language of the texts, a Snowball algorithm.
-        span_tokens: about the most tokens of a document's part that a question is made from.
-        sample: most documents to read, chosen by `seed`, of a corpus or folder that is too large for memory; by default
-            all of them. Questions, judgements and the corpus of the benchmark are about these documents only.
+        attributes: document attributes by which questions are distributed, in addition to topics.
+        language: language of the texts, as the name of a Snowball algorithm.
+        span_tokens: approximate maximum tokens of the part of a document from which a question is made.
+        sample: maximum number of documents to read, chosen by `seed`, for a corpus or folder that does not fit into
+            memory; by default all. Questions, judgements and the benchmark's corpus only cover these documents.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("path", str)
@@ -113,7 +113,7 @@ class DocumentsModel(Section):
         return self
 
     def origin(self, folder: str, seed: int) -> Origin:
-        """Sources of the documents, with paths below a folder; the seed chooses a sample."""
+        """The source of the documents, with paths below a folder; the seed chooses a sample."""
         sample = None if self.sample is None else Sample(self.sample, seed)
         if self.rag_engine is not None:
             return RagFiles(self.rag_engine.corpus, self.rag_engine.doc_id, self.rag_engine.api_endpoint)
@@ -128,8 +128,8 @@ class PoolModel(Section):
     """`pool:`, a number of documents, or a mapping.
 
     Attributes:
-        documents: most documents to grade for a question, among those that retrievers find.
-        retrievers: retrievers that find them, in turn: types, or mappings as under `retriever:` of an experiment.
+        documents: maximum number of retrieved documents to grade for a question.
+        retrievers: retrievers that take turns: types, or mappings as under `retriever:` of an experiment.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("documents", int)
@@ -142,8 +142,8 @@ class DuplicatesModel(Section):
     """`duplicates:`, the name of a model, or a mapping.
 
     Attributes:
-        embedding_model: the name of the service that embeds questions.
-        cosine: least similarity of two duplicate questions.
+        embedding_model: name of the service that embeds questions.
+        cosine: minimum similarity of two duplicate questions.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("embedding_model", str)
@@ -153,13 +153,13 @@ class DuplicatesModel(Section):
 
 
 class ReviewsModel(Section):
-    """`reviews:`, what is checked of every question, besides what always is.
+    """`reviews:`, checks of every question, in addition to those that always run.
 
     Attributes:
-        critics: three critics, and a second round where they do not agree; four to seven further calls an item.
-        closed_book: whether the writing model knows the answer without any text; such items are marked.
-        pool: documents that are graded for the question, as `PoolModel` describes them.
-        duplicates: near-duplicates by embeddings, besides those by wording, as `DuplicatesModel` describes them.
+        critics: three critics, and a second round if they disagree; four to seven more calls for each item.
+        closed_book: test whether the writing model knows the answer without any text; such items are marked.
+        pool: documents that are graded for the question, see `PoolModel`.
+        duplicates: near-duplicates by embeddings, in addition to those by wording, see `DuplicatesModel`.
     """
 
     critics: bool = False
@@ -172,8 +172,8 @@ class GoldensOutput(Section):
     """`output:`, a folder, or a mapping.
 
     Attributes:
-        path: the folder of the benchmark.
-        ledger: the folder that keeps the answers of models; by default `ledger` below `path`.
+        path: folder of the benchmark.
+        ledger: folder that stores the models' answers; by default `ledger` below `path`.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("path", str)
@@ -186,12 +186,13 @@ class ContextModel(Section):
     """`context:`, a number of passages, or a mapping.
 
     Attributes:
-        passages: number of passages of other documents that are found for each span.
-        neighbours: number of passages of the same document, before and after each, that are added to it.
-        by: "bm25" finds passages by the span's words, "pool" by the retrievers of `reviews.pool`, services included.
-        enlarged: if true, the writer first describes what to search for and makes up an example passage (HyDE); this
-            text is searched for instead of the span's.
-        overall: if true, the model also distils all passages of a span together, and what it chooses is added.
+        passages: number of passages of other documents to retrieve for each span.
+        neighbours: number of passages of the same document to add before and after each retrieved passage.
+        by: "bm25" searches with the span's words, "pool" uses the retrievers of `reviews.pool`, including services.
+        enlarged: if true, the writer first describes what to search for and makes up an example passage (HyDE); the
+            search uses this text instead of the span's.
+        overall: if true, the model also distils all passages of a span together, and the sentences it chooses are
+            added.
     """
 
     bare: ClassVar[tuple[str, type] | None] = ("passages", int)
@@ -208,19 +209,19 @@ class GoldensModel(Section):
 
     Attributes:
         name: name of the benchmark.
-        documents: its documents, as `DocumentsModel` describes them.
-        services: models, each named once: its type and that type's parameters.
-        writer: the name of the model that writes.
-        checker: the name of the model that checks; better another one than the writer.
-        items: so many questions.
+        documents: documents of the benchmark, see `DocumentsModel`.
+        services: models by name, each with its type and that type's parameters.
+        writer: name of the model that writes.
+        checker: name of the model that checks; preferably not the writer.
+        items: number of questions.
         types: types of questions: a list, or a mapping to their relative shares.
-        context: passages of other documents that are found for each span, and distilled to sentences that questions
-            may use, too, as `ContextModel` describes them.
-        profiles: a JSON file of the dimensions that questions vary by, as Auto RAG Eval's `qa_profiles.json`.
-        reviews: checks of the questions, as `ReviewsModel` describes them.
-        split: names of splits, and their shares in relation to each other. No document is relevant in two splits.
+        context: passages of other documents that are retrieved for each span, and distilled to sentences that
+            questions may also use, see `ContextModel`.
+        profiles: JSON file of the dimensions by which questions vary, like Auto RAG Eval's `qa_profiles.json`.
+        reviews: checks of the questions, see `ReviewsModel`.
+        split: names of splits with their relative shares. No document is relevant in two splits.
         seed: seed of every random choice.
-        max_cost: most that all calls may cost, in the currency of the prices under `quotas:`, which are then required.
+        max_cost: maximum cost of all calls, in the currency of the prices under `quotas:`, which are then required.
         quotas: budgets of the services, as in an experiment.
         output: folder of the benchmark.
     """

@@ -23,11 +23,11 @@ from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 WRITTEN_AGAIN = 2
-"""Candidates for an item, at most about: where every second one is rejected."""
+"""Approximate maximum number of candidates for an item: every second one is rejected."""
 _STEPS = (*OUTPUT_TOKENS, EMBED, SEARCH)
 _ONCE = ("grade", EMBED, SEARCH)
-"""The steps that are done for accepted questions only."""
-_QUESTION = 25  # tokens, about
+"""The steps that are only done for accepted questions."""
+_QUESTION = 25  # approximate tokens
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PoolCost:
     seconds: Range
     cost: Range | None  # None if no price is known
     steps: tuple[StepCost, ...]
-    batch_cost: Range | None = None  # None if no call is left to batch jobs
+    batch_cost: Range | None = None  # None if no calls are left to batch jobs
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Costs:
     spans: int
     types: Mapping[str, int]
     pools: tuple[PoolCost, ...]
-    max_cost: float | None  # the limit; None for none
+    max_cost: float | None  # None without a limit
 
     @property
     def cost(self) -> Range | None:
-        """The least and the most that all pools cost with batch jobs; None if a price is not known."""
+        """The minimum and the maximum cost of all pools with batch jobs; None if a price is not known."""
         costs = [pool.cost if pool.batch_cost is None else pool.batch_cost for pool in self.pools]
         known = [cost for cost in costs if cost is not None]
         if len(known) < len(self.pools):
@@ -94,11 +94,11 @@ class Costs:
 
 
 def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
-    """Cost of a benchmark; reads the ledger, and makes no call."""
+    """Compute the cost of a benchmark; this reads the ledger, but makes no call."""
     work = goldens.writing
-    anywhere = plan.library.passages[: goldens.context.passages]  # which ones is not known before a search
+    anywhere = plan.library.passages[: goldens.context.passages]  # the actual passages are not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
-    sizes = [*forecast(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
+    sizes = [*forecast(work, sources, lambda calls: _known_outcomes(goldens.ledger, work, calls)).values()]
     if goldens.context.passages and goldens.context.enlarged:
         calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
         known = {entry.key for entry in Ledger(goldens.ledger).find(dict.fromkeys(call.key or "" for call in calls))}
@@ -114,7 +114,7 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
         len(library.documents),
         len(library.spans),
         {kind: types[kind] for kind in goldens.planned.types if types[kind]},
-        tuple(_of_pool(name, quota, goldens, sizes, graded) for name, quota in quotas),
+        tuple(_pool_cost(name, quota, goldens, sizes, graded) for name, quota in quotas),
         goldens.max_cost,
     )
 
@@ -130,7 +130,7 @@ def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     raise load(goldens.text, path).error(("max_cost",), problem)
 
 
-def _recalled(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str, Any]:
+def _known_outcomes(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str, Any]:
     by_key = {call.key: call for call in calls if call.key is not None}
     known: dict[str, Any] = {}
     for entry in Ledger(ledger).find(dict.fromkeys(by_key)):
@@ -142,7 +142,7 @@ def _recalled(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str,
 
 
 def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
-    """The grades of other documents: which ones is not known yet, so each is as long as the longest passages."""
+    """The calls that grade other documents, which are not known yet; each call is assumed to have a long passage."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
     count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.planned.items
@@ -152,7 +152,7 @@ def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
 
 
 def _looked_up(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
-    """Embeddings and rankings, one a question, and one a passage where a retriever compares embeddings."""
+    """Embeddings and rankings: one for each question, and one for each passage if a retriever compares embeddings."""
     items = goldens.planned.items
     by_pool = sources if goldens.context.passages and goldens.context.by == "pool" else 0
     if goldens.duplicates is not None:
@@ -166,7 +166,7 @@ def _looked_up(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[Ca
             yield CallCost(embed.service, EMBED, Tokens(len(span.text) // CHARACTERS_PER_TOKEN), False)
 
 
-def _of_pool(
+def _pool_cost(
     pool: str, quota: Quota, goldens: Goldens, written: Sequence[CallCost], graded: Sequence[CallCost]
 ) -> PoolCost:
     models = {name: model for name, model in goldens.models.items() if model.pool == pool}
@@ -206,21 +206,21 @@ def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:
 def _steps_of(services: Sequence[str], written: Sequence[CallCost], graded: Sequence[CallCost]) -> Iterator[StepCost]:
     for service in services:
         for step in _STEPS:
-            own = [size for size in (*written, *graded) if (size.service, size.step) == (service, step)]
-            if not own:
+            costs = [size for size in (*written, *graded) if (size.service, size.step) == (service, step)]
+            if not costs:
                 continue
             again = 1 if step in _ONCE else WRITTEN_AGAIN
-            left = [size for size in own if not size.is_known]
-            calls = (len(own), again * len(own))
-            yield StepCost(service, step, calls, len(own) - len(left), *_of_tokens(own, left, again))
+            remaining = [size for size in costs if not size.is_known]
+            calls = (len(costs), again * len(costs))
+            yield StepCost(service, step, calls, len(costs) - len(remaining), *_token_ranges(costs, remaining, again))
 
 
-def _of_tokens(own: Sequence[CallCost], left: Sequence[CallCost], again: int) -> tuple[Range, Range]:
-    """Input and output of calls that are left, at least, and with those of later rounds."""
-    input_tokens, output_tokens = sum(size.tokens.input for size in left), sum(size.tokens.output for size in left)
-    more_given, more_said = (sum(size.tokens.input for size in own), sum(size.tokens.output for size in own))
+def _token_ranges(costs: Sequence[CallCost], remaining: Sequence[CallCost], again: int) -> tuple[Range, Range]:
+    """Ranges of input and output tokens: those of the remaining calls, and those including later rounds."""
+    least_input, least_output = (sum(getattr(size.tokens, kind) for size in remaining) for kind in ("input", "output"))
+    more_input, more_output = sum(size.tokens.input for size in costs), sum(size.tokens.output for size in costs)
     further = again - 1
-    return (input_tokens, input_tokens + further * more_given), (output_tokens, output_tokens + further * more_said)
+    return (least_input, least_input + further * more_input), (least_output, least_output + further * more_output)
 
 
 def _step_line(step: StepCost) -> str:

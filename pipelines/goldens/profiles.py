@@ -1,4 +1,4 @@
-"""The dimensions that questions vary by: Auto RAG Eval's `qa_profiles.json`, and what the writing model suggests."""
+"""The dimensions by which questions vary: Auto RAG Eval's `qa_profiles.json`, and the writing model's suggestions."""
 
 import json
 import secrets
@@ -23,7 +23,7 @@ from rankbeam.transforms.goldens.records.items import Dimension, ProfileValue, S
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 PROFILES = "profiles.json"
-"""The usual name of the file."""
+"""The default name of the file."""
 
 
 class _Described(Section):
@@ -36,7 +36,7 @@ class _Dimension(_Described):
 
 
 class _Profiles(Section):
-    accepted: bool = True  # false in what a model suggested, until a person changes it
+    accepted: bool = True  # false for a model's suggestions, until a person changes it
     suggested_by: dict[str, Any] = Field(default_factory=dict)
     documents: list[str] = Field(default_factory=list)
     parameters: Annotated[dict[str, _Dimension], Field(min_length=1)]
@@ -50,7 +50,7 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
     except ValueError as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
         raise InputError(f"is not valid JSON: {error}", path=path, line=line) from error
-    located = load(text.replace("\t", " "), path)  # JSON is YAML but for tabs, and YAML knows lines
+    located = load(text.replace("\t", " "), path)  # apart from tabs, JSON is YAML, which has line numbers
     problems = located.duplicate_keys()
     try:
         profiles = _Profiles.model_validate(located.value)
@@ -77,14 +77,14 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
 
 
 def suggested(dimensions: Sequence[Dimension], model: dict[str, Any], documents: Sequence[str]) -> bytes:
-    """The file of dimensions that a model suggested; `read_profiles` refuses it until a person accepts it."""
+    """The file of a model's suggested dimensions; `read_profiles` refuses it until a person accepts it."""
     parameters = {
-        one.name: {
-            "description": one.description,
-            "reason": one.reason,
-            "values": {value.name: {"description": value.description} for value in one.values},
+        dimension.name: {
+            "description": dimension.description,
+            "reason": dimension.reason,
+            "values": {value.name: {"description": value.description} for value in dimension.values},
         }
-        for one in dimensions
+        for dimension in dimensions
     }
     content = {"accepted": False, "suggested_by": model, "documents": list(documents), "parameters": parameters}
     return f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode("utf-8", "replace")
@@ -92,7 +92,7 @@ def suggested(dimensions: Sequence[Dimension], model: dict[str, Any], documents:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Profiles to suggest."""
+    """A suggestion of profiles that is ready to be requested."""
 
     goldens: Goldens
     source: str  # the file of goldens
@@ -109,7 +109,7 @@ class Suggestion:
 
 
 def suggestion_of(goldens: Goldens, plan: GoldensPlan, source: str, path: str, count: int) -> Suggestion:
-    """Check everything that can be checked before the call."""
+    """Prepare a suggestion; check everything that can be checked before the call."""
     if files.exists(path):
         raise InputError("exists; delete it, or name another file with --output", path=path)
     if (offline := goldens.writer.parameters.offline) is not None:
@@ -119,7 +119,7 @@ def suggestion_of(goldens: Goldens, plan: GoldensPlan, source: str, path: str, c
 
 
 def forecast(suggestion: Suggestion) -> tuple[str, float | None]:
-    """The call for people, and its cost; None if no price is known."""
+    """Describe the call, and return its cost, which is None if no price is known."""
     goldens, call = suggestion.goldens, suggestion.work.call(suggestion.sample)
     is_known = any(Ledger(goldens.ledger).find({call.key or "": None}))
     size = size_of(call, is_known)
@@ -130,7 +130,7 @@ def forecast(suggestion: Suggestion) -> tuple[str, float | None]:
 
 
 def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[SuggestedProfiles, list[str]]:
-    """Ask the model and write the file, unless the call failed; the second value is warnings."""
+    """Call the model, and write the file unless the call failed; also return warnings."""
     goldens, work = suggestion.goldens, suggestion.work
     cost = forecast(suggestion)[1] or 0.0
     if goldens.max_cost is not None and goldens.max_cost < cost:

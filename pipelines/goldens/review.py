@@ -1,6 +1,6 @@
-"""A benchmark as a table for people to review, safe in programs that take a cell for a formula, and their decisions.
+"""Export a benchmark as a table for people to review, safe in spreadsheet programs, and apply their decisions.
 
-Mistakes of a table are refused with their lines; applying it again changes nothing.
+Mistakes in a table are refused with their lines; applying a table again changes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +25,9 @@ _WRITER = "rankbeam goldens review"
 
 
 def as_csv(folder: GoldensFolder) -> str:
-    """All items, with the decisions that are there already."""
+    """All items, with any decisions made so far."""
     reviews = folder.reviews()
-    # Rejected ones are shown as they were, so that a decision can be taken back.
+    # Rejected items are shown unchanged, so that a decision can be reverted.
     shown = ((reviewed([item], reviews) or [item])[0] for item in folder.items())
     return spreadsheets.as_csv(COLUMNS, (_row(item, reviews) for item in shown))
 
@@ -70,7 +70,7 @@ class AppliedReview:
     differing: tuple[str, ...] = ()
     kappa: float | None = None
     both: int = 0
-    without_nuggets: int = 0  # items whose answer was edited
+    without_nuggets: int = 0  # items that lost their nuggets because their answer was edited
 
     def as_text(self) -> str:
         lines = [f"{self.decided:,} of {self.items:,} items are reviewed"]
@@ -80,13 +80,13 @@ class AppliedReview:
             kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"
             lines.append(f"two reviewers decided {self.both:,} items: Cohen's kappa {kappa}")
         if self.differing:
-            some = ", ".join(self.differing[:5])
-            lines.append(f"decided differently, and therefore unchanged: {len(self.differing):,}, such as {some}")
+            names = ", ".join(self.differing[:5])
+            lines.append(f"decided differently, and therefore unchanged: {len(self.differing):,}, such as {names}")
         return "\n".join(lines)
 
 
 def apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
-    """Take over the decisions of one or two tables, and publish the benchmark again."""
+    """Apply the decisions in one or two tables, and publish the benchmark again."""
     items = {item.made.item_id: item for item in folder.items()}
     texts = {name: row["text"] for name, row in folder.documents().items()}
     problems: list[InputError] = []
@@ -95,11 +95,11 @@ def apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
         raise InputErrors(problems)
     both = [name for name in tables[0] if all(name in table for table in tables)] if len(tables) > 1 else []
     differing = tuple(name for name in both if _differ(*(table[name] for table in tables)))
-    one, other = ([_category(table[name]) for name in both] for table in (tables[0], tables[-1]))
+    first, second = ([_category(table[name]) for name in both] for table in (tables[0], tables[-1]))
     for place, name in enumerate(both):
-        if one[place] == other[place] == _EDIT and name in differing:
-            other[place] = f"another {_EDIT}"
-    kappa = cohen_kappa(one, other) if both else None
+        if first[place] == second[place] == _EDIT and name in differing:
+            second[place] = f"another {_EDIT}"
+    kappa = cohen_kappa(first, second) if both else None
     new = {name: review for table in reversed(tables) for name, review in table.items() if name not in differing}
     reviews = {**folder.reviews(), **new}
     folder.save_reviews(reviews.values())
@@ -155,12 +155,12 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
 
 
 def _changed(cell: str, before: str) -> str | None:
-    """The new wording; None where only white space differs."""
+    """The new wording; None if only white space differs."""
     return None if cell.split() == before.split() else cell.strip()
 
 
 def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[GoldenEvidence, ...] | None:
-    """Edited quotes with their places, one a line; None where they are as before."""
+    """Edited quotes with their places, one in each line; None if they are unchanged."""
     quotes = [" ".join(line.split()) for line in cell.splitlines() if line.strip()]
     if quotes == quotes_of(item):
         return None
@@ -173,7 +173,7 @@ def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Golden
 def _located(
     quote: str, unchanged: list[tuple[str, GoldenEvidence]], item: Golden, texts: Mapping[str, str]
 ) -> GoldenEvidence:
-    """The piece with an unchanged quote, or the place of a new one, in the text of the question if it is there."""
+    """The evidence of an unchanged quote, or the place of a new quote, preferably in the spans of the question."""
     same = next((pair for pair in unchanged if pair[0] == quote), None)
     if same is not None:
         unchanged.remove(same)
@@ -188,16 +188,16 @@ def _located(
 
 
 def _category(review: Review) -> str:
-    """The decision as a category; an edit that changes nothing is an acceptance."""
+    """The decision as a category; an edit that changes nothing counts as accepted."""
     if review.decision is ReviewDecision.REJECT:
         return "reject"
     return "accept" if (review.question, review.answer, review.evidence) == (None, None, None) else _EDIT
 
 
 def _differ(first: Review, second: Review) -> bool:
-    """Return whether two reviewers decided differently, or edited to different wordings."""
-    one, other = (
+    """Return whether two reviewers decided differently, or chose different wordings."""
+    decisions = {
         (review.decision is ReviewDecision.REJECT, review.question, review.answer, review.evidence)
         for review in (first, second)
-    )
-    return one != other
+    }
+    return len(decisions) > 1

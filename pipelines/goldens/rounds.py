@@ -1,11 +1,11 @@
 """Make a benchmark: rounds of writing, screening, searching and grading, until the quotas are met.
 
     plan ──► write ──► screen ──► search ──► grade ──► accepted ──┐
-      ▲                                                           │  what is lacking, at most four rounds
+      ▲                                                           │  missing questions, at most four rounds
       └───────────────────────────────────────────────────────────┘
 
-A round depends only on the outcomes of the rounds before it. The ledger has every answer, so a run that is repeated, or
-was killed, goes through the same rounds without a call that was paid for.
+A round only depends on the outcomes of earlier rounds. The ledger has every answer, so a run that is repeated, or was
+killed, goes through the same rounds without paying for a call again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,14 +46,14 @@ from rankbeam.transforms.records.errors import FailureKind
 from rankbeam.transforms.records.queries import Documents
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
-"""Does the tasks of a stage in a round; returns their records."""
+"""Does a stage's tasks in a round; returns their records."""
 
 _FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED})
 
 
 @dataclass
 class RoundProgress:
-    """Items so far."""
+    """Items, and other results, so far."""
 
     items: list[WrittenItem] = field(default_factory=list)
     ranks: dict[str, int | None] = field(default_factory=dict)
@@ -65,12 +65,12 @@ class RoundProgress:
 
     @property
     def accepted(self) -> list[WrittenItem]:
-        """The items that are in, in the order of the plan."""
+        """The accepted items, in the order of the plan."""
         return [item for item in self.items if item.state is State.ACCEPTED]
 
     @property
     def failed(self) -> list[WrittenItem]:
-        """The items of which a call failed that may succeed later."""
+        """The items with a failed call that may succeed later."""
         return [item for item in self.items if item.state is State.FAILED]
 
     def add(self, results: StageResults) -> None:
@@ -80,7 +80,7 @@ class RoundProgress:
 
 @dataclass
 class Finding:
-    """Looks up what a round needs."""
+    """Searches for the context, duplicates and pools of a round."""
 
     goldens: Goldens
     library: Library
@@ -89,7 +89,7 @@ class Finding:
     warnings: list[str] = field(default_factory=list)
 
     def with_context(self, sources: Sequence[WritingTask], number: int) -> list[WritingTask]:
-        """Sources with passages of other documents about the same matter, found by the span's text."""
+        """Add to sources passages of other documents about the same matter, retrieved by the span's text."""
         rules = self.goldens.context
         if not rules.passages or not sources:
             return list(sources)
@@ -116,18 +116,17 @@ class Finding:
 
     def _context(self, source: WritingTask, text: str, rankings: Rankings | None) -> tuple[SourceSpan, ...]:
         rules = self.goldens.context
-        own = {span.doc_id for span in source.spans}
+        own_ids = {span.doc_id for span in source.spans}
         best = self._search.best(text)
         if rankings is not None:
-            names = [
-                one.name for one in self.goldens.pool.retrievers if one.remote is None or one.name in rankings.doc_ids
-            ]
-            best = self._search.pooled(text, best, rules.passages + len(own), rankings.doc_ids, names)
-        chosen = [span for span in best if span.doc_id not in own][: rules.passages]
+            every = self.goldens.pool.retrievers
+            names = [entry.name for entry in every if entry.remote is None or entry.name in rankings.doc_ids]
+            best = self._search.pooled(text, best, rules.passages + len(own_ids), rankings.doc_ids, names)
+        chosen = [span for span in best if span.doc_id not in own_ids][: rules.passages]
         return tuple(self._widened(span) for span in chosen)
 
     def _widened(self, span: SourceSpan) -> SourceSpan:
-        """A passage together with its neighbours in the document."""
+        """A passage with its neighbours in the document."""
         around = self.goldens.context.neighbours
         if not around:
             return span
@@ -145,7 +144,7 @@ class Finding:
         return passages
 
     def vectors(self, items: Sequence[WrittenItem], number: int) -> tuple[Vectors, dict[str, UnansweredCall]]:
-        """The embeddings of questions, where duplicates are found by them."""
+        """The embeddings of questions, if they are used to find duplicates."""
         if self.goldens.duplicates is None:
             return {}, {}
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
@@ -153,7 +152,7 @@ class Finding:
         missing = self._embedded(embed, questions, number)
         stored = KeptEmbeddings(embed, ledger=self.goldens.ledger).vectors(questions, [])
         vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
-        return vectors, _of_items(items, missing)
+        return vectors, _by_item(items, missing)
 
     def pools_of(
         self, items: Sequence[WrittenItem], number: int
@@ -164,7 +163,7 @@ class Finding:
         failed: dict[str, UnansweredCall] = {}
         for embed in pool.embedders:
             missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
-            failed |= _of_items(items, missing)
+            failed |= _by_item(items, missing)
         rankings = self._rankings({item.item_id: item.question for item in items}, number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
@@ -176,11 +175,11 @@ class Finding:
         return searches, failed
 
     def _rankings(self, questions: Mapping[str, str], number: int) -> Mapping[str, Rankings]:
-        """By item, what retrievers that are services find."""
+        """The rankings of retrievers that are services, by item."""
         if not self.goldens.pool.services:
             return {item_id: Rankings(item_id) for item_id in questions}
         tasks = [(item[0], item) for item in questions.items()]
-        rankings = {one.item_id: one for one in self.do(self.goldens.searching(), tasks, number, Rankings)}
+        rankings = {ranked.item_id: ranked for ranked in self.do(self.goldens.searching(), tasks, number, Rankings)}
         for retriever in self.goldens.pool.services:
             unknown = {
                 name
@@ -193,30 +192,31 @@ class Finding:
         return rankings
 
     def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, UnansweredCall]:
-        """Embed texts; returns by name of the text why it has no embedding and may have one later."""
+        """Embed texts; return failures that may succeed later, by name of the text."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
         records = self.do(self.goldens.stage(EmbedTexts(embed)), tasks, number, TextEmbedding) if tasks else ()
         missing = {record.name: record.missing for record in records if record.missing is not None}
-        return {name: one for name, one in missing.items() if one.failure not in _FINAL}
+        return {name: call for name, call in missing.items() if call.failure not in _FINAL}
 
     @cached_property
     def _search(self) -> PassageSearch:
         path = files.join(self.folder, "passages.jsonl")
         lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in self.library.passages)
         files.write(path, json_lines(lines))
-        opened = {one.name: self._opened(one, path) for one in self.goldens.pool.retrievers if one.remote is None}
+        local = [retriever for retriever in self.goldens.pool.retrievers if retriever.remote is None]
+        opened = {retriever.name: self._opened(retriever, path) for retriever in local}
         return PassageSearch.of(path, self.library.passages, self.goldens.language, opened)
 
     def _opened(self, retriever: PoolRetriever, path: str) -> Retriever:
-        """A retriever over all passages, which a model embeds first where it compares embeddings."""
+        """A retriever over all passages; a model embeds them first if the retriever compares embeddings."""
         documents = Documents(path)
         if (embed := retriever.embedder) is None:
             return retriever.parameters.open(path)
         texts = retriever.parameters.embedded(documents) if embed.is_called else ()
         missing = self._embedded(embed, list(texts), 0)
         if missing:
-            one = next(iter(missing.values()))
-            problem = f"{len(missing):,} passages have no embedding ({one.failure}: {one.message})"
+            call = next(iter(missing.values()))
+            problem = f"{len(missing):,} passages have no embedding ({call.failure}: {call.message})"
             self.warnings.append(f"{problem}: {retriever.kind} does not find them; run the same command again")
         return retriever.parameters.search(Documents(path, embeddings=embeddings_of(embed, self.goldens.ledger)))
 
@@ -239,7 +239,7 @@ class Making:
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
             sources = finding.with_context(sources, number)
-            if not sources or progress.failed:  # what failed one item would fail others, too
+            if not sources or progress.failed:  # a failure of one item would probably repeat for others
                 break
             progress.rounds = number
             written = self._written(progress, sources, number)
@@ -249,16 +249,16 @@ class Making:
         return progress
 
     def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[WrittenItem]:
-        """Outcomes of a round's candidates, in the order of the plan."""
+        """The outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
         records = self._done(progress, self.goldens.stage(self.goldens.writing), tasks, number, WrittenItem)
-        by_id = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
+        by_id = {record.item_id: record for record in records}  # a repeated bundle wrote some items twice
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
     def _screened(
         self, progress: RoundProgress, finding: Finding, written: Sequence[WrittenItem], number: int
     ) -> list[WrittenItem]:
-        """New items without near-duplicates and those above the quotas."""
+        """Reject new items that are near-duplicates or exceed the quotas."""
         candidates = [item for item in (*progress.accepted, *written) if item.state is State.ACCEPTED]
         vectors, missing = finding.vectors(candidates, number)
         new = [failed(item, missing) for item in written]
@@ -268,7 +268,7 @@ class Making:
     def _graded(
         self, progress: RoundProgress, finding: Finding, new: Sequence[WrittenItem], number: int
     ) -> list[WrittenItem]:
-        """New items, once other documents that may answer them are graded."""
+        """Grade other documents that may answer new items, and reject items that they answer."""
         searched, missing = finding.pools_of([item for item in new if item.state is State.ACCEPTED], number)
         new = [failed(item, missing) for item in new]
         progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
@@ -283,10 +283,10 @@ class Making:
     def _done(
         self, progress: RoundProgress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
     ) -> list[Any]:
-        """Do the tasks of a stage, with what is left of the budget."""
+        """Do the tasks of a stage with the remaining budget."""
         progress.stages += 1
         folder = files.join(self.folder, f"round-{number}-{stage.name}-{progress.stages}")
-        # Each stage is a run of its own to the ledger, which looks for calls of lost bundles by the run's name.
+        # For the ledger, each stage is a separate run: it looks for calls of lost bundles by the run's name.
         owner = replace(self.owner, run_id=f"{self.owner.run_id}-{number}-{stage.name}-{progress.stages}")
         ledger = Ledger(self.goldens.ledger, owner)
         stage = stage.after(progress.usage)
@@ -305,13 +305,13 @@ def plan_of(goldens: Goldens) -> GoldensPlan:
 
 
 def failed(item: WrittenItem, missing: Mapping[str, UnansweredCall]) -> WrittenItem:
-    """The item, failed where a call that it needs has failed."""
+    """Mark an item as failed if a call that it needs has failed."""
     if item.item_id not in missing:
         return item
-    one = missing[item.item_id]
-    return replace(item, state=State.FAILED, detail=f"{one.failure}: {one.message}", failure=one.failure)
+    call = missing[item.item_id]
+    return replace(item, state=State.FAILED, detail=f"{call.failure}: {call.message}", failure=call.failure)
 
 
-def _of_items(items: Sequence[WrittenItem], missing: Mapping[str, UnansweredCall]) -> dict[str, UnansweredCall]:
+def _by_item(items: Sequence[WrittenItem], missing: Mapping[str, UnansweredCall]) -> dict[str, UnansweredCall]:
     named = {item.item_id: text_name(item.question) for item in items}
     return {item_id: missing[name] for item_id, name in named.items() if name in missing}

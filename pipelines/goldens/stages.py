@@ -1,4 +1,4 @@
-"""One stage of a round as a pipeline: tasks through the paced fan-out, results to parts of a folder as they come."""
+"""Run a stage of a round as a pipeline: tasks go through the paced fan-out, results to parts in a folder."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ _jobs: dict[str, Ledger] = {}
 
 @dataclass(frozen=True)
 class StageResults:
-    """Results of a stage."""
+    """The results of a stage."""
 
     records: list[Any]
     usage: list[Usage]
@@ -66,7 +66,7 @@ def run_stage(
 def batched_stage(
     goldens: Goldens, stage: Stage, ledger: Ledger, run: Callable[[Stage], StageResults], warnings: list[str]
 ) -> Iterator[Stage]:
-    """Run the rounds of a stage whose calls batch jobs may make; yields the stage that makes those that remain."""
+    """Run the rounds of a stage whose calls batch jobs may make; yield the stage that makes the remaining calls."""
     models = {name: goldens.models[name] for name in stage.services if name in goldens.models}
     if not (services := services_of(models, goldens.pools)):
         yield stage
@@ -84,7 +84,7 @@ def batched_stage(
 
 @contextmanager
 def _at_work(result: PipelineResult, ledger: Ledger) -> Iterator[None]:
-    """Note a job of an engine for as long as the block waits for it; other runners return once they are done."""
+    """Record an engine's job while the block waits for it; other runners only return once they are done."""
     job_id: str | None = getattr(result, "_job_id", None)  # Beam has no public name for it
     if job_id is None:
         yield
@@ -97,12 +97,12 @@ def _at_work(result: PipelineResult, ledger: Ledger) -> Iterator[None]:
 
 
 def at_work() -> dict[str, Ledger]:
-    """The ledger of each job that an engine runs now for this process, by the engine's id of the job."""
+    """The ledger of each job that an engine is running for this process, by the engine's job id."""
     return dict(_jobs)
 
 
 def refuse_local(goldens: Goldens, options: PipelineOptions) -> None:
-    """Refuse folders of this machine where workers on others write answers to them."""
+    """Refuse local folders if workers on other machines would write answers to them."""
     for name, place in {"output": goldens.output, "output.ledger": goldens.ledger}.items():
         if works_elsewhere(options) and files.is_local(place):
             problem = "the workers of this job cannot reach folders on this machine; name one in a bucket"
@@ -110,7 +110,7 @@ def refuse_local(goldens: Goldens, options: PipelineOptions) -> None:
 
 
 def refuse_dataflow(options: PipelineOptions) -> None:
-    """Refuse Dataflow, where every stage of every round would be a job of its own."""
+    """Refuse Dataflow, where every stage of every round would be a separate job."""
     if is_dataflow(options):
         problem = "each stage of each round would be a job, and quotas, not machines, limit how fast calls are made"
         raise InputError(f"goldens do not run on Dataflow: {problem}; leave out --runner, or name a job server")
