@@ -100,11 +100,11 @@ class ScoreFn(beam.DoFn):
             list(parts.get(GRADES, ())),
         )
         for partition in self._workers.submit(score, *arguments):
-            yield _counted(partition)
+            yield _count_queries(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         for partition in self._workers.finish():
-            yield GlobalWindows.windowed_value(_counted(partition))
+            yield GlobalWindows.windowed_value(_count_queries(partition))
 
 
 def score(
@@ -147,7 +147,7 @@ def score(
             rules = {"ties": evaluation.ties, "spans": evaluation.spans}
             ranked = RankedSource.of(retrieved, queries["query_id"], pool, answer.source, cut.dialect, **rules)
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
-                raise _repeated(ranked.retrieved, again, queries, answer.source.path)
+                raise _repeat_error(ranked.retrieved, again, queries, answer.source.path)
             with_holes = None
             if filled_pool is not None:
                 names = queries["query_id"]
@@ -253,13 +253,13 @@ def _score_one(
     return ScoredConfiguration(position, (retrieval,), kept_documents, has_results, has_judged, examples)
 
 
-def _counted(partition: ScoredPartition) -> ScoredPartition:
+def _count_queries(partition: ScoredPartition) -> ScoredPartition:
     if partition.queries.num_rows:
         count(Counter.QUERIES_SCORED, partition.queries.num_rows * len(partition.configurations))
     return partition
 
 
-def _repeated(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:
+def _repeat_error(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:
     query_id, doc_id = queries["query_id"][int(retrieved.query[first])].as_py(), retrieved.doc_id[first].as_py()
     problem = f"document {doc_id!r} occurs more than once in the ranking of query {query_id!r}"
     if path is None:

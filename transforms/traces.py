@@ -59,7 +59,7 @@ class Choice:
         """Sample turns, sorted by time; the given order is irrelevant, and a sample of samples is the sample of all."""
         groups = grouped((day_of(turn) if self.per_day else "", turn) for turn in turns)
         sample = chain.from_iterable(
-            group if self.sample is None else nsmallest(self.sample, group, key=_drawing) for group in groups.values()
+            group if self.sample is None else nsmallest(self.sample, group, key=_draw_key) for group in groups.values()
         )
         return sorted(sample, key=lambda turn: (turn.start_s, turn.trace_id))
 
@@ -83,7 +83,7 @@ class Choice:
         return replace(turn, contexts=contexts)
 
 
-def _drawing(turn: Turn) -> tuple[int, str]:
+def _draw_key(turn: Turn) -> tuple[int, str]:
     return hash_string(turn.trace_id), turn.trace_id
 
 
@@ -133,13 +133,13 @@ class ReadSpansFn(beam.DoFn):
             waiting_bytes += len(text)
             newest = max(newest, span.end_s)
             if waiting_bytes >= _FLUSH_BYTES:
-                yield from _flushed(waiting)
+                yield from _flush(waiting)
                 waiting_bytes = 0
-        yield from _flushed(waiting)
+        yield from _flush(waiting)
         yield beam.pvalue.TaggedOutput(_NEWEST, newest)
 
 
-def _flushed(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _flush(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, pa.RecordBatch]]:
     for bucket, rows in waiting.items():
         names, spans = zip(*rows, strict=True)
         yield bucket, pa.RecordBatch.from_arrays([pa.array(names), pa.array(spans)], schema=_SPANS)

@@ -1,5 +1,5 @@
 # Made from the tables and views by `make deploy-files`; do not edit. The views in
-# views/ extend these: there are keys, measures, descriptions, and what is hidden or shown.
+# views/ extend these with keys, measures and descriptions, and hide or show columns.
 
 view: answers_of_configuration_columns {
   extension: required

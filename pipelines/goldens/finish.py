@@ -79,13 +79,13 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
             yield f"{role} {service.name} is not a language model ({what}): {_OFFLINE[role]}"
     if writer.parameters.family == checker.parameters.family and writer.parameters.offline is None:
         yield f"writer and checker are of one family ({writer.parameters.family}), which favours its own texts"
-    yield from _too_kind(goldens, progress.items)
+    yield from _lenient_checker(goldens, progress.items)
     if plan.library.too_short:
         examples = ", ".join(plan.library.too_short[:3])
         yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {examples}"
     if len(plan.library.documents) == 1:
         yield "there is one document: questions about two documents cannot be made, and any search finds it"
-    yield from _uneven(goldens, plan, progress)
+    yield from _moved_questions(goldens, plan, progress)
     missing = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
     if missing:
         yield f"{missing:,} of {goldens.planned.items:,} questions are missing; coverage.json names strata and types"
@@ -96,7 +96,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
         yield f"{failed}: run the same command again"
 
 
-def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
+def _moved_questions(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """A warning if shared documents have changed the splits."""
     items, split = goldens_of(goldens, plan, progress), splits_of(goldens, plan)
     moved = sum(item.split != split[item.made.topic] for item in items)
@@ -107,7 +107,7 @@ def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Ite
         yield f"{problem}; questions by split: {numbers}"
 
 
-def _too_kind(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator[str]:
+def _lenient_checker(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator[str]:
     """A warning if the checking model accepts everything."""
     checked = [item for item in items if any(vote.step == "checks" for vote in item.votes)]
     refused = [item for item in checked if item.reason in (Reason.CHECKS, Reason.NOT_DERIVABLE, Reason.OTHER_ANSWER)]

@@ -109,14 +109,14 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     services = services_of(located, model.services or {}, folder, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
     embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
-    used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders]))
+    used = list(dict.fromkeys([*_used_names(located, model, services, problems), *embedders]))
     quotas = quotas_of(located, model.quotas, problems)
     pools = pools_of(located, quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools)
     problems += wrong_batches(located, pools, is_raced=False)
     dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
-    problems += _documents(located, folder)
+    problems += _missing_documents(located, folder)
     problems += _wrong_offline(located, model, services)
     refuse_problems(problems, unresolved)
     documents = model.documents
@@ -148,7 +148,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     )
 
 
-def _called(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:
+def _used_names(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:
     named: dict[Place, str] = {("writer",): model.writer, ("checker",): model.checker}
     if model.reviews.duplicates is not None:
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model
@@ -189,7 +189,7 @@ def _dimensions(
     return DIMENSIONS
 
 
-def _documents(located: Located, folder: str) -> Iterator[InputError]:
+def _missing_documents(located: Located, folder: str) -> Iterator[InputError]:
     """Problems of documents; found from the raw values, so they are reported even if the file is invalid otherwise."""
     documents = located.value.get("documents")
     values = {"path": documents} if isinstance(documents, str) else documents if isinstance(documents, dict) else {}

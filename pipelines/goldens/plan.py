@@ -103,7 +103,7 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
         calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
         known = {entry.key for entry in Ledger(goldens.ledger).find(dict.fromkeys(call.key or "" for call in calls))}
         sizes += [size_of(call, call.key in known) for call in calls]
-    graded = [*_graded(goldens, plan), *_looked_up(goldens, plan, len(sources))]
+    graded = [*_grading_costs(goldens, plan), *_search_costs(goldens, plan, len(sources))]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
     quotas = goldens.pools.items()
     library = plan.library
@@ -141,7 +141,7 @@ def _known_outcomes(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dic
     return known
 
 
-def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
+def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     """The calls that grade other documents, which are not known yet; each call is assumed to have a long passage."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
@@ -151,7 +151,7 @@ def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     return [size_of(call)] * count
 
 
-def _looked_up(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
+def _search_costs(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
     """Embeddings and rankings: one for each question, and one for each passage if a retriever compares embeddings."""
     items = goldens.planned.items
     by_pool = sources if goldens.context.passages and goldens.context.by == "pool" else 0
@@ -180,11 +180,11 @@ def _pool_cost(
     times = seconds[0], seconds[1]
     if least is None or most is None:
         return PoolCost(pool, times, None, steps)
-    saved = [_saved([step for step in steps if _waits(step, end, goldens)], end, quota) for end in (0, 1)]
+    saved = [_savings([step for step in steps if _is_batched(step, end, goldens)], end, quota) for end in (0, 1)]
     return PoolCost(pool, times, (least, most), steps, (least - saved[0], most - saved[1]) if any(saved) else None)
 
 
-def _waits(step: StepCost, end: int, goldens: Goldens) -> bool:
+def _is_batched(step: StepCost, end: int, goldens: Goldens) -> bool:
     """Return whether the calls of a step are left to batch jobs."""
     model = goldens.models.get(step.service)
     if model is None or model.batch is None or not isinstance(model.parameters, RemoteModel):
@@ -193,7 +193,7 @@ def _waits(step: StepCost, end: int, goldens: Goldens) -> bool:
     return may_wait and step.calls[end] - step.ledger_hits >= model.batch.min_calls
 
 
-def _saved(steps: Sequence[StepCost], end: int, quota: Quota) -> float:
+def _savings(steps: Sequence[StepCost], end: int, quota: Quota) -> float:
     tokens = _tokens(steps, end)
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 

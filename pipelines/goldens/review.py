@@ -142,7 +142,7 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
         hint = did_you_mean(decision, map(str, ReviewDecision))
         raise InputError(f"unknown decision {shortened(decision)!r}; {hint}; empty means undecided")
     item, kind = items[name], ReviewDecision(decision)
-    question, answer = (_changed(row[key], getattr(item.made, key)) for key in ("question", "answer"))
+    question, answer = (_new_wording(row[key], getattr(item.made, key)) for key in ("question", "answer"))
     evidence = _evidence(row["quotes"], item, texts)
     reviewer, note = row.get("reviewer", ""), row.get("note", "")
     if kind is ReviewDecision.EDIT:
@@ -154,7 +154,7 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
     return Review(name, kind, reviewer, note=note)
 
 
-def _changed(cell: str, before: str) -> str | None:
+def _new_wording(cell: str, before: str) -> str | None:
     """The new wording; None if only white space differs."""
     return None if cell.split() == before.split() else cell.strip()
 
@@ -167,10 +167,10 @@ def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Golden
     if not quotes and item.made.evidence:
         raise InputError("has no quotes left; an answer needs at least one")
     unchanged = list(zip(quotes_of(item), item.made.evidence, strict=True))
-    return tuple(_located(quote, unchanged, item, texts) for quote in quotes)
+    return tuple(_locate(quote, unchanged, item, texts) for quote in quotes)
 
 
-def _located(
+def _locate(
     quote: str, unchanged: list[tuple[str, GoldenEvidence]], item: Golden, texts: Mapping[str, str]
 ) -> GoldenEvidence:
     """The evidence of an unchanged quote, or the place of a new quote, preferably in the spans of the question."""

@@ -103,7 +103,7 @@ class Finding:
         rankings: Mapping[str, Rankings] = {}
         if rules.by == "pool":
             for embed in self.goldens.pool.embedders:
-                failures += len(self._embedded(embed.as_role(Role.QUERY), list(clues.values()), number))
+                failures += len(self._embed(embed.as_role(Role.QUERY), list(clues.values()), number))
             rankings = self._rankings(clues, number)
             failures += sum(ranking.missing is not None for ranking in rankings.values())
         if failures:
@@ -123,9 +123,9 @@ class Finding:
             names = [entry.name for entry in every if entry.remote is None or entry.name in rankings.doc_ids]
             best = self._search.pooled(text, best, rules.passages + len(own_ids), rankings.doc_ids, names)
         chosen = [span for span in best if span.doc_id not in own_ids][: rules.passages]
-        return tuple(self._widened(span) for span in chosen)
+        return tuple(self._widen(span) for span in chosen)
 
-    def _widened(self, span: SourceSpan) -> SourceSpan:
+    def _widen(self, span: SourceSpan) -> SourceSpan:
         """A passage with its neighbours in the document."""
         around = self.goldens.context.neighbours
         if not around:
@@ -149,7 +149,7 @@ class Finding:
             return {}, {}
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
         questions = [item.question for item in items]
-        missing = self._embedded(embed, questions, number)
+        missing = self._embed(embed, questions, number)
         stored = KeptEmbeddings(embed, ledger=self.goldens.ledger).vectors(questions, [])
         vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
         return vectors, _by_item(items, missing)
@@ -162,7 +162,7 @@ class Finding:
         pool = self.goldens.pool
         failed: dict[str, UnansweredCall] = {}
         for embed in pool.embedders:
-            missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
+            missing = self._embed(embed.as_role(Role.QUERY), [item.question for item in items], number)
             failed |= _by_item(items, missing)
         rankings = self._rankings({item.item_id: item.question for item in items}, number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
@@ -191,7 +191,7 @@ class Finding:
                 self.warnings.append(f"{problem}: they are not graded; doc_id says how ids are found")
         return rankings
 
-    def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, UnansweredCall]:
+    def _embed(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, UnansweredCall]:
         """Embed texts; return failures that may succeed later, by name of the text."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
         records = self.do(self.goldens.stage(EmbedTexts(embed)), tasks, number, TextEmbedding) if tasks else ()
@@ -204,16 +204,16 @@ class Finding:
         lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in self.library.passages)
         files.write(path, json_lines(lines))
         local = [retriever for retriever in self.goldens.pool.retrievers if retriever.remote is None]
-        opened = {retriever.name: self._opened(retriever, path) for retriever in local}
+        opened = {retriever.name: self._open(retriever, path) for retriever in local}
         return PassageSearch.of(path, self.library.passages, self.goldens.language, opened)
 
-    def _opened(self, retriever: PoolRetriever, path: str) -> Retriever:
+    def _open(self, retriever: PoolRetriever, path: str) -> Retriever:
         """A retriever over all passages; a model embeds them first if the retriever compares embeddings."""
         documents = Documents(path)
         if (embed := retriever.embedder) is None:
             return retriever.parameters.open(path)
         texts = retriever.parameters.embedded(documents) if embed.is_called else ()
-        missing = self._embedded(embed, list(texts), 0)
+        missing = self._embed(embed, list(texts), 0)
         if missing:
             call = next(iter(missing.values()))
             problem = f"{len(missing):,} passages have no embedding ({call.failure}: {call.message})"
@@ -234,7 +234,7 @@ class Making:
 
     def run(self) -> RoundProgress:
         progress = RoundProgress()
-        do = partial(self._done, progress)
+        do = partial(self._do, progress)
         finding = Finding(self.goldens, self.plan.library, self.folder, do, progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
@@ -242,20 +242,20 @@ class Making:
             if not sources or progress.failed:  # a failure of one item would probably repeat for others
                 break
             progress.rounds = number
-            written = self._written(progress, sources, number)
-            new = self._screened(progress, finding, written, number)
-            progress.items += self._graded(progress, finding, new, number)
+            written = self._write(progress, sources, number)
+            new = self._screen(progress, finding, written, number)
+            progress.items += self._grade(progress, finding, new, number)
             self.keep(progress)
         return progress
 
-    def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[WrittenItem]:
+    def _write(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[WrittenItem]:
         """The outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
-        records = self._done(progress, self.goldens.stage(self.goldens.writing), tasks, number, WrittenItem)
+        records = self._do(progress, self.goldens.stage(self.goldens.writing), tasks, number, WrittenItem)
         by_id = {record.item_id: record for record in records}  # a repeated bundle wrote some items twice
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
-    def _screened(
+    def _screen(
         self, progress: RoundProgress, finding: Finding, written: Sequence[WrittenItem], number: int
     ) -> list[WrittenItem]:
         """Reject new items that are near-duplicates or exceed the quotas."""
@@ -265,7 +265,7 @@ class Making:
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
         return screened(self.plan, progress.items, progress.accepted, new, vectors, least)
 
-    def _graded(
+    def _grade(
         self, progress: RoundProgress, finding: Finding, new: Sequence[WrittenItem], number: int
     ) -> list[WrittenItem]:
         """Grade other documents that may answer new items, and reject items that they answer."""
@@ -275,12 +275,12 @@ class Making:
         pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
         if not pools:
             return new
-        records = self._done(progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, Pooled)
+        records = self._do(progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, Pooled)
         pooled = {record.item_id: record for record in records}
         progress.pooled |= pooled
         return graded(new, pooled)
 
-    def _done(
+    def _do(
         self, progress: RoundProgress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
     ) -> list[Any]:
         """Do the tasks of a stage with the remaining budget."""

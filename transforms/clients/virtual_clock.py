@@ -1,9 +1,8 @@
 """A clock for tests: time advances to the next awaited moment once no work is left before it.
 
 The event loop of calls, and threads that wait for a `condition` with a timeout, share one time. Time stops while a
-callback of the loop is ready, while work that the loop gave to a thread is unfinished, and while a thread of the clock
-is working; then it jumps to the earliest timer or timeout. So the order and times of events do not depend on the
-machine.
+callback of the loop is ready, while the loop's work in a thread is unfinished, and while a thread of the clock works;
+then it jumps to the earliest timer or timeout. So the order and times of events do not depend on the machine.
 """
 
 import asyncio

@@ -76,7 +76,7 @@ class RagFiles:
 
     def gather(self, ledger: Ledger) -> Gathered:
         client = CorpusClient(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
-        with _refused(self.place):
+        with _refusing(self.place):
             listed = client.files(self.place)
             named = {file.uri or file.name: self.doc_id.of(file.uri, file.name, "") for file in listed}
         texts = _texts_of(named)
@@ -97,7 +97,7 @@ class DataStore:
         location = self.place.partition("/locations/")[2].partition("/")[0]
         api = DocumentsApi(location, self.api_endpoint)
         service = Alone(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)
-        with _refused(self.place):
+        with _refusing(self.place):
             listed: tuple[ListedDocument, ...] = service.one(ListPages(api, DOCUMENTS), self.place)
             documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunk"
@@ -182,7 +182,7 @@ def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str)
 
 
 @contextmanager
-def _refused(place: str) -> Iterator[None]:
+def _refusing(place: str) -> Iterator[None]:
     """Raise errors of the service as errors of the input."""
     try:
         yield

@@ -107,7 +107,7 @@ def _requests(
 ) -> Iterator[tuple[tuple[int, ...], list[Passage]]]:
     """Results that are scored together, and the sources that need their scores."""
     together: defaultdict[object, list[tuple[int, System]]] = defaultdict(list)
-    for source, system in _reranked(item, works):
+    for source, system in _systems_by_source(item, works):
         plan, work = evaluation.sources[source].rerank, works[source]
         assert plan is not None  # noqa: S101  sources with a work have a plan
         first = next(other for other in works if works[other] == work)
@@ -119,7 +119,7 @@ def _requests(
         yield tuple(source for source, _ in entries), item.contexts(longest)
 
 
-def _reranked(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int, System]]:
+def _systems_by_source(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int, System]]:
     sources = sorted(works)
     for system in item.systems:
         yield sources[system.configuration], system
@@ -173,7 +173,7 @@ def not_computed(element: Bucketed, works: Mapping[int, Reranking]) -> Iterator[
     """The queries, for a plan, whose texts models in this process would score."""
     bucket, items = element
     for item in items_in(items):
-        for source, _ in _reranked(item, works):
+        for source, _ in _systems_by_source(item, works):
             if isinstance(works[source], CrossEncode):
                 failure = Failure(RERANK, FailureKind.UNAVAILABLE, item.query_id, 0, "not computed so far")
                 yield FailedTask(f"{RERANK} {source}", Subject(RERANK, item.query_id, bucket, (source,)), failure)
@@ -244,7 +244,7 @@ class RankFn(beam.DoFn):
         for items in parts[_ITEMS]:
             rankings: defaultdict[int, list[tuple[str, Ranking]]] = defaultdict(list)
             for item in items_in(items):
-                for source, system in _reranked(item, self._works):
+                for source, system in _systems_by_source(item, self._works):
                     if system.failed:  # the retriever's ranking has this failure already
                         continue
                     key, passages = (item.query_id, source), item.contexts(system)

@@ -49,7 +49,7 @@ def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterato
     bucket, judged = element
     order = order_of(judged["query_id"])
     for name, (work, sources) in works.items():
-        counted = _counted(sources, evaluation)
+        counted = _counting_sources(sources, evaluation)
         lasts = [evaluation.last_of(source) for source in sources]
         last = None if None in lasts else max(limit for limit in lasts if limit is not None)
         here = judged if last is None else judged.filter(pa.array(order <= np.uint64(last)))
@@ -62,7 +62,7 @@ def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterato
             yield name, batch
 
 
-def _counted(sources: Sequence[int], evaluation: Evaluation) -> tuple[int, ...]:
+def _counting_sources(sources: Sequence[int], evaluation: Evaluation) -> tuple[int, ...]:
     """The sources for which a call counts: enough of them to count it for every configuration that needs the call."""
     counted, known = list[int](), set[int]()
     for source in sources:

@@ -41,7 +41,7 @@ class ClickGrades:
 
 def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGrades:
     """Grade pairs with at least `least` impressions; `thresholds` are the lowest shares of clicks for grades from 1."""
-    batches = [batch for path in sources.expand(pattern) for batch in _checked(path)]
+    batches = [batch for path in sources.expand(pattern) for batch in _checked_batches(path)]
     rows = pa.Table.from_batches(batches, with_line(COUNTS))
     sums = rows.group_by(["query_id", "doc_id"]).aggregate([("clicks", "sum"), ("impressions", "sum")])
     sums = sums.sort_by([("query_id", "ascending"), ("doc_id", "ascending")])
@@ -55,7 +55,7 @@ def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGra
     return ClickGrades(judgements, sums.num_rows - enough.num_rows, by_grade)
 
 
-def _checked(path: str) -> Iterator[pa.RecordBatch]:
+def _checked_batches(path: str) -> Iterator[pa.RecordBatch]:
     for batch in _read(path):
         clicks, impressions = (batch[name].to_numpy() for name in ("clicks", "impressions"))
         _refuse(path, batch, clicks < 0, "has a negative number of clicks")

@@ -175,7 +175,7 @@ def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queri
     relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
     query = relevant["position"].to_numpy().astype(np.int64)
     row = pc.index_in(_keys(query, flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
-    subtopic = _numbered(query, flat(relevant["subtopic"]))
+    subtopic = _subtopic_numbers(query, flat(relevant["subtopic"]))
     order = np.lexsort((subtopic, row))
     place = row[order] - offsets_of(position, queries)[query[order]]
     arrays = [pa.array(place, pa.int32()), pa.array(subtopic[order], pa.int32())]
@@ -187,7 +187,7 @@ def _keys(query: IntArray, doc_id: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(pc.cast(pa.array(query), pa.string()), doc_id, "\n")
 
 
-def _numbered(query: IntArray, subtopic: pa.Array) -> IntArray:
+def _subtopic_numbers(query: IntArray, subtopic: pa.Array) -> IntArray:
     """Number each query's subtopics from 0; subtopics that are numbers keep their order."""
     names = np.array(subtopic.to_pylist(), object).astype(str)
     order = np.lexsort((names, np.char.str_len(names), query)) if len(names) else np.zeros(0, np.int64)

@@ -40,11 +40,11 @@ _Judged = tuple[Mapping[str, HashArray], Mapping[str, str]]  # sorted hashes, an
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
     """An error for each file that shares no query, or no document, with the judgements."""
     distinct = list(dict.fromkeys(others))
-    judged = _judged(qrels) if distinct else None
+    judged = _judged_ids(qrels) if distinct else None
     if judged is None:
         return []
     hashes, examples = judged
-    checked = [(path, _unmatched(hashes, role, path)) for role, path in distinct]
+    checked = [(path, _unmatched_ids(hashes, role, path)) for role, path in distinct]
     return [_problem(qrels, path, examples, unmatched) for path, unmatched in checked if unmatched]
 
 
@@ -74,7 +74,7 @@ def refuse_strange_answers(queries: str, answers: Iterable[tuple[str, Iterable[p
             )
 
 
-def _judged(qrels: str) -> _Judged | None:
+def _judged_ids(qrels: str) -> _Judged | None:
     """The ids of judgements; None if there are no judgements, which the join reports."""
     hashes: dict[str, list[HashArray]] = {kind: [] for kind in _COLUMNS}
     examples: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _judged(qrels: str) -> _Judged | None:
     return {kind: np.unique(np.concatenate(parts)) for kind, parts in hashes.items()}, examples
 
 
-def _unmatched(judged: Mapping[str, HashArray], role: str, pattern: str) -> dict[str, str]:
+def _unmatched_ids(judged: Mapping[str, HashArray], role: str, pattern: str) -> dict[str, str]:
     """The file's first id, for each kind of id that the file does not share with the judgements."""
     unmatched: dict[str, str] = {}
     pending = set(_KINDS[role])

@@ -40,7 +40,7 @@ def pieces_of(pattern: str, role: str) -> list[Piece]:
     """The pieces of a pattern's files, or of a table, in order. Gzip, JSON and CSV files are one piece each."""
     if is_table(pattern) or is_cases(pattern):
         return [Piece(pattern)]
-    return [piece for path, size, _ in matching.version(pattern) for piece in _divided(path, size, role)]
+    return [piece for path, size, _ in matching.version(pattern) for piece in _pieces_of_file(path, size, role)]
 
 
 def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +53,7 @@ def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
         raise InputError(error.problem, path=error.path, line=error.line + piece.lines_before()) from error
 
 
-def _divided(path: str, size: int, role: str) -> Iterator[Piece]:
+def _pieces_of_file(path: str, size: int, role: str) -> Iterator[Piece]:
     if size <= PIECE_BYTES:
         yield Piece(path)
         return

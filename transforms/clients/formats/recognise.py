@@ -177,7 +177,7 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _other_program(first: str) -> str | None:
+def _foreign_table(first: str) -> str | None:
     """The description of a table with other columns or separators."""
     if ";" in first and "," not in first:
         return f"values separated by semicolons ({first[:60]!r}); save it with commas"
@@ -196,6 +196,6 @@ def _looks_like(line: str) -> str:
     form = _qrels(line) or _run(line)
     if form is not None:
         return str(form)
-    if (other := _other_program(first)) is not None:
+    if (other := _foreign_table(first)) is not None:
         return other
     return f"text of {counted(len(first.split()), 'word')} a line, beginning with {first[:60]!r}"

@@ -104,7 +104,7 @@ def with_references(
         problem = f"query {shortened(repr(name))} has two reference answers"
         raise Conflict(problem, {"query_id": name}, "keep one")
     place = pc.index_in(queries["query_id"], value_set=ids)
-    return _joined(queries, flat(table["reference"].take(place)), summary)
+    return _join(queries, flat(table["reference"].take(place)), summary)
 
 
 def from_attribute(
@@ -117,7 +117,7 @@ def from_attribute(
     place = pc.index_in(pa.array(np.arange(queries.num_rows)), value_set=owner.filter(is_answer).cast(pa.int64()))
     answers = items.field("value").filter(is_answer).take(place).cast(pa.large_string())
     answers = pc.if_else(pc.equal(pc.utf8_trim_whitespace(answers), ""), None, answers)
-    steps, is_steps = _expected(items, owner, queries["query_id"])
+    steps, is_steps = _expected_steps(items, owner, queries["query_id"])
     known = {"answer": answers, EXPECTED_STEPS: steps}
     reference = pa.StructArray.from_arrays(
         [known.get(field.name, pa.nulls(len(answers), field.type)) for field in columns.REFERENCE],
@@ -131,10 +131,10 @@ def from_attribute(
     position = queries.schema.get_field_index("attributes")
     queries = queries.set_column(position, queries.schema.field("attributes"), others.cast(columns.ATTRIBUTES))
     names = tuple(attribute for attribute in summary.attributes if attribute != name)
-    return _joined(queries, reference, replace(summary, attributes=names))
+    return _join(queries, reference, replace(summary, attributes=names))
 
 
-def _expected(items: pa.StructArray, owner: pa.Array, ids: StringArray) -> tuple[pa.Array, pa.BooleanArray]:
+def _expected_steps(items: pa.StructArray, owner: pa.Array, ids: StringArray) -> tuple[pa.Array, pa.BooleanArray]:
     """The queries' expected steps, and which attributes hold them; an attribute of that name may hold other things."""
     expected: list[list[dict[str, Any]] | None] = [None] * len(ids)
     is_steps = np.zeros(len(items), bool)
@@ -150,7 +150,7 @@ def _expected(items: pa.StructArray, owner: pa.Array, ids: StringArray) -> tuple
     return pa.array(expected, columns.REFERENCE.field(EXPECTED_STEPS).type), pa.array(is_steps)
 
 
-def _joined(
+def _join(
     queries: pa.RecordBatch, reference: pa.StructArray, summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     lacking = queries["query_id"].filter(reference.is_null())

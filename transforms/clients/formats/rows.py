@@ -107,28 +107,28 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
     elif form is Format.BIGQUERY:
-        yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
+        yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
-        yield from _finite(path, kind, tables.read_parquet(path, names, schema, groups))
+        yield from _refuse_infinite(path, kind, tables.read_parquet(path, names, schema, groups))
     elif form is Format.NESTED:
-        yield from _finite(path, kind, read_nested(path, kind.schema))
+        yield from _refuse_infinite(path, kind, read_nested(path, kind.schema))
     elif form is Format.JSON_ROWS:
-        yield from _finite(path, kind, json_lines.read(path, kind.role, kind.schema))
+        yield from _refuse_infinite(path, kind, json_lines.read(path, kind.role, kind.schema))
     elif form is Format.SEPARATED:
-        yield from _finite(path, kind, separated.read(path, kind.role, schema))
+        yield from _refuse_infinite(path, kind, separated.read(path, kind.role, schema))
     else:
         if piece is None or piece.end is None:
             blocks, is_begin = files.read_blocks(path), True
         else:
             blocks, is_begin = pieces.read_blocks(path, piece.begin, piece.end), piece.begin == 0
         if form is Format.MS_MARCO_RUN:
-            yield from _ranked(path, _read_text(path, _MS_MARCO, blocks, is_begin=is_begin))
+            yield from _scored_by_rank(path, _read_text(path, _MS_MARCO, blocks, is_begin=is_begin))
         else:
             yield from _read_text(path, kind, blocks, is_begin=is_begin)
 
 
-def _ranked(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _scored_by_rank(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn ranks from 1 into scores: the negative ranks."""
     for batch in batches:
         ranks = batch["score"].to_numpy()
@@ -141,7 +141,7 @@ def _ranked(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         yield batch.set_column(2, batch.schema.field("score"), pa.array(-ranks))
 
 
-def _finite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _refuse_infinite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         bad = ~np.isfinite(batch[kind.number].to_numpy())
         _refuse(shown(path), batch["line"], bad, f"the {kind.number} is not a finite number")

@@ -53,7 +53,7 @@ def listed(folder: str, what: str) -> list[StoredFile]:
             matched = files.beam().match([files.join(folder, "*")])[0].metadata_list
             stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
         else:
-            stored = list(_scanned(folder))
+            stored = list(_scan(folder))
     return sorted(stored, key=lambda file: file.path)
 
 
@@ -115,7 +115,7 @@ def _write(path: str, content: bytes) -> None:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
-def _scanned(folder: str) -> Iterator[StoredFile]:
+def _scan(folder: str) -> Iterator[StoredFile]:
     if not Path(folder).is_dir():
         return
     with os.scandir(folder) as items:

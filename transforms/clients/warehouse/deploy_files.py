@@ -31,7 +31,7 @@ FOR_LOOKER = views.FOLDER / "looker" / "columns.view.lkml"
 
 _HEAD = """\
 # Made from the tables and views by `make deploy-files`; do not edit. The views in
-# views/ extend these: there are keys, measures, descriptions, and what is hidden or shown.
+# views/ extend these with keys, measures and descriptions, and hide or show columns.
 """
 _EXTENDED = re.compile(r"extends: \[(\w+)_columns\]")
 _NUMBERS = ("BIGINT", "HUGEINT", "INTEGER", "DOUBLE")

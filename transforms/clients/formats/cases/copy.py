@@ -26,7 +26,7 @@ Cells = Mapping[str, Any]  # the values of a row by column; lists in a file of c
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
     """Write the copy with the added columns, the last of which holds texts; return its number of rows."""
     files.refuse_existing(new)
-    rows = _filled(source, names, values)
+    rows = _filled_rows(source, names, values)
     if all(len(turns) == 1 for _, turns in rows):
         cells: Filled = [(row, turns[0]) for row, turns in rows]
     else:
@@ -37,7 +37,7 @@ def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Calla
 Filled = Sequence[tuple[dict[str, Any], Cells]]
 
 
-def _filled(
+def _filled_rows(
     source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]
 ) -> list[tuple[dict[str, Any], list[Values]]]:
     filled: list[tuple[dict[str, Any], list[Values]]] = []

@@ -135,7 +135,7 @@ def holds_documents(path: str) -> bool:
 
 
 def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
-    """Refuse a folder without a file that is read, or with PDF files where their reader is not installed."""
+    """Refuse a folder without readable files, or with PDF files if their reader is not installed."""
     if not any(file.suffix in READERS for file in listing):
         problem = f"none of its {len(listing):,} files is read, such as {listing[0].name}; {', '.join(READERS)} are"
         raise InputError(problem, path=source.folder)
@@ -165,7 +165,7 @@ def read(file: File) -> Content:
 
 
 def _local(folder: str) -> Iterator[File]:
-    for place, folders, names in os.walk(folder, onerror=_raised):
+    for place, folders, names in os.walk(folder, onerror=_raise_error):
         folders[:] = [child for child in folders if not _is_hidden(child)]
         for name in [*names, *(child for child in folders if Path(place, child).is_symlink())]:
             path = Path(place, name)
@@ -175,7 +175,7 @@ def _local(folder: str) -> Iterator[File]:
             yield File(str(path), relative.decode("utf-8", "backslashreplace"), *state)
 
 
-def _raised(error: OSError) -> None:
+def _raise_error(error: OSError) -> None:
     """Raise the error of a folder that cannot be listed; `os.walk` would skip the folder."""
     raise error
 
@@ -261,11 +261,11 @@ def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | Unreada
     """Files in their order, each with its content or the reason why there is none; a few are read ahead."""
     workers: Workers[tuple[File, Content | UnreadableError]] = Workers(_THREADS)
     for file in listing:
-        yield from workers.submit(_tried, file)
+        yield from workers.submit(_content_or_error, file)
     yield from workers.finish()
 
 
-def _tried(file: File) -> tuple[File, Content | UnreadableError]:
+def _content_or_error(file: File) -> tuple[File, Content | UnreadableError]:
     try:
         return file, read(file)
     except UnreadableError as error:

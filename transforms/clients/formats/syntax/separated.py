@@ -45,7 +45,7 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     names = named.find_columns(path, columns, named.COLUMN_NAMES[role])
     is_text = named.COLUMN_NAMES[role] is named.TEXTS
     chosen = columns if is_text else list(names.values())
-    with _refused(path), files.open_text(path) as stream:
+    with _refusing(path), files.open_text(path) as stream:
         reader = arrow_csv.open_csv(
             pa.PythonFile(_Quoted(stream, path, is_text=is_text), mode="r"),
             arrow_csv.ReadOptions(use_threads=False, column_names=columns, skip_rows=1),
@@ -89,7 +89,7 @@ class _Quoted:
         block = self._stream.read(size)
         if not block:
             if self._is_inside and size:
-                raise self._refused("begins a quoted cell that does not end; is the file cut short?", self._opened_at)
+                raise self._error_at("begins a quoted cell that does not end; is the file cut short?", self._opened_at)
             return block
         has_quotes = self._is_inside or self._last == b'"' or b'"' in block
         step = _AT_ONCE if has_quotes else len(block)
@@ -121,7 +121,7 @@ class _Quoted:
         if (wrong := early | late | over).any():
             word = int(np.flatnonzero(wrong)[0])
             lowest = wrong[word] & (~wrong[word] + _ONE)
-            raise self._refused(
+            raise self._error_at(
                 _IN_TWO_LINES if lowest & over[word] else _INSIDE if lowest & early[word] else _BEHIND,
                 self._read + 64 * word + int(lowest).bit_length() - 2,
             )
@@ -130,7 +130,7 @@ class _Quoted:
             word = int(np.flatnonzero(opens)[-1])
             self._opened_at = self._read + 64 * word + int(opens[word]).bit_length() - 2
 
-    def _refused(self, problem: str, place: int) -> InputError:
+    def _error_at(self, problem: str, place: int) -> InputError:
         with files.open_text(self._path) as stream:
             sizes = (min(_BLOCK, place - begin) for begin in range(0, place, _BLOCK))
             line = 1 + sum(stream.read(size).count(b"\n") for size in sizes)
@@ -163,7 +163,7 @@ def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
 
 
 @contextmanager
-def _refused(path: str) -> Iterator[None]:
+def _refusing(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, OSError, EOFError) as error:

@@ -67,7 +67,7 @@ class Turn:
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
     """The turn of a trace, or why it has none; its spans and log events may be in any order, and repeated."""
-    merged = _merged(spans)
+    merged = _merge(spans)
     duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
     roots = [span for span in merged if not span.parent_id]
     if not roots:
@@ -162,7 +162,7 @@ def _is_a(span: Span, kind: str, *operations: str) -> bool:
     return is_kind or span.attributes.get("gen_ai.operation.name") in operations
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[Span]) -> list[Span]:
     """The spans by time, each once (the version that ended last), with the attributes of their log events."""
     by_id: dict[str, Span] = {}
     events = [span for span in spans if span.parent_id is None]
@@ -281,8 +281,7 @@ def _number(span: Span, *names: str) -> int:
 def shown(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
     """The documents that were shown to an inference, in order; all documents if its prompt has none of their texts.
 
-    A document without text is kept, since nobody knows whether it was shown. A document whose text is part of the
-    question proves nothing.
+    A document without text is kept, as it may have been shown. Documents that are part of the question prove nothing.
     """
     prompt, question_line = " ".join(_one_line(text) for text in _prompt(inference)), _one_line(question)
     starts = [_one_line(text or "")[:_COMPARED] for _, text in documents]
