@@ -78,7 +78,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
             what = f"{service.kind}: {service.parameters.offline}"
             yield f"{role} {service.name} is not a language model ({what}): {_OFFLINE[role]}"
     if writer.parameters.family == checker.parameters.family and writer.parameters.offline is None:
-        yield f"writer and checker are of one family ({writer.parameters.family}), which favours its own texts"
+        yield f"writer and checker are from one model family ({writer.parameters.family}), which favours its own texts"
     yield from _lenient_checker(goldens, progress.items)
     if plan.library.too_short:
         examples = ", ".join(plan.library.too_short[:3])

@@ -187,8 +187,8 @@ class Finding:
                 for name in self._search.unknown(ranking.doc_ids.get(retriever.name, ()))
             }
             if unknown:
-                problem = f"{retriever.kind} gives {len(unknown):,} ids that no document has, such as {min(unknown)}"
-                self.warnings.append(f"{problem}: they are not graded; doc_id says how ids are found")
+                problem = f"{retriever.kind} returns {len(unknown):,} ids that no document has, such as {min(unknown)}"
+                self.warnings.append(f"{problem}: they are not graded; set doc_id to change how ids are read")
         return rankings
 
     def _embed(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, UnansweredCall]:

@@ -203,7 +203,7 @@ def test_lines_of_a_judge_are_refused_where_it_would_audit_itself_and_marked_els
     line = "{0}\t{1}\t1\t{2}\n" if form == "tsv" else "{0} {2} {1} 1\n"
     path = write(tmp_path / f"qrels.{form}", header + "".join(line.format(*row) for row in rows))
     message = refused(experiment(tmp_path, "filled", qrels=path, qrels_holes="llm"))
-    assert f"qrels.{form}:{3 if header else 2}: has grades of a judge already" in message
+    assert f"qrels.{form}:{3 if header else 2}: already has grades from a judge" in message
     marked = evaluated(experiment(tmp_path, "marked", {"judge": None, "services": None}, qrels=path))
     assert any("1 lines of " in text and "grades from a judge" in text for text in marked.run["warnings"])
 

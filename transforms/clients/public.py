@@ -63,7 +63,7 @@ def filling(folder: Path, what: str) -> Iterator[Path]:
                 if not folder.is_dir():  # otherwise another process has filled it meanwhile
                     raise
     except OSError as error:
-        raise InputError(f"{what} cannot be kept in {folder} ({error}); {FOLDER} names another folder") from error
+        raise InputError(f"{what} cannot be stored in {folder} ({error}); {FOLDER} names another folder") from error
 
 
 def forget_earlier(own: Path, folder: Path) -> None:

@@ -113,7 +113,7 @@ def lacks_documents(path: str) -> str | None:
     """The problem of a local folder without Parquet files or files that are read as documents; None for others."""
     if not (files.is_local(path) and Path(path).is_dir()) or holds_documents(path) or matching.has_parquet(path):
         return None
-    return f"{path}: none of its files is read; {', '.join(READERS)} are"
+    return f"{path}: none of its files can be read; {', '.join(READERS)} can"
 
 
 def read_chunks(path: str) -> list[Document]:

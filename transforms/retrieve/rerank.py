@@ -284,7 +284,7 @@ def reranked(passages: Sequence[Passage], known: Mapping[str, float | None]) -> 
 def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | None:
     if not passages or any((passage.text or "").strip() for passage in passages):
         return None
-    problem = f"not reranked: there is no text of {passages[0].doc_id!r}, nor of any other result"
+    problem = f"not reranked: neither {passages[0].doc_id!r} nor any other result has a text"
     return Failure(RERANK, FailureKind.INVALID, query_id, 0, f"{problem}; give the documents as dataset.corpus")
 
 

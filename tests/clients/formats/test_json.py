@@ -67,4 +67,4 @@ def test_a_number_of_very_many_digits_is_refused(tmp_path: Path, reader: Reader,
 @READERS
 def test_two_objects_on_a_line_are_refused(tmp_path: Path, reader: Reader) -> None:
     path = write(tmp_path / "file", '{"_id": "1", "text": "a"} {"_id": "2", "text": "b"}\n')
-    assert "1: is not valid JSON: Extra data at column 27; write one object a line" in str(refusal(reader, path))
+    assert "1: is not valid JSON: Extra data at column 27; write one object per line" in str(refusal(reader, path))

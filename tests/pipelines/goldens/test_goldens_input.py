@@ -179,9 +179,9 @@ def test_a_folder_of_files_that_are_not_read_is_refused_by_name(tmp_path: Path) 
     write(tmp_path / "kb" / "a.png", "x")
     message = refused(goldens_file(tmp_path, documents="kb"))
     assert "goldens.yaml:" in message
-    assert "none of its files is read; .txt, .md" in message
+    assert "none of its files can be read; .txt, .md" in message
     refusal = refused(goldens_file(tmp_path, documents={"folder": "kb"}))
-    assert "none of its 1 files is read, such as a.png" in refusal
+    assert "none of its 1 files can be read, such as a.png" in refusal
     assert "no file in the folder matches '*.md'" in refused(
         goldens_file(tmp_path, documents={"folder": "kb", "glob": "*.md"})
     )

@@ -123,7 +123,7 @@ def test_a_judge_does_not_audit_itself(run: Results, tmp_path: Path, form: str) 
     filled = evaluated(tmp_path / "again", path, "nDCG@5", "ContextRelevance@5")
     outcome = rankbeam("holes", filled.output)
     assert outcome.status == 2
-    assert f"{path}:{number}: has grades of a judge already" in outcome.stderr
+    assert f"{path}:{number}: already has grades from a judge" in outcome.stderr
 
 
 def test_a_run_in_bigquery_is_refused_before_anything_is_read() -> None:

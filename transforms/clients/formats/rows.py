@@ -324,7 +324,7 @@ def refuse_judge_lines(path: str) -> None:
     seen = 0
     for block, places in _judge_blocks(path):
         if places:
-            problem = "has grades of a judge already; fill the holes of a run with the judgements of people"
+            problem = "already has grades from a judge; holes can only be filled in judgements made by people"
             raise InputError(problem, path=path, line=seen + block.count(b"\n", 0, places[0]) + 1)
         seen += block.count(b"\n")
 

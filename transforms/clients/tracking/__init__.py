@@ -57,7 +57,7 @@ def log_to_mlflow(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
         for trial in new:
             _write_run(client, experiment_id, trial)
     except (MlflowException, OSError) as error:
-        raise InputError(f"MLflow cannot keep the run: {' '.join(str(error).split())}", path=uri) from error
+        raise InputError(f"MLflow cannot store the run: {' '.join(str(error).split())}", path=uri) from error
     return len(new)
 
 

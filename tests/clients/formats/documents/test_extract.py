@@ -172,7 +172,7 @@ def test_a_folder_is_extracted_once_for_each_state(folder: Path, capsys: pytest.
 
 
 def test_a_folder_without_a_readable_file_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"none of its 1 files is read, such as image.png; .txt, .md"):
+    with pytest.raises(InputError, match=r"none of its 1 files can be read, such as image.png; .txt, .md"):
         extract(FolderSource(str(folder), "*.png"))
     with pytest.raises(InputError, match=r"1 of 1 file is not read: 1 not UTF-8 \(latin.txt\)"):
         extract(FolderSource(str(folder), "latin.txt"))

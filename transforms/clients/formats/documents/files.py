@@ -137,7 +137,7 @@ def holds_documents(path: str) -> bool:
 def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
     """Refuse a folder without readable files, or with PDF files if their reader is not installed."""
     if not any(file.suffix in READERS for file in listing):
-        problem = f"none of its {len(listing):,} files is read, such as {listing[0].name}; {', '.join(READERS)} are"
+        problem = f"none of its {len(listing):,} files can be read, such as {listing[0].name}; {', '.join(READERS)} can"
         raise InputError(problem, path=source.folder)
     if any(file.suffix == PDF for file in listing):
         lacking = missing("pypdf", DOCUMENTS, "PDF files")

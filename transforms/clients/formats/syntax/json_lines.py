@@ -42,7 +42,7 @@ def parsed(path: str, line: int, text: str) -> Any:
     try:
         return value_of(text)
     except json.JSONDecodeError as error:
-        advice = "; write one object a line, and end lines with LF" if error.msg == "Extra data" else ""
+        advice = "; write one object per line, and end lines with LF" if error.msg == "Extra data" else ""
         problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
         raise InputError(problem, path=path, line=line) from error
     except (ValueError, RecursionError) as error:
