@@ -80,7 +80,7 @@ class DocumentsModel(Section):
         folder: a folder of such files, local or in a bucket.
         glob: pattern of the relative paths of the folder's documents; by default all files.
         chunks: a corpus of chunks instead, each with its document's id as `doc_id`; questions are made from the chunks.
-        rag_engine: a corpus of RAG Engine instead; its files are read from where they were imported.
+        rag_engine: a corpus of RAG Engine instead; its source files are read from their original place.
         vertex_search: a data store of Vertex AI Search instead.
         attributes: document attributes by which questions are distributed, in addition to topics.
         language: language of the texts, as the name of a Snowball algorithm.
