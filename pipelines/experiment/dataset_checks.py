@@ -1,6 +1,6 @@
-"""Checks of the content of a dataset's files, on this machine and with little reading.
+"""Check the content of a dataset's files on this machine, reading little.
 
-Tables of BigQuery are left to the run: reading them here would be paid for.
+BigQuery tables are left to the run: reading them here would cost money.
 """
 
 from collections import defaultdict
@@ -59,19 +59,19 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
 
 
 def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
-    """Problems of the dataset's files, and of what the experiment expects in them; warnings are added to `notes`."""
+    """Problems with the dataset's files, and with their use in the experiment; warnings are added to `notes`."""
     located, model, folder = file.located, file.model, file.folder
     if wrong := list(_wrong_inputs(located, model, expanded.sources, folder)):
         return wrong
     queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
     wrong += _unknown_systems(located, expanded.sources, folder)
     try:
-        known = _attributes_in(queries, _named_attributes(model, expanded))
-        if known is not None:
-            wrong += _unknown_placeholders(located, expanded.sources, known)
-            wrong += _wrong_history(located, model, expanded, known)
+        attributes = _attributes_in(queries, _named_attributes(model, expanded))
+        if attributes is not None:
+            wrong += _unknown_placeholders(located, expanded.sources, attributes)
+            wrong += _wrong_history(located, model, expanded, attributes)
         wrong += _wrong_rubrics(located, file.criteria.values(), queries)
-        wrong += _unknown_attributes(located, model, expanded.templates, known)
+        wrong += _unknown_attributes(located, model, expanded.templates, attributes)
         if model.dataset.conversations:
             file.notes.extend(_conversation_notes(expanded.templates, queries))
     except InputError as error:
@@ -80,21 +80,21 @@ def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
 
 
 def _named_attributes(model: ExperimentModel, expanded: Expanded) -> set[str]:
-    """Attributes of queries that some part of the experiment uses."""
+    """Query attributes that any part of the experiment uses."""
     answers = None if model.dataset.answers is None else model.dataset.answers.attribute
     applications = (source.retriever.parameters for source in expanded.sources)
     names = {name for slice_ in model.slices for name in attributes_of(slice_)}
     names |= {name for template in expanded.templates for name in template.attributes}
     names |= {name for one in applications if isinstance(one, HttpApplication) for name in one.attributes}
     uses_history = model.dataset.conversations or any(map(_is_joined, expanded.cells))
-    others = (answers, model.statistics.cluster, HISTORY if uses_history else None)
-    return names | {name for name in others if name is not None}
+    optional = (answers, model.statistics.cluster, HISTORY if uses_history else None)
+    return names | {name for name in optional if name is not None}
 
 
 def _unknown_attributes(
     located: Located, model: ExperimentModel, templates: Mapping[TemplateFile, bool], known: Set[str] | None
 ) -> Iterator[InputError]:
-    """Attributes that slices, clusters or templates name and no query has."""
+    """Attributes that slices, clusters or templates name, but that no query has."""
     slices, cluster = model.slices, model.statistics.cluster
     answers = None if model.dataset.answers is None else model.dataset.answers.attribute
     if known is not None and answers is not None:
@@ -119,7 +119,7 @@ def _no_attribute(name: str, known: Set[str]) -> str:
 
 
 def _entries(queries: str | None) -> Iterator[tuple[str, texts.TextEntry]]:
-    """Queries in files, each with its path; none for those of a table."""
+    """Queries in files, each with its path; none for a table."""
     if queries is not None and not is_table(queries):
         for path in sources.expand(queries):
             for entry in texts.read_entries(path, "queries"):
@@ -127,7 +127,7 @@ def _entries(queries: str | None) -> Iterator[tuple[str, texts.TextEntry]]:
 
 
 def _attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
-    """Attributes of queries, which are read until each of the names was seen once; None for those of a table."""
+    """Query attributes; files are read until every name has been seen once. None for a table."""
     if queries is None or is_table(queries):
         return None
     known: set[str] = set()
@@ -158,28 +158,28 @@ def _wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str
 
 
 def _unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
-    """Systems of which a file of answers has none."""
+    """Systems without any answer in their file."""
     for retriever in (source.retriever for source in sources):
         replay = retriever.parameters
         if not isinstance(replay, Replay) or replay.config is None:
             continue
         try:
-            known = configs_until(files.below(folder, replay.path), replay.config, replay.reader)
+            configs = configs_until(files.below(folder, replay.path), replay.config, replay.reader)
         except InputError as error:
             yield error
             continue
-        if replay.config not in known:
-            hint = did_you_mean(replay.config, known) if known else "no line has the key config"
+        if replay.config not in configs:
+            hint = did_you_mean(replay.config, configs) if configs else "no line has the key config"
             problem = f"no answer in {replay.path} has the config {replay.config!r}; {hint}"
             yield located.error((*retriever.place, "config"), problem)
 
 
-def _unknown_placeholders(located: Located, sources: Sequence[PlannedSource], known: Set[str]) -> Iterator[InputError]:
-    """Attributes that requests to applications hold and no query has."""
+def _unknown_placeholders(located: Located, sources: Sequence[PlannedSource], names: Set[str]) -> Iterator[InputError]:
+    """Attributes that requests to applications contain, but that no query has."""
     for retriever in (source.retriever for source in sources):
         if isinstance(retriever.parameters, HttpApplication):
-            for name in sorted({*retriever.parameters.attributes} - known):
-                hint = did_you_mean(name, ["query", "query_id", "attempt", *known])
+            for name in sorted({*retriever.parameters.attributes} - names):
+                hint = did_you_mean(name, ["query", "query_id", "attempt", *names])
                 yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
 
 
@@ -192,7 +192,7 @@ def _is_joined(cell: Cell) -> bool:
 def _wrong_history(
     located: Located, model: ExperimentModel, expanded: Expanded, known: Set[str]
 ) -> Iterator[InputError]:
-    """Applications that would get a later turn without the turns before it, and configurations that join none."""
+    """Applications that would get later turns without earlier ones, and configurations without a history to join."""
     for retriever in (source.retriever for source in expanded.sources) if model.dataset.conversations else ():
         parameters = retriever.parameters
         if isinstance(parameters, HttpApplication) and not parameters.takes_history and HISTORY in known:
@@ -214,7 +214,7 @@ def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) 
     """Warnings about conversations: prompts without their history, and turns that the queries lack.
 
     Raises:
-        InputError: a turn has no history, or a wrong one.
+        InputError: the history of a turn is missing or wrong.
     """
     turns: defaultdict[str, set[str]] = defaultdict(set)
     has_history = False
@@ -236,7 +236,7 @@ def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) 
 
 
 def _first_gap(numbers: Set[str]) -> int | None:
-    """The first turn that is missing before a later one."""
+    """The first missing turn before a later one."""
     last = max((int(number) for number in numbers if number.isdecimal()), default=0)
     return next((number for number in range(1, last) if str(number) not in numbers), None)
 
@@ -244,15 +244,15 @@ def _first_gap(numbers: Set[str]) -> int | None:
 def _wrong_inputs(
     located: Located, model: ExperimentModel, sources: Sequence[PlannedSource], folder: str
 ) -> Iterator[InputError]:
-    """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""
+    """Every input that is missing, empty or in a wrong format, and every table that cannot be read."""
     inputs: list[tuple[Place, str | None, str | None]] = [
         (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus", "evidence")
     ]
     if model.dataset.answers is not None:
         inputs.append((("dataset", "answers", "path"), "answers", model.dataset.answers.path))
     for retriever in (source.retriever for source in sources):
-        own = retriever.parameters.inputs()
-        inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in own.items()]
+        named = retriever.parameters.inputs()
+        inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in named.items()]
     for place, role, pattern in inputs:
         try:
             paths = expand(files.below(folder, pattern)) if pattern else []

@@ -69,8 +69,8 @@ class Experiment:
     is_private: bool = False
     is_fresh: bool = False  # each day calls anew
     computes: bool = True  # False for a plan, in which models in this process embed nothing
-    day: str | None = None  # the date that calls are made for, where each day calls anew
-    batch: BatchRound | None = None  # None where no call is left to batch jobs
+    day: str | None = None  # the date that calls are made for, if each day calls anew
+    batch: BatchRound | None = None  # None if no call is left to batch jobs
     spent: Mapping[str, float] = field(default_factory=dict)  # cost of earlier rounds of the run, by stage
 
     @property
@@ -92,11 +92,11 @@ class Experiment:
 
     @property
     def ledger(self) -> str:
-        """The folder that keeps the answers of remote services."""
+        """The folder that stores the answers of remote services."""
         return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path
 
     def budget(self, stage: str) -> float:
-        """Budget of the calls of a stage and those before it; what earlier rounds spent later is not left."""
+        """Budget for the calls up to a stage, less what earlier rounds spent on this stage and later ones."""
         if self.max_cost is None:
             return math.inf
         later = _STAGES[_STAGES.index(stage) :]  # a stage takes off what the stages before it have spent
@@ -108,30 +108,30 @@ class Experiment:
 
     @property
     def remote(self) -> dict[int, RemoteRetriever]:
-        """The retrievers that are asked through the network, by source."""
+        """The retrievers that are called over the network, by source."""
         called = ((source, item.retriever) for source, item in enumerate(self.sources))
         remote = ((source, entry.remote) for source, entry in called if entry.parameters.route is Route.CALLED)
         return {source: parameters for source, parameters in remote if parameters is not None}
 
     @property
     def rewritten(self) -> dict[int, RewrittenQuery]:
-        """The texts that sources are asked instead of queries."""
+        """The texts that sources get instead of queries."""
         rewritten = ((number, source.rewrite) for number, source in enumerate(self.evaluation.sources))
         return {number: rewrite for number, rewrite in rewritten if rewrite is not None}
 
     @property
     def joined(self) -> list[int]:
-        """The sources that are asked the messages before a query, too."""
+        """The sources that also get the messages before a query."""
         return [number for number, source in enumerate(self.sources) if source.retriever.parameters.query == HISTORY]
 
     @property
     def own_texts(self) -> set[int]:
-        """The sources that are asked other texts than the queries."""
+        """The sources that get other texts than the queries."""
         return {*self.rewritten, *self.joined}
 
     @property
     def rerankers(self) -> dict[int, Reranking]:
-        """The rerankers, by the source that they make."""
+        """The rerankers, by the source that they produce."""
         return {source: item.reranker for source, item in enumerate(self.sources) if item.reranker is not None}
 
     @property
@@ -143,14 +143,14 @@ class Experiment:
         )
 
     def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "Experiment":
-        """The experiment with the identities and the resources of the corpora that a service builds."""
+        """The experiment with the identities and resources of the corpora that a service builds."""
         sources = tuple(source.searching(resources) for source in self.sources)
         return replace(self, sources=sources)
 
     def accounts(self) -> dict[str, str]:
-        """For each quota pool whose budget it is: its own name where a retriever names it, else type and scope.
+        """The account behind each quota pool: the name that a retriever gives it, else type and scope.
 
-        What an experiment calls a pool depends on its other retrievers; at the service it is the same budget.
+        A pool's name depends on the experiment's other retrievers; at the service, the budget is the same.
         """
         accounts = {service.pool or "": service.account for service in self.services.values()}
         for source in reversed(self.sources):
@@ -161,7 +161,7 @@ class Experiment:
 
     @property
     def local(self) -> dict[int, RetrieverParameters]:
-        """The retrievers that are asked in process, by source."""
+        """The retrievers that run in process, by source."""
         retrievers = ((source, item.retriever) for source, item in enumerate(self.sources))
         return {source: entry.parameters for source, entry in retrievers if entry.parameters.route is Route.OPENED}
 
@@ -180,7 +180,7 @@ class Experiment:
         }
 
     def role_of_queries(self, source: int) -> Role:
-        """The role in which the texts that a source is asked are embedded: passages as documents."""
+        """The role in which a source's texts are embedded instead of queries: passages as documents."""
         rewrite = self.rewritten.get(source)
         is_passage = rewrite is not None and rewrite.rewriting.kind is RewriteKind.HYDE
         return Role.DOCUMENT if is_passage else Role.QUERY
@@ -221,13 +221,13 @@ class Experiment:
 
     @property
     def replayed(self) -> dict[int, Replay]:
-        """The answers that exist already, by source."""
+        """The existing answers, by source."""
         retrievers = ((source, item.retriever.parameters) for source, item in enumerate(self.sources))
         return {source: retriever for source, retriever in retrievers if isinstance(retriever, Replay)}
 
     @property
     def applications(self) -> dict[int, HttpApplication]:
-        """The deployed applications that are asked, by source."""
+        """The deployed applications to call, by source."""
         return {
             source: application
             for source, application in self.remote.items()
@@ -236,7 +236,7 @@ class Experiment:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """The references to secrets, which workers resolve: the place of each, for messages."""
+        """References to secrets, which workers resolve, each with its place in the file for messages."""
         parameters = [source.retriever.parameters for source in self.sources]
         components = [*parameters, *(service.parameters for service in self.services.values())]
         return {reference: place for component in components for reference, place in component.secret_places().items()}
@@ -251,9 +251,9 @@ class Experiment:
         ]
 
     def inputs(self) -> list[str]:
-        own = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
+        retriever_paths = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
         references = None if self.references is None else self.references.path
-        paths = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)
+        paths = (self.qrels, self.evidence, self.queries, self.corpus, references, *retriever_paths)
         return [path for path in paths if path is not None]
 
     @property
@@ -264,11 +264,11 @@ class Experiment:
         return (*runs, *([] if self.corpus is None or is_cut else [("corpus", self.corpus)]))
 
     def with_disjoint(self, allowed: bool) -> "Experiment":
-        """The experiment, whose rankings and corpus may share no query, or no document, with the judgements, or not."""
+        """The experiment, which may or may not have rankings or a corpus that share nothing with the judgements."""
         return replace(self, evaluation=replace(self.evaluation, allow_disjoint=allowed))
 
     def pinned(self, run: str, day: str) -> "Experiment":
-        """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
+        """The experiment with BigQuery queries that run once per execution, wherever their rows are read.
 
         `run` names the execution; `day`, such as 2026-01-31, is its date, for experiments that call anew each day.
         """
@@ -291,5 +291,5 @@ def _pinned(path: str | None, run: str) -> str | None:
 
 
 def _line_of(reference: str, text: str) -> str:
-    """The line of a text that has a reference, such as ":3"; empty if only a provider's name implies the reference."""
+    """The line of a reference in a text, such as ":3"; empty if only a provider's name implies the reference."""
     return next((f":{number}" for number, line in enumerate(text.splitlines(), 1) if reference in line), "")

@@ -34,7 +34,7 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistic
 
 
 def load_experiment(path: str, output: str | None = None) -> Experiment:
-    """Read an experiment and check everything that can be checked before any work starts."""
+    """Read an experiment, and check everything that can be checked before any work starts."""
     if Path(path).is_dir():
         raise InputError("is a folder; an experiment is a YAML file", path=path)
     try:
@@ -47,7 +47,7 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
 
 
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
-    """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
+    """Like `load_experiment`, but from the file's text; paths in it are relative to the folder of `path`."""
     file = read_file(text, path, output)
     model, folder, problems = file.model, file.folder, file.problems
     metrics = metrics_of(file)
@@ -111,7 +111,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
 
 
 def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: Expanded) -> tuple[Gate, ...]:
-    """The gates; names in them are only compared with those of an experiment without problems."""
+    """The gates; their names are checked only if the experiment has no problems."""
     model, problems = file.model, file.problems
     if problems:
         criteria = {} if model.judge is None else model.judge.criteria or {}
@@ -123,7 +123,7 @@ def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: Expande
 
 
 def _unset(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
-    """Every reference to a variable of this machine that has no value and decides what is asked."""
+    """Every reference without a value to a variable that affects requests, and every missing corpus."""
     located = file.located
     for retriever in (source.retriever for source in expanded.sources):
         for inside, problem in retriever.parameters.unset():

@@ -1,4 +1,4 @@
-"""`metrics:` of an experiment, with those that `dataset.qrels_holes` and the judges add; and `race:`."""
+"""`metrics:` of an experiment, with the metrics that `dataset.qrels_holes` and the judges add, and `race:`."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -24,12 +24,12 @@ GRADED = "ContextRelevance"
 
 
 def metrics_of(file: ExperimentFile) -> dict[AnyMetric, int]:
-    """Every metric once, as the judges compute it, with the position that it has first.
+    """Every metric once, as the judges compute it, with its first position.
 
-    Those that `dataset.qrels_holes` adds are among them.
+    They include the metrics that `dataset.qrels_holes` adds.
     """
     judge = file.model.judge
-    names = [] if judge is None else list(judge.criteria or ())  # those with mistakes are reported
+    names = [] if judge is None else list(judge.criteria or ())  # criteria with mistakes are reported
     metrics: dict[AnyMetric, int] = {}
     for i, name in enumerate(file.model.metrics or ()):
         try:
@@ -43,7 +43,7 @@ def metrics_of(file: ExperimentFile) -> dict[AnyMetric, int]:
 
 
 def _with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion], names: Collection[str]) -> AnyMetric | None:
-    """The metric with its criterion; None where the criterion has mistakes, which are reported."""
+    """The metric with its criterion; None if the criterion has mistakes, which are reported."""
     if not isinstance(metric, JudgedMetric) or not metric.is_criterion:
         return metric
     (name,) = criteria_in([metric.name])
@@ -59,15 +59,15 @@ def _with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion], names:
 
 
 def holes_of(file: ExperimentFile) -> Holes | None:
-    """The rules for filling holes; None for leaving them."""
-    dataset, of = file.located.value.get("dataset"), file.model.dataset.qrels_holes
-    is_written = isinstance(dataset, dict) and "qrels_holes" in dataset  # else salvaged from a wrong experiment
-    grades = None if of is None or of.grades is None else tuple(of.grades)
-    return None if of is None or not is_written else Holes(of.depth, grades, of.audit)
+    """The rules for filling holes; None to leave them unfilled."""
+    dataset, settings = file.located.value.get("dataset"), file.model.dataset.qrels_holes
+    is_written = isinstance(dataset, dict) and "qrels_holes" in dataset  # else salvaged from an invalid experiment
+    grades = None if settings is None or settings.grades is None else tuple(settings.grades)
+    return None if settings is None or not is_written else Holes(settings.depth, grades, settings.audit)
 
 
 def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[AnyMetric, int]:
-    """The metrics, each ranking metric of the first documents also of judged ones only, and with holes filled.
+    """The metrics; those of the first documents also for judged documents only, and with holes filled.
 
     The metric for which the judge grades documents is added as well.
     """
@@ -82,8 +82,8 @@ def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[
     for metric, place in metrics.items():
         added.setdefault(metric, place)
         if isinstance(metric, Metric) and _is_filled(metric, holes):
-            plain = replace(metric, holes=False)
-            for variant in (plain, replace(plain, judged_only=True), replace(plain, holes=True)):
+            unfilled = replace(metric, holes=False)
+            for variant in (unfilled, replace(unfilled, judged_only=True), replace(unfilled, holes=True)):
                 added.setdefault(variant, place)
     if not any(isinstance(metric, Metric) and metric.holes for metric in added):
         problem = f"fills the first {holes.depth} documents, but no metric is limited to them; add a metric such as"
@@ -113,7 +113,7 @@ def _wrong_holes(holes: Holes | None, metrics: Mapping[AnyMetric, int]) -> Itera
 
 
 def _unfilled(model: ExperimentModel) -> str:
-    """Return what the experiment lacks to fill holes, for people; "" where it has everything."""
+    """Return what the experiment lacks to fill holes, as text; "" if it lacks nothing."""
     if model.judge is None or not model.judge.service:
         return "is filled by a judge; name its model: judge: {service: NAME}"
     if model.dataset.unit == SPAN:
@@ -122,7 +122,7 @@ def _unfilled(model: ExperimentModel) -> str:
 
 
 def _by_judges(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[AnyMetric, int]:
-    """Every metric as the judges compute it, with the position that it has first."""
+    """Every metric as the judges compute it, with its first position."""
     judging, result = file.judging, dict[AnyMetric, int]()
     for metric, position in metrics.items():
         voices: list[AnyMetric] = [metric]
@@ -138,7 +138,7 @@ def _by_judges(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[A
 
 
 def _voices(metric: JudgedMetric, judging: Judging, services: Services) -> Iterator[JudgedMetric]:
-    """The metric by the majority and each judge, or with the names of its offline models."""
+    """The metric by the majority and by each judge, or with the names of its offline models."""
     first, *others = judging.services
     embedder = services.valid.get(judging.embeddings or "")
     embeddings = embedder.kind if embedder is not None and embedder.parameters.offline else None
@@ -183,7 +183,7 @@ def race_of(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Race | None:
 
 
 def _plain(metric: AnyMetric) -> AnyMetric:
-    """The metric without the models that its name may show."""
+    """The metric without the models in its name."""
     return replace(metric, judge=None, embeddings=None) if isinstance(metric, JudgedMetric) else metric
 
 

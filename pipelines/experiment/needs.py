@@ -1,4 +1,4 @@
-"""Checks across sections: the needs of metrics, slices and retrievers, and services that cannot do their part."""
+"""Checks across sections: the needs of metrics, slices and retrievers, and services that cannot meet them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -33,7 +33,7 @@ def unmet(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expa
 
 
 def _missing_inputs(located: Located, model: ExperimentModel, expanded: Expanded) -> Iterator[InputError]:
-    """The parts of the dataset that a retriever or a slice needs and that are not given."""
+    """The missing parts of the dataset that a retriever or a slice needs."""
     section = located.value.get("dataset")
     for need in sorted({need for source in expanded.sources for need in source.retriever.needs}):
         if not isinstance(section, dict) or section.get(need) is None:
@@ -53,19 +53,19 @@ def _needs_of_metrics(
     if not isinstance(dataset, dict):
         return  # reported
     if model.dataset.unit != SPAN:  # with spans, evidence is needed instead
-        yield from _of_rankings(located, dataset, [metric for metric in metrics if isinstance(metric, Metric)])
+        yield from _rankings(located, dataset, [metric for metric in metrics if isinstance(metric, Metric)])
     yield from _ranks(located, model, metrics)
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = _answering(located) or any(cell.retriever.role == ANSWERS for cell in cells)
     for metric, position in judged.items():
-        for problem in _of_judged(model, metric, answering):
+        for problem in _judged_problems(model, metric, answering):
             yield located.error(("metrics", position), f"{metric} {problem}")
         if Need.SAMPLES in metric.definition.needs and not _sampled(cells):
             problem = "compares several answers of one model; ask for them: generate: {samples: 3}, or keep those of a"
             problem += " file: answers: {samples: keep}"
             yield located.error(("metrics", position), f"{metric} {problem}")
         if metric.criterion is not None and metric.criterion.pairs is not None:
-            for problem in _of_pairs(model, metric.criterion.pairs, cells):
+            for problem in _pair_problems(model, metric.criterion.pairs, cells):
                 yield located.error(("metrics", position), f"{metric} {problem}")
     if judged and dataset.get("queries") is None:
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
@@ -75,7 +75,7 @@ def _needs_of_metrics(
 
 
 def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMetric]) -> Iterator[InputError]:
-    """The problem of a metric to decide by that is not computed."""
+    """The problem of deciding by a metric that is not computed."""
     if name is None or not metrics:
         return
     try:
@@ -87,7 +87,7 @@ def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMet
 
 
 def _ranks(located: Located, model: ExperimentModel, metrics: Collection[AnyMetric]) -> Iterator[InputError]:
-    """Slices by rank without a metric that says the rank."""
+    """Slices by rank without a metric that shows the rank."""
     for place, name in enumerate(model.slices):
         metric = ranked_by(name)
         if metric is None:
@@ -119,7 +119,7 @@ def _sampled(cells: Sequence[Cell]) -> bool:
     )
 
 
-def _of_pairs(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) -> Iterator[str]:
+def _pair_problems(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) -> Iterator[str]:
     """Problems of a criterion that compares answers, to be printed after the metric's name."""
     answered = [cell.name for cell in cells if cell.is_answered]
     baseline = model.baseline or next((cell.name for cell in cells), None)
@@ -131,13 +131,13 @@ def _of_pairs(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) -> Iter
         yield "compares configurations with each other, but a race drops some; remove one of the two"
 
 
-def _of_rankings(located: Located, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
+def _rankings(located: Located, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
     if dataset.get("qrels") is None and metrics:
         verb = "needs" if len(metrics) == 1 else "need"
         yield located.error(("dataset", "qrels"), f"is missing; {', '.join(map(str, metrics))} {verb} judgements")
 
 
-def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) -> Iterator[str]:
+def _judged_problems(model: ExperimentModel, metric: JudgedMetric, answering: bool) -> Iterator[str]:
     """Problems of a judged metric in this experiment, to be printed after its name."""
     needs, answers = metric.definition.needs, model.dataset.answers
     if not metric.definition.steps:
@@ -147,7 +147,7 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
     elif Need.EMBEDDINGS in needs and model.judge.embeddings is None:
         yield "compares embeddings; name the model that makes them: judge: {service: NAME, embeddings: NAME}"
     if metric.labels:
-        yield from _of_labels(model, metric)
+        yield from _label_problems(model, metric)
     if Need.ANSWER in needs and not answering:
         yield "judges answers, but no configuration has any; add generate: or answers: to one"
     elif Need.CONTEXTS in needs and not answering and metric.cutoff is None:
@@ -168,7 +168,7 @@ def _without_references(queries: str) -> str:
     return "needs reference answers; say where they are: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
 
 
-def _of_labels(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:
+def _label_problems(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:
     """Problems of a metric by human labels, to be printed after its name."""
     if model.judge is not None and model.judge.labels is None:
         yield "needs human labels; name their folder: judge: {service: NAME, labels: OUT/labels}"
@@ -181,7 +181,7 @@ def _of_labels(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:
 
 
 def _without_texts(located: Located, dataset: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
-    """Refuse runs without a corpus, since they hold only ids of documents; services return texts."""
+    """Refuse runs without a corpus: they contain only document ids, whereas services return texts."""
     named = [cell.item_name for cell in cells if cell.retriever.parameters.route is Route.READ]
     if dataset.get("corpus") is None and named:
         problem = f"is missing; the run of {named[0]!r} names documents, whose texts are read from there"
@@ -220,7 +220,7 @@ def _unknown_ties(located: Located, model: ExperimentModel, metrics: Mapping[Met
 
 
 def _beyond_scores(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expanded) -> Iterator[InputError]:
-    """Work for a service that only scores criteria, and that it cannot do."""
+    """Work that a service that only scores criteria cannot do."""
     located, judging = file.located, file.judging
     names = {name for name, service in file.services.valid.items() if service.parameters.only_scores}
     for configuration in expanded.configurations:

@@ -1,4 +1,4 @@
-"""Tests of an experiment's services by requests that cost nothing."""
+"""Test an experiment's services by requests that cost nothing."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _LIMIT_S = 30.0
 
 
 def check_online(experiment: Experiment) -> Iterator[str]:
-    """Make a free request to each service that has one, and say of the others what a call costs; yields lines."""
+    """Make a free request to each service that has one, and show what a call to the others costs; yields lines."""
     for name, service in experiment.services.items():
         if service.pool is not None and isinstance(service.parameters, RemoteModel):
             checked = asyncio.run(_checked(name, service.parameters))
@@ -24,7 +24,7 @@ def check_online(experiment: Experiment) -> Iterator[str]:
 
 
 async def _checked(name: str, model: RemoteModel) -> str | None:
-    """The answer to the free request of a model; None where it has none."""
+    """The answer to a model's free request; None if it has no free request."""
     connection, access = await model.connect(), model.access
     try:
         check = getattr(connection, "check", None)

@@ -1,4 +1,4 @@
-"""From `quotas:` to the pools that pay for calls: which retrievers and services share one, and what its budget is."""
+"""Turn `quotas:` into the pools that pay for calls: the retrievers and services that share each, and its budget."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class Pools:
     """The result of `pools_of`."""
 
     quotas: dict[str, Quota]  # the budget of every pool that some source or service uses, by its name
-    names: tuple[str | None, ...]  # per source, its pool; None if asking costs nothing
+    names: tuple[str | None, ...]  # each source's pool; None if its calls cost nothing
     services: dict[str, ConfiguredService]  # the services that are called, each with its pool
     budgets: dict[str, str]
 
@@ -42,7 +42,7 @@ class _Payer:
 
 
 def payments_of(file: ExperimentFile, expanded: Expanded) -> Pools:
-    """The pools of an experiment, after all checks of what they pay for."""
+    """The pools of an experiment, after checking everything that they pay for."""
     located, problems = file.located, file.problems
     replies = list(_longest_replies(expanded, file.judging))
     used = {service for service, _, _ in replies} | expanded.embedders
@@ -80,22 +80,22 @@ def pools_of(
     retrievers = [_retriever(source, sources) for source in sources]
     called = {name: _service(entry, services.valid) for name, entry in services.valid.items() if name in used}
     members = grouped((payer.pool, payer) for payer in (*retrievers, *called.values()) if payer is not None)
-    own, budgets = {}, {}
+    pool_quotas, budgets = {}, {}
     for name, payers in members.items():
         default = min((entry.default for entry in payers), key=lambda quota: quota.requests_per_minute)
         budget = next((key for payer in payers for key in payer.budgets if key in quotas.valid), payers[0].budgets[-1])
         budgets[name] = budget
-        own[name] = quota_of(default, quotas.valid.get(budget, QuotaModel()))
-        if own[name].lanes > (most := own[name].most_lanes):
-            problem = f"each needs a call a second, and one in flight: {most} at most, found {own[name].lanes}"
+        pool_quotas[name] = quota_of(default, quotas.valid.get(budget, QuotaModel()))
+        if pool_quotas[name].lanes > (most := pool_quotas[name].most_lanes):
+            problem = f"each needs a call a second, and one in flight: {most} at most, found {pool_quotas[name].lanes}"
             problems.append(located.error(("quotas", budget, "lanes"), problem))
     names = tuple(None if entry is None else entry.pool for entry in retrievers)
     paid = {name: replace(services.valid[name], pool=payer.pool) for name, payer in called.items()}
-    return Pools(own, names, paid, budgets)
+    return Pools(pool_quotas, names, paid, budgets)
 
 
 def wrong_batches(located: Located, pools: Pools, *, is_raced: bool) -> Iterator[InputError]:
-    """Services whose calls cannot be left to batch jobs."""
+    """Services whose calls cannot go to batch jobs."""
     for service in pools.services.values():
         if not isinstance(service.parameters, RemoteModel) or service.batch is None:
             continue
@@ -112,18 +112,18 @@ def wrong_batches(located: Located, pools: Pools, *, is_raced: bool) -> Iterator
 
 
 def unpriced(located: Located, pools: Pools) -> Iterator[InputError]:
-    """Pools whose calls have no price, so that a limit of cost cannot be kept; offline models cost nothing."""
+    """Pools whose calls have no price, so that `max_cost` cannot be enforced; offline models cost nothing."""
     paid = {service.pool for service in pools.services.values()}
     free = {service.pool for service in pools.services.values() if service.parameters.is_free}
     for name, quota in pools.quotas.items():
         if name not in free and not quota.has_price:
-            of_tokens = "price_per_million: {input: …, output: …}"
-            price = of_tokens if name in paid else "price_per_1000"
+            per_million = "price_per_million: {input: …, output: …}"
+            price = per_million if name in paid else "price_per_1000"
             yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
 
 
 def _uncounted(located: Located, pools: Pools, sources: Sequence[Retrieving]) -> Iterator[InputError]:
-    """Pools of retrievers with a price of tokens only, which no reply reports: their calls would cost nothing."""
+    """Retrievers' pools that have only a token price, although no reply reports tokens: calls would seem free."""
     remote = [(pool, source.kind, source.remote) for pool, source in zip(pools.names, sources, strict=True)]
     counted = {pool for pool, _, one in remote if one is not None and one.reports_tokens}
     for pool, kind in {pool: kind for pool, kind, _ in remote if pool is not None and pool not in counted}.items():
@@ -138,20 +138,20 @@ def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | 
         return None
     if remote.quota is not None:
         return _Payer(remote.quota, (remote.quota,), remote.default_quota)
-    alike = [other.remote for other in others if other.kind == kind]
-    scopes = {entry.scope() for entry in alike if entry is not None and entry.quota is None}
+    same_type = [other.remote for other in others if other.kind == kind]
+    scopes = {entry.scope() for entry in same_type if entry is not None and entry.quota is None}
     pool = f"{kind}:{remote.scope()}" if len(scopes) > 1 and remote.scope() else kind
     return _Payer(pool, (kind,), remote.default_quota)
 
 
 def _service(service: ConfiguredService, services: Mapping[str, ConfiguredService]) -> _Payer:
-    """A service's pool is named as the first service that shares it."""
-    alike = [entry.name for entry in services.values() if entry.account == service.account]
-    return _Payer(alike[0], (*alike, service.kind), service.parameters.default_quota)
+    """The payer of a service's calls; its pool is named after the first service that shares it."""
+    same_account = [entry.name for entry in services.values() if entry.account == service.account]
+    return _Payer(same_account[0], (*same_account, service.kind), service.parameters.default_quota)
 
 
 def _named(retrieving: Sequence[Retrieving]) -> dict[str, Retrieving]:
-    """The pools that retrievers name, each with one of them."""
+    """The pools that retrievers name, each with one of these retrievers."""
     remote = [(entry.remote, entry) for entry in reversed(retrieving)]
     return {entry.quota: retriever for entry, retriever in remote if entry is not None and entry.quota is not None}
 
@@ -170,7 +170,7 @@ def _missing_budgets(
 
 
 def _two_budgets(located: Located, quotas: Quotas, services: Services) -> Iterator[InputError]:
-    """Services that share a pool and have a budget each."""
+    """Services that share a pool, but have separate budgets."""
     first: dict[str, str] = {}
     for service in services.valid.values():
         if service.name in quotas.named and first.setdefault(service.account, service.name) != service.name:
@@ -184,7 +184,7 @@ def _unknown_names(
     named = [*services.named, *_named(retrieving), *MODELS.types]
     for name in quotas.named:
         if name not in named and not _is_remote(name):
-            remote = filter(_is_remote, RETRIEVERS.types)  # this imports all types: only for a message
+            remote = filter(_is_remote, RETRIEVERS.types)  # imports all types, so only for a message
             valid = [*named, *remote, *RERANKERS.types]
             problem = f"is not a service or a remote type, and no retriever names it; {did_you_mean(name, valid)}"
             yield located.error(("quotas", name), problem)
@@ -199,7 +199,7 @@ def _is_remote(kind: str) -> bool:
 
 
 def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
-    """Imports whose embeddings have no price, so that a limit of cost cannot be kept."""
+    """Imports whose embeddings have no price, so that `max_cost` cannot be enforced."""
     corpora = (source.retriever.corpus for source in sources)
     is_served = any(corpus is not None and corpus.parameters.service_corpus("") for corpus in corpora)
     if is_served and quotas.imports.price_per_million is None:
@@ -208,7 +208,7 @@ def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas
 
 
 def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tuple[str, int, str]]:
-    """Every service that writes, the most tokens of one reply, and the section of the experiment that says so."""
+    """Every service that writes, the most tokens of one reply, and the section of the experiment that sets them."""
     for cell in expanded.cells:
         if cell.generator is not None:
             yield cell.generator.service.name, cell.generator.parameters.max_output_tokens, GENERATE
@@ -223,7 +223,7 @@ def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tu
 
 
 def _above_window(located: Located, pools: Pools, replies: Iterable[tuple[str, int, str]]) -> Iterator[InputError]:
-    """Quotas below the longest reply that a service is asked for."""
+    """Quotas below the longest reply that a service may give."""
     longest: dict[str, tuple[int, str]] = {}
     for service, tokens, key in replies:
         pool = pools.services[service].pool if service in pools.services else None

@@ -1,4 +1,4 @@
-"""`corpora:` of an experiment: what documents are cut into or built into, each named once; retrievers name them."""
+"""`corpora:` of an experiment: chunks that documents are cut into, or corpora that services build, by name."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ CORPUS = "corpus"
 """The key of a retriever that names a corpus, and the role of that component of a configuration."""
 
 
-_CHUNKS = frozenset({"chunks"})  # what is cut on this machine
+_CHUNKS = frozenset({"chunks"})  # cut on this machine
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Corpora:
 
     named: Mapping[str, Any]
     valid: Mapping[str, ComponentSettings[CorpusParameters]]
-    unused: tuple[str, ...] = ()  # warnings about those that no configuration names
+    unused: tuple[str, ...] = ()  # warnings about corpora that no configuration names
 
     def is_named(self, value: object) -> bool:
         return isinstance(value, str) and value in self.named
@@ -84,11 +84,11 @@ def corpora_of(located: Located, model: ExperimentModel, problems: list[InputErr
         except InputError as error:
             problems.append(located.error((*place, "type"), error.problem))
             continue
-        own = {key: item for key, item in value.items() if key != "type"}
-        valid[name] = ComponentSettings(CORPUS, place, value["type"], parameters, own)
+        values = {key: item for key, item in value.items() if key != "type"}
+        valid[name] = ComponentSettings(CORPUS, place, value["type"], parameters, values)
         if name not in used:
             try:
-                parameters.model_validate(own)
+                parameters.model_validate(values)
             except ValidationError as error:
                 problems += problems_of(located, parameters, error, at=place)
     return Corpora(model.corpora, valid, tuple(unused))

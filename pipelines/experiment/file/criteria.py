@@ -1,4 +1,4 @@
-"""`criteria:` of `judge:`: questions of the user's own about what configurations return."""
+"""`criteria:` of `judge:`: a user's own questions about what configurations return."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -95,13 +95,13 @@ def criteria_of(
 
 
 class _CriteriaFile(Section):
-    """A file of criteria alone, in the place that an experiment has for them."""
+    """A file of criteria alone, at the position that they have in an experiment."""
 
     criteria: Annotated[dict[str, CriterionModel], Field(min_length=1)]
 
 
 def read_criteria(path: str) -> dict[str, Any]:
-    """The criteria of a YAML file, which has what `judge: criteria:` of an experiment has, without names of files."""
+    """The criteria in a YAML file, written as in `judge: criteria:` of an experiment, but without file names."""
     try:
         located = load(files.read_all(path).decode("utf-8-sig"), path)
     except UnicodeDecodeError as error:
@@ -129,11 +129,11 @@ def read_criteria(path: str) -> dict[str, Any]:
 
 
 def _below(located: Located, *place: str) -> dict[Place, int]:
-    return {(*place, *own): line for own, line in located.lines.items()}
+    return {(*place, *inner): line for inner, line in located.lines.items()}
 
 
 def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Keys of a criterion that do not go together, each with the problem."""
+    """Keys of a criterion that contradict each other, each with the problem."""
     about = set(model.about)
     if "question" not in stated and "rubrics" not in stated:
         yield "question", "is missing"
@@ -150,7 +150,7 @@ def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterato
 
 
 def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
-    """The examples of a file as the judge reads them."""
+    """The examples in a file, as the judge reads them."""
     if named is None:
         return ""
     path, verdicts = files.below(folder, named), [word for word, _ in criterion.levels]
@@ -166,10 +166,10 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
             raise InputError(f"verdict {verdict!r} is not on the scale; {hint}", path=path, line=line)
         contexts = stated.get("contexts", [])
         numbered = [(f"context {rank}", entry) for rank, entry in enumerate(contexts, start=1)]
-        shown = [*((part, stated[part]) for part in criterion.texts if part != "contexts"), *numbered]
-        if not isinstance(contexts, list) or not all(isinstance(entry, str) for _, entry in shown):
+        texts = [*((part, stated[part]) for part in criterion.texts if part != "contexts"), *numbered]
+        if not isinstance(contexts, list) or not all(isinstance(entry, str) for _, entry in texts):
             raise InputError("texts are strings, and contexts are a list of strings", path=path, line=line)
-        lines = [*(f"({part}) {entry}" for part, entry in shown), f"reason: {stated['reason']}", f"verdict: {verdict}"]
+        lines = [*(f"({part}) {entry}" for part, entry in texts), f"reason: {stated['reason']}", f"verdict: {verdict}"]
         parts.append("\n".join(lines))
     if not parts:
         raise InputError("holds no example", path=path)

@@ -1,4 +1,4 @@
-"""Files of a dataset that is given as a whole.
+"""Files of a dataset that is named as a whole.
 
 They are public collections (`beir:`, `ir_datasets:`), benchmarks (`goldens:`) and files of other tools (`file:`).
 """
@@ -24,7 +24,7 @@ _DEFAULT_SPLIT = "test"
 
 
 def with_dataset(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
-    """Replace whatever the dataset names as a whole by the files that it holds."""
+    """Replace whatever the dataset names as a whole by its files."""
     located = with_traces(located, folder, problems, notes)
     located = _with_cases(located, folder, problems, notes)
     located = _with_public_files(_with_goldens(located, folder, problems), problems)
@@ -32,7 +32,7 @@ def with_dataset(located: Located, folder: str, problems: list[InputError], note
 
 
 def _with_public_files(located: Located, problems: list[InputError]) -> Located:
-    """Replace the name of a public collection in the experiment by the files of the collection."""
+    """Replace the name of a public collection in the experiment by the collection's files."""
     dataset = _dataset(located)
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
     if key is None:
@@ -52,7 +52,7 @@ def _dataset(located: Located) -> dict[str, Any]:
 
 
 def _replaced(located: Located, keys: Sequence[str], section: Mapping[str, Any]) -> Located:
-    """The experiment whose dataset has a section instead of some keys."""
+    """The experiment with a section of its dataset instead of some keys."""
     rest = {name: value for name, value in _dataset(located).items() if name not in keys}
     return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
@@ -78,7 +78,7 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
 
 
 def _with_cases(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
-    """Replace a file of questions and answers by what it holds: queries, judgements, references and answers."""
+    """Replace a file of questions and answers by its content: queries, judgements, references and answers."""
     dataset = _dataset(located)
     if not isinstance(dataset.get("file"), str):
         return located
@@ -106,7 +106,7 @@ def _with_cases(located: Located, folder: str, problems: list[InputError], notes
 
 
 def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
-    """A configuration that replays answers without a path: those of the dataset's file."""
+    """A configuration, which replays the answers in the dataset's file if it names no path."""
     answers = item.get("answers") if isinstance(item, dict) else None
     if not isinstance(answers, dict) or answers.get("type") != "replay" or "path" in answers:
         return item
@@ -141,7 +141,7 @@ def _with_documents(located: Located, folder: str, problems: list[InputError], n
 
 
 def _is_plain_folder(folder: str, place: Any) -> bool:
-    """Return whether a path is a folder of documents; one with Parquet files is a corpus of these."""
+    """Return whether a path is a folder of documents; a folder with Parquet files is a corpus instead."""
     if not isinstance(place, str) or not place or is_table(place):
         return False
     from rankbeam.transforms.clients.formats.documents.files import holds_documents
@@ -165,13 +165,13 @@ def _with_goldens(located: Located, folder: str, problems: list[InputError]) -> 
 
 
 def _files(place: str, split: str, unit: Any) -> dict[str, Any]:
-    own = files.join(place, "splits", split)
+    split_folder = files.join(place, "splits", split)
     judgements = {"qrels": files.join(place, "qrels", f"{split}.tsv")}
     return {
-        **({"evidence": files.join(own, "evidence.jsonl")} if unit == SPAN else judgements),
-        "queries": files.join(own, "queries.jsonl"),
+        **({"evidence": files.join(split_folder, "evidence.jsonl")} if unit == SPAN else judgements),
+        "queries": files.join(split_folder, "queries.jsonl"),
         "corpus": files.join(place, "corpus.jsonl"),
-        "answers": {"path": files.join(own, "nuggets.jsonl")},
+        "answers": {"path": files.join(split_folder, "nuggets.jsonl")},
     }
 
 

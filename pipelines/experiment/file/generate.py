@@ -1,4 +1,4 @@
-"""The schema of `generate:`, `rewrite:`, and `rerank:` where a model reranks; and the files of their templates."""
+"""The schema of `generate:`, `rewrite:` and `rerank:` by a model, and their template files."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class GenerateParameters(Parameters):
 
 
 def _kind(value: object) -> object:
-    """A kind by its name; other values are reported by pydantic."""
+    """A kind by its name; pydantic reports other values."""
     return RewriteKind(value) if isinstance(value, str) and value in {*RewriteKind} else value
 
 

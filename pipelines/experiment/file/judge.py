@@ -64,7 +64,7 @@ class JudgeModel(Section):
 
     @property
     def services(self) -> tuple[str, ...]:
-        """The names of all judges; none where what is written is not valid."""
+        """The names of all judges; empty if the value is not valid."""
         return (self.service,) if isinstance(self.service, str) else tuple(self.service or ())
 
 
@@ -117,6 +117,6 @@ def _no_panel(names: Sequence[str], services: Services) -> Iterator[str]:
     for name in dict.fromkeys(names):
         if not NAME_OF_A_SERVICE.fullmatch(name) or name in (MAJORITY, PEOPLE, JUDGES):
             yield f"{name!r} cannot be a part of the names of metrics and judges; rename the service"
-    known = [services.valid[name].decisive() for name in names if name in services.valid]
-    if any(known.count(one) > 1 for one in known):
+    parameters = [services.valid[name].decisive() for name in names if name in services.valid]
+    if any(parameters.count(one) > 1 for one in parameters):
         yield "names one model twice, so its votes would be equal; keep one, or change its parameters"

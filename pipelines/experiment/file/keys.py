@@ -16,7 +16,7 @@ Samples = Annotated[int, Field(ge=1, le=100)]
 
 
 def _values(swept: Any) -> Any:
-    """The values alone, of a list of them or of values by their labels."""
+    """The values alone, from a list or from a mapping of labels to values."""
     return list(swept.values()) if isinstance(swept, dict) else swept
 
 
@@ -37,7 +37,7 @@ class ComponentSettings(Generic[Model]):
 
     role: str
     place: Place
-    kind: str  # empty where there is one only
+    kind: str  # empty if there is only one
     model: type[Model]
     values: Mapping[str, Any]
     fixed: frozenset[str] = frozenset()  # parameters that the grid cannot replace

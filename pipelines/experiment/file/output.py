@@ -15,7 +15,7 @@ from rankbeam.transforms.records.errors import InputError
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
 USER = "user"
 LEDGER = "RANKBEAM_LEDGER"
-"""The variable that names the ledger of experiments that name none: a folder, or "user"."""
+"""Environment variable for the ledger of experiments that do not name one: a folder, or "user"."""
 
 
 class OutputModel(Section):
@@ -45,7 +45,7 @@ class OutputModel(Section):
 
 
 def set_path(value: Any, output: str | None) -> None:
-    """Name the folder for results: the option's, else out/NAME where the experiment states none."""
+    """Set the folder for results: the option's, else out/NAME if the experiment does not name one."""
     section = (value.get("output") or {}) if isinstance(value, dict) else None
     if not isinstance(section, dict) or (output is None and "path" in section):
         return
@@ -57,7 +57,7 @@ def set_path(value: Any, output: str | None) -> None:
 def output_of(
     located: Located, model: OutputModel, folder: str, problems: list[InputError]
 ) -> tuple[str | None, bool, str | None, DatasetName | None]:
-    """The ledger and whether it is shared, as `_ledger` has them; the folder of leases; and the dataset."""
+    """The ledger and whether it is shared, as `_ledger` returns them, the folder of leases, and the dataset."""
     for key, place in (("path", model.path), ("ledger", model.ledger)):
         if (problem := problem_of_scheme(place or "")) is not None:
             problems.append(located.error(("output", key), problem))
@@ -84,7 +84,7 @@ def data_folder(name: str) -> str:
 
 
 def _ledger(path: str | None, folder: str) -> tuple[str | None, bool]:
-    """The ledger that an experiment names, and whether it is one on this machine for all of the user's runs."""
+    """The ledger that an experiment names, and whether all of the user's runs on this machine share it."""
     if path is not None and path != USER:
         return files.below(folder, path), False
     variable = os.environ.get(LEDGER, "").strip()

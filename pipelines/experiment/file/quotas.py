@@ -1,4 +1,4 @@
-"""`quotas:` of an experiment: their schema, and the budgets that they set."""
+"""`quotas:` of an experiment: their schema, and their budgets."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -12,12 +12,12 @@ from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 
-_TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
-_CALLS_OF_A_LANE = 100.0  # of a second: one takes 1.4 to 7.4 ms of the one core that a process has
+_TOKENS_OF_A_LANE = 100_000  # per minute: a lane with much less could not begin a long prompt
+_CALLS_OF_A_LANE = 100.0  # per second: a call takes 1.4 to 7.4 ms of a process's only core
 _IN_FLIGHT_OF_A_LANE = 10  # so that these answers may take .1 s
 DATA, IMPORT = "rag_engine_data", "rag_engine_import"
 NAMES = (DATA, IMPORT)
-"""Names of the pools that build corpora."""
+"""Names of the quota pools for building corpora."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -95,7 +95,7 @@ class ImportQuotaModel(Section):
 
 @dataclass(frozen=True)
 class CorpusQuotas:
-    """The budgets of building corpora, each for one project and region.
+    """The budgets for building corpora, each for one project and region.
 
     The defaults are what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
     """
@@ -105,20 +105,20 @@ class CorpusQuotas:
 
 
 def quota_of(default: Quota, model: QuotaModel) -> Quota:
-    """A budget: what was given, and the default for the rest.
+    """A budget: the stated values, and the default's for the rest.
 
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
     5
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500, tokens_per_minute=9000)).lanes
     1
     """
-    own = model.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
+    stated = model.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
     if model.requests_per_second is not None:
-        own["requests_per_minute"] = model.requests_per_second * 60
+        stated["requests_per_minute"] = model.requests_per_second * 60
     if (price := model.price_per_million) is not None:
         cached = price.input if price.cached is None else price.cached
-        own["prices"] = Prices(price.input, cached, price.output)
-    quota = replace(default, **own)
+        stated["prices"] = Prices(price.input, cached, price.output)
+    quota = replace(default, **stated)
     lanes = max(default.lanes, math.ceil(quota.requests_per_minute / 60 / _CALLS_OF_A_LANE))
     if quota.concurrent_calls is not None:
         lanes = min(lanes, max(1, quota.concurrent_calls // _IN_FLIGHT_OF_A_LANE))
@@ -141,7 +141,7 @@ def quotas_of(located: Located, section: Mapping[str, Any], problems: list[Input
 
 
 def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
-    """The budgets of building corpora, with their defaults."""
+    """The budgets for building corpora, with their defaults."""
     data = _validated(located, QuotaModel, DATA, section.get(DATA, {}), problems)
     imports = _validated(located, ImportQuotaModel, IMPORT, section.get(IMPORT, {}), problems)
     default = CorpusQuotas()

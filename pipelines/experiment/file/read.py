@@ -1,4 +1,4 @@
-"""Read an experiment file: its sections, each checked as far as it can be by itself."""
+"""Read an experiment file: its sections, each checked as far as possible by itself."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from rankbeam.transforms.records.stages import Judging
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """The sections of an experiment file, and what is wrong with them so far.
+    """The sections of an experiment file, and their problems so far.
 
     Attributes:
         located: the document, with the values and files that it refers to.
@@ -32,7 +32,7 @@ class ExperimentFile:
         model: the file as it is written, or the parts of it that are valid.
         templates: reads a template file, once.
         problems: everything that is wrong with the experiment; later checks add to it.
-        unresolved: those among the problems that are of references without a value.
+        unresolved: the problems that are references without a value.
         notes: warnings; later checks add to them.
     """
 

@@ -28,7 +28,7 @@ from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
-"""The version that YAML's language server, and with it most editors, reads."""
+"""The version that the YAML language server, and so most editors, reads."""
 
 Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string", "minLength": 1}
@@ -49,7 +49,7 @@ _FOLDER: Schema = {
 
 
 class _WithMeanings(GenerateJsonSchema):
-    """Gives every key the meaning that its model's docstring says, and no title made of its name."""
+    """Gives every key its meaning from the model's docstring, and no title made from its name."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         model_properties = super().model_schema(schema)
@@ -111,19 +111,19 @@ def _union(kind: Kind[Any], defs: Schema, *, swept: bool = False) -> Schema:
 def _typed(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept: bool = False) -> Schema:
     properties = _schema(model, f"{label}.", defs)
     properties = _without_required(properties) if swept else properties
-    own = {**properties.get("properties", {}), **dict(_beside(model, properties))}
+    keys = {**properties.get("properties", {}), **dict(_further_keys(model, properties))}
     required = ["type", *properties.get("required", ())]
-    defs[label] = {**properties, "properties": {"type": {"const": name}, **own}, "required": required}
+    defs[label] = {**properties, "properties": {"type": {"const": name}, **keys}, "required": required}
     return {"$ref": f"#/$defs/{label}"}
 
 
-def _beside(model: type[BaseModel], properties: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
-    """Keys of a retriever that its model does not read, or not all values of."""
+def _further_keys(model: type[BaseModel], properties: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+    """Keys of a retriever that its model does not read, or not with all their values."""
     if issubclass(model, RetrieverParameters):
         if model.searches:
-            own = properties.get("properties", {}).get(CORPUS)
+            corpus_key = properties.get("properties", {}).get(CORPUS)
             named = {**_TEXT, "description": "The name of an entry of `corpora:`."}
-            yield CORPUS, named if own is None else {"anyOf": [own, named]}
+            yield CORPUS, named if corpus_key is None else {"anyOf": [corpus_key, named]}
         if model.has_distances or "lower_is_better" in model.model_fields:
             yield DISTANCE, {"type": "number", "exclusiveMinimum": 0}
 
@@ -134,7 +134,7 @@ def _named(model: type[BaseModel], label: str, defs: Schema) -> Schema:
 
 
 def _schema(model: type[BaseModel], label: str, defs: Schema) -> Schema:
-    """The schema of a model; models of its fields go into `defs`, under a label that keeps equal names apart."""
+    """The schema of a model; its fields' models go into `defs`, under a label that distinguishes equal names."""
     model_schema = model.model_json_schema(ref_template=f"#/$defs/{label}{{model}}", schema_generator=_WithMeanings)
     defs |= {f"{label}{name}": value for name, value in model_schema.pop("$defs", {}).items()}
     return model_schema
@@ -154,11 +154,11 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
     >>> meanings(OutputModel)["path"]
     'folder for all results, by default out/NAME.'
     """
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for base in reversed(model.__mro__):
         for names, text in _attributes(inspect.cleandoc(base.__doc__ or "")):
-            known |= dict.fromkeys(names, text)
-    return known
+            texts |= dict.fromkeys(names, text)
+    return texts
 
 
 def summary(model: type[BaseModel]) -> str:

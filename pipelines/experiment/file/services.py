@@ -45,7 +45,7 @@ class ConfiguredService:
         return isinstance(self.parameters, RemoteModel) and self.parameters.temperature is not None
 
     def decisive(self) -> dict[str, Any]:
-        """Parameters that identify a configuration: the model, not its name in this experiment."""
+        """Parameters that identify a configuration: those of the model, not its name in this experiment."""
         return {"type": self.kind, **self.parameters.decisive()}
 
 
@@ -63,7 +63,7 @@ class Services:
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
     def not_embedding(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
-        """Report a service that cannot embed texts, at a place where vectors are compared."""
+        """Report a service that cannot embed texts, but is named where vectors are compared."""
         yield from self.unknown(located, place, name)
         if self._is_cross_encoder(name):
             problem = (
@@ -86,7 +86,7 @@ class Services:
         return isinstance(parameters, Onnx) and parameters.scores_pairs
 
     def not_writing(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
-        """Report a service that cannot write, at a place where answers or verdicts are written."""
+        """Report a service that cannot write, but is named where answers or verdicts are written."""
         yield from self.unknown(located, place, name)
         if name in self.valid and self.valid[name].parameters.embeds_only:
             does = "scores" if self._is_cross_encoder(name) else "embeds"
@@ -94,7 +94,7 @@ class Services:
 
 
 def services_of(located: Located, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
-    """The services of an experiment; relative paths are taken as below `folder`."""
+    """The services of an experiment; paths are relative to `folder`."""
     services = {}
     for name, value in section.items():
         wrong = []

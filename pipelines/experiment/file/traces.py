@@ -89,7 +89,7 @@ class TracesModel(Section):
 
 
 def with_traces(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
-    """Replace traces, as dataset and as answers, by the queries and answers that they hold."""
+    """Replace traces, as dataset and as answers, by their queries and answers."""
     value = located.value if isinstance(located.value, dict) else {}
     dataset, items = value.get("dataset"), value.get("configurations")
     items = items if isinstance(items, list) else []
@@ -97,27 +97,27 @@ def with_traces(located: Located, folder: str, problems: list[InputError], notes
     if not isinstance(dataset, dict) or not (traced or TRACES in dataset):
         return located
     try:  # nothing else can be checked without the dataset
-        models: dict[Place, TracesModel] = {_at(number): _model(located, _at(number)) for number in traced}
-        whole = _whole(located, dataset, models)
-        origins = {place: model if whole is None or model.path else whole for place, model in models.items()}
-        places = ({} if whole is None else {_DATASET: whole}) | origins
+        models: dict[Place, TracesModel] = {_place(number): _model(located, _place(number)) for number in traced}
+        own = _dataset(located, dataset, models)
+        origins = {place: model if own is None or model.path else own for place, model in models.items()}
+        places = ({} if own is None else {_DATASET: own}) | origins
         folders = _collected(located, places, folder, notes)
     except InputErrors as error:
         raise InputErrors([*problems, *error.errors]) from error
     except InputError as error:
         raise InputErrors([*problems, error]) from error
-    answers = {number: _answers(origins[_at(number)], folders[_at(number)][0]) for number in traced}
+    answers = {number: _answers(origins[_place(number)], folders[_place(number)][0]) for number in traced}
     named = [
         item if number not in answers else {**item, "answers": answers[number]} for number, item in enumerate(items)
     ]
-    own = {} if whole is None else _own(value, *folders[_DATASET])
-    return replace(located, value={**value, "configurations": named, **own})
+    sections = {} if own is None else _sections(value, *folders[_DATASET])
+    return replace(located, value={**value, "configurations": named, **sections})
 
 
 _DATASET: Place = ("dataset", TRACES)
 
 
-def _at(number: int) -> Place:
+def _place(number: int) -> Place:
     return "configurations", number, "answers"
 
 
@@ -131,22 +131,22 @@ def _model(located: Located, place: Place) -> TracesModel:
     for part in place:
         value = value[part]
     try:
-        own = {name: entry for name, entry in value.items() if name != "type"} if isinstance(value, dict) else value
-        return TracesModel.model_validate(own)
+        keys = {name: entry for name, entry in value.items() if name != "type"} if isinstance(value, dict) else value
+        return TracesModel.model_validate(keys)
     except ValidationError as error:
         raise InputErrors(problems_of(located, TracesModel, error, at=place)) from error
 
 
-def _whole(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:
-    """The traces that are the dataset: those that it names, or those of the first answers if it names no queries."""
+def _dataset(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:
+    """The dataset's traces: those that it names, or those of the first answers if it names no queries."""
     twice = next((name for name in _ORIGINS if name in dataset), None)
     if TRACES in dataset:
         if twice is not None:
             raise located.error(("dataset", twice), "is given twice: the traces have their own queries; keep one")
-        whole = _model(located, _DATASET)
-        if whole.path is None:
+        traces = _model(located, _DATASET)
+        if traces.path is None:
             raise located.error(_DATASET, "path is missing")
-        return whole
+        return traces
     lacking = next((place for place, model in models.items() if model.path is None), None)
     if lacking is not None:
         raise located.error(lacking, "path is missing, and the dataset names no traces; write dataset: {traces: PATH}")
@@ -156,18 +156,18 @@ def _whole(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, 
 def _collected(
     located: Located, places: Mapping[Place, TracesModel], folder: str, notes: list[str]
 ) -> dict[Place, tuple[str, "Collected"]]:
-    """By place, the folder of queries and answers; equal traces are read once."""
-    known: dict[str, tuple[str, Collected]] = {}
+    """The folder of queries and answers for each place; equal traces are read once."""
+    collections: dict[str, tuple[str, Collected]] = {}
     for place, model in places.items():
         key = model.model_dump_json()
-        if key not in known:
+        if key not in collections:
             try:
-                known[key] = model.collected(folder)
+                collections[key] = model.collected(folder)
             except InputError as error:
                 raise located.error(place, str(error)) from error
-            counts = "; ".join(map(str.strip, known[key][1].as_text().splitlines()))
-            notes.append(f"{model.path}: {counts}; queries and answers are in {known[key][0]}")
-    return {place: known[model.model_dump_json()] for place, model in places.items()}
+            counts = "; ".join(map(str.strip, collections[key][1].as_text().splitlines()))
+            notes.append(f"{model.path}: {counts}; queries and answers are in {collections[key][0]}")
+    return {place: collections[model.model_dump_json()] for place, model in places.items()}
 
 
 def _answers(model: TracesModel, folder: str) -> dict[str, Any]:
@@ -175,11 +175,11 @@ def _answers(model: TracesModel, folder: str) -> dict[str, Any]:
     return {"type": TRACES, "path": files.join(folder, "answers.jsonl"), "source": source}
 
 
-def _own(value: Mapping[str, Any], folder: str, counts: "Collected") -> dict[str, Any]:
-    """The dataset of the traces, whose conversations are clusters."""
+def _sections(value: Mapping[str, Any], folder: str, counts: "Collected") -> dict[str, Any]:
+    """The traces' dataset, with conversations as clusters."""
     rest = {name: entry for name, entry in value["dataset"].items() if name != TRACES}
-    own: dict[str, Any] = {"dataset": {"queries": files.join(folder, "queries.jsonl"), **rest}}
+    sections: dict[str, Any] = {"dataset": {"queries": files.join(folder, "queries.jsonl"), **rest}}
     statistics = value.get("statistics") or {}
     if counts.in_conversations and isinstance(statistics, dict):
-        own["statistics"] = {"cluster": CONVERSATION, **statistics}
-    return own
+        sections["statistics"] = {"cluster": CONVERSATION, **statistics}
+    return sections

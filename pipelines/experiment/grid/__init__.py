@@ -1,1 +1,1 @@
-"""The grid: from the file's configurations and swept parameters to systems under test."""
+"""The grid: turns the file's configurations and swept parameters into systems under test."""

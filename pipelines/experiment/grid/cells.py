@@ -1,4 +1,4 @@
-"""Configurations: what identifies them, and the rankings that they share."""
+"""Configurations: their identities, and the rankings that they share."""
 
 import functools
 import hashlib
@@ -42,17 +42,17 @@ class Cell:
     place: Place
     retriever: Retrieving
     top_k: int | None  # results per query; None for all
-    distance: float | None = None  # only results nearer than this, where a score is a negative distance; None for all
+    distance: float | None = None  # only results nearer than this, a score being a negative distance; None for all
     generator: Generating | None = None
     rewriter: RewritingQueries | None = None
     reranker: Reranking | None = None
-    text: int | None = None  # which of several texts is asked; None for all
+    text: int | None = None  # the number of the rewritten text; None for all
     dialect: Dialect = RANKBEAM
     parts: tuple["Cell", ...] = ()
 
     @property
     def canonical(self) -> str:
-        """Everything that determines its scores, as JSON values."""
+        """Everything that determines its scores, as JSON."""
         return _canonical(self._decisive)
 
     @property
@@ -76,22 +76,22 @@ class Cell:
 
     @property
     def rewritten(self) -> RewrittenQuery | None:
-        """The text that its retriever is asked; None for the query itself, or for several."""
+        """The rewritten text for its retriever; None for the query itself, or for several texts."""
         if self.rewriter is None or self.reranker is not None or self.lists:
             return None
         return self.rewriter.rewritten(self.text or 0, self.retriever.parameters.appends_passages)
 
     @property
     def lists(self) -> "tuple[Cell, ...]":
-        """The configurations of which each asks one of several texts, or the query; their rankings are fused."""
+        """One configuration for each rewritten text, and one for the query if it is used; their rankings are fused."""
         if self.rewriter is None or self.reranker is not None or self.text is not None:
             return ()
         numbers = range(self.rewriter.parameters.texts)
         if len(numbers) == 1 and not self.rewriter.further:
             return ()
-        own = replace(self, generator=None, dialect=RANKBEAM)
-        plain = (replace(own, rewriter=None),) if self.rewriter.further else ()
-        return (*plain, *(replace(own, text=number) for number in numbers))
+        retrieved = replace(self, generator=None, dialect=RANKBEAM)
+        original = (replace(retrieved, rewriter=None),) if self.rewriter.further else ()
+        return (*original, *(replace(retrieved, text=number) for number in numbers))
 
     @property
     def base(self) -> "Cell | None":
@@ -113,12 +113,12 @@ class Cell:
 
     @property
     def hidden(self) -> "tuple[Cell, ...]":
-        """Configurations whose rankings its own is made from, and that are not part of the experiment."""
+        """Configurations that provide rankings for its own, but are not part of the experiment."""
         return self.lists if self.base is None else (self.base, *self.base.hidden)
 
     @property
     def cut(self) -> float | None:
-        """Distance limit to apply to results; None if it is applied before."""
+        """Distance limit to apply to results; None if it has been applied before."""
         if self.reranker is not None:
             return self.reranker.cut
         is_applied = self._asks_exactly and self.sent is not None
@@ -159,8 +159,8 @@ class Cell:
         dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
         rewrite = {} if self.rewriter is None else {REWRITE: self.rewriter.decisive()}
         rerank = {} if self.reranker is None else {RERANK: self.reranker.decisive()}
-        own = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
-        return {**own, **self._threshold, **rewrite, **rerank, **generate, **dialect}
+        retrieval = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
+        return {**retrieval, **self._threshold, **rewrite, **rerank, **generate, **dialect}
 
     @property
     def _threshold(self) -> dict[str, float]:
@@ -172,7 +172,7 @@ class Cell:
 
     @property
     def _corpus(self) -> dict[str, Any]:
-        """The corpus that is searched, where the experiment describes it."""
+        """The corpus that is searched, if the experiment describes it."""
         return {} if self.retriever.corpus is None else {CORPUS: self.retriever.corpus.decisive()}
 
     @property
@@ -187,14 +187,14 @@ def _canonical(value: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PlannedSource:
-    """One ranking a query, for all configurations that are cut from it."""
+    """One ranking for each query, from which configurations are cut."""
 
     source: Source
     retriever: Retrieving
     reranker: Reranking | None = None
 
     def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
-        """The source with paths below a folder, and what depends on the rest of the experiment."""
+        """The source with paths below a folder, and with values from the rest of the experiment."""
         retriever = self.retriever.resolved(folder)
         path = retriever.parameters.inputs()["path"] if retriever.parameters.route is Route.READ else None
         keeps = retriever.parameters.route is not Route.READ if rankings is None else rankings
@@ -203,14 +203,14 @@ class PlannedSource:
         )
 
     def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
-        """The source with the identity and the resource of the corpus that it searches, if a service builds it."""
+        """The source with the identity and resource of the corpus that it searches, if a service builds it."""
         corpus = self.retriever.corpus
         if corpus is None or corpus not in resources:
             return self
         return replace(self, retriever=self.retriever.searching(*resources[corpus]))
 
     def pinned(self, run: str, day: str | None = None) -> "PlannedSource":
-        """The source, with a query to BigQuery that is run once in an execution, and with calls of one day if given."""
+        """The source, whose BigQuery query runs once per execution, and whose calls belong to `day` if there is one."""
         path = self.source.path
         source = replace(self.source, path=None if path is None else pinned(path, run))
         return replace(self, source=source, retriever=self.retriever if day is None else self.retriever.on(day))
@@ -224,11 +224,11 @@ class Expanded:
     configurations: tuple[Configuration, ...]
     sources: tuple[PlannedSource, ...]
     embedders: frozenset[str]  # the services that embed texts for retrievers in this process
-    templates: Mapping[TemplateFile, bool]  # True where all configurations generate without contexts, too
+    templates: Mapping[TemplateFile, bool]  # True if all configurations also generate without contexts
 
 
 def with_sources(cells: Sequence[Cell], unit: str, judged: Collection[JudgedMetric]) -> Expanded:
-    """Group what one ranking can serve."""
+    """Group the configurations that one ranking can serve."""
     requests = [(cell.request, cell) for cell in cells]
     primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in grouped(requests).items()}
     groups = grouped([*requests, *((hidden.request, hidden) for cell in cells for hidden in cell.hidden)])
@@ -302,7 +302,7 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
 
 
 def _rerank_plan(cell: Cell, positions: Mapping[str, int]) -> RerankPlan | None:
-    """Plan to rerank the ranking that a cell is made from; None without a reranker."""
+    """Plan to rerank the ranking of a cell's base; None without a reranker."""
     if cell.reranker is None or (base := cell.base) is None:
         return None
     return RerankPlan(positions[base.request], cell.reranker.depth, base.cut)

@@ -1,4 +1,4 @@
-"""Combinations of the grid's values: the configuration that each makes, and what is wrong with it."""
+"""Combinations of the grid's values: the configuration from each, and its problems."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -49,19 +49,19 @@ from rankbeam.transforms.records.wrong_values import in_one
 
 
 def cells_of(file: ExperimentFile, settings: ConfigurationSettings, grid: Grid, labels: Labels) -> Iterator[Cell]:
-    """A configuration with each combination of the values of the grid; none after one with a problem."""
+    """A configuration with each combination of the grid's values; ends at the first with a problem."""
     limits = stated_limits(file.located, settings, file.problems)
     targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := settings.owners(name))}
     swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
     combinations = []
-    for chosen in itertools.product(*swept):
-        values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
-        names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
+    for labelled in itertools.product(*swept):
+        values = {name: value for name, (_, value) in zip(targets, labelled, strict=True)}
+        names = [f"{name}={label}" for name, (label, _) in zip(targets, labelled, strict=True)]
         combinations.append(_Combination(file, settings, ",".join([*settings.labels, *names]), targets, values))
     file.problems.extend(combinations[0].wrong_beside())
     if TOP_K in targets and settings.item.top_k is not None:
-        at, retriever = (*settings.place, TOP_K), settings.retriever
-        file.problems.extend(_beyond_most(file.located, at, retriever.kind, retriever.model, settings.item.top_k))
+        place, retriever = (*settings.place, TOP_K), settings.retriever
+        file.problems.extend(_beyond_most(file.located, place, retriever.kind, retriever.model, settings.item.top_k))
     for combination in combinations:
         cell = combination.cell(limits)
         file.problems.extend(combination.problems)
@@ -76,7 +76,7 @@ class _Combination:
 
     file: ExperimentFile
     settings: ConfigurationSettings
-    label: str  # values of the grid in its name; empty for none
+    label: str  # the grid's values in its name; may be empty
     targets: Mapping[str, Target]
     values: Mapping[str, Any]
     problems: list[InputError] = field(default_factory=list)
@@ -84,19 +84,19 @@ class _Combination:
     def wrong_beside(self) -> Iterator[InputError]:
         """Validate the parameters that the grid replaces in every cell."""
         for component in self.settings.all:
-            chosen = self._chosen(component.role)
+            swept = self._swept(component.role)
             try:
-                component.model.model_validate({**chosen, **component.values})
+                component.model.model_validate({**swept, **component.values})
             except ValidationError as error:
                 for detail in in_one(error.errors()):
-                    if {*detail["loc"][:1]} & {*chosen} & {*component.values}:
+                    if {*detail["loc"][:1]} & {*swept} & {*component.values}:
                         yield problem_of(self.file.located, component.model, detail, at=component.place)
 
     def cell(self, limits: Mapping[str, Any]) -> Cell | None:
         """The configuration; None after reporting a wrong component.
 
         Args:
-            limits: `top_k` and thresholds where the grid has no value for them.
+            limits: `top_k` and thresholds that the grid does not set.
         """
         settings = self.settings
         retrieve, corpus = self._validated(settings.retriever), self._validated(settings.corpus)
@@ -108,7 +108,7 @@ class _Combination:
         reranker = None if self.problems else self._reranking(rerank)
         if self.problems or retriever is None:
             return None
-        limits = {**limits, **self._chosen(CONFIGURATION)}
+        limits = {**limits, **self._swept(CONFIGURATION)}
         depth = None if reranker is None else reranker.depth
         cell = Cell(
             name=f"{settings.name}:{self.label}" if self.label else settings.name,
@@ -124,7 +124,7 @@ class _Combination:
         self.problems += _wrong_limits(self.file.located, cell, self.values)
         return cell
 
-    def _chosen(self, role: str) -> dict[str, Any]:
+    def _swept(self, role: str) -> dict[str, Any]:
         return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
 
     def _validated(self, component: ComponentSettings[Model] | None) -> Model | None:
@@ -132,7 +132,7 @@ class _Combination:
         if component is None:
             return None
         try:
-            return component.model.model_validate({**component.values, **self._chosen(component.role)})
+            return component.model.model_validate({**component.values, **self._swept(component.role)})
         except ValidationError as error:
             names = {inside: name for name, (owner, inside) in self.targets.items() if owner == component.role}
             for detail in in_one(error.errors()):
@@ -196,8 +196,8 @@ class _Combination:
         if component is None or parameters is None:
             return None
         service = self._writer(component, parameters)
-        own = TemplateFile(None, default_template(parameters.kind))
-        template = self._template(component, parameters.template, own)
+        default_file = TemplateFile(None, default_template(parameters.kind))
+        template = self._template(component, parameters.template, default_file)
         if service is None or template is None:
             return None
         template = replace(template, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
@@ -209,7 +209,7 @@ class _Combination:
     def _writer(
         self, component: ComponentSettings[Parameters], parameters: GenerateParameters | RewriteParameters
     ) -> ConfiguredService | None:
-        """The model that writes; None if it is unknown."""
+        """The model that writes; None if unknown."""
         located, services = self.file.located, self.file.services
         self.problems += services.not_writing(located, self._place(component, "service"), parameters.service)
         service = services.valid.get(parameters.service)
@@ -219,11 +219,11 @@ class _Combination:
         return service
 
     def _template(
-        self, component: ComponentSettings[Parameters], path: str | None, own: TemplateFile
+        self, component: ComponentSettings[Parameters], path: str | None, default_file: TemplateFile
     ) -> TemplateFile | None:
         """A template file, by default rankbeam's own; None if it cannot be read."""
         try:
-            return own if path is None else self.file.templates(path)
+            return default_file if path is None else self.file.templates(path)
         except InputError as error:
             self.problems.append(self.file.located.error(self._place(component, "template"), str(error)))
             return None
@@ -242,72 +242,72 @@ def _threshold(limits: Mapping[str, Any]) -> float | None:
 
 
 def _beyond_most(
-    located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
+    located: Located, place: Place, kind: str, model: type[RetrieverParameters], top_k: int
 ) -> Iterator[InputError]:
     """Refuse more results than one call to a service can return."""
     if model.most_results is not None and top_k > model.most_results:
-        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
+        yield located.error(place, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
 
 
-def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
+def _wrong_limits(located: Located, cell: Cell, values: Mapping[str, Any]) -> Iterator[InputError]:
+    """Refuse parameters that the service would refuse, and texts that no retriever would get."""
     if cell.rewriter is not None:
         yield from _wrong_rewrite(located, cell, cell.rewriter)
     if cell.retriever.parameters.query == HISTORY:
         yield from _wrong_history(located, cell)
     if cell.reranker is not None:
-        yield from _wrong_depth(located, cell, chosen, cell.reranker)
-    swept = next((name for name in chosen if name.rpartition(".")[2] == "lower_is_better"), None)
+        yield from _wrong_depth(located, cell, values, cell.reranker)
+    swept = next((name for name in values if name.rpartition(".")[2] == "lower_is_better"), None)
     if cell.distance is not None and swept is not None:
         yield located.error(("grid", swept), f"cannot be swept beside {DISTANCE} or {MIN_SCORE}")
     if cell.retriever.parameters.route is not Route.CALLED or cell.retriever.role == ANSWERS:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
-    at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
+    place: Place = ("grid", TOP_K) if TOP_K in values else (*cell.place, TOP_K)
     if cell.reranker is not None:
         pass  # the depth counts
     elif cell.top_k is None:
-        yield located.error(at, f"is missing; a {kind} retriever needs the number of results to request")
+        yield located.error(place, f"is missing; a {kind} retriever needs the number of results to request")
     else:
-        yield from _beyond_most(located, at, kind, type(parameters), cell.top_k)
+        yield from _beyond_most(located, place, kind, type(parameters), cell.top_k)
     if cell.sent is not None and getattr(parameters, SIMILARITY, None) is not None:
-        at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
-        yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+        place = ("grid", DISTANCE) if DISTANCE in values else (*cell.retriever.place, SIMILARITY)
+        yield located.error(place, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
 
 
 def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
-    """Refuse to rewrite the queries of rankings that exist already, are fused, or are by vectors of a file."""
-    route, own = cell.retriever.parameters.route, cell.retriever.parameters.inputs()
+    """Refuse to rewrite queries if rankings exist already, are fused, or use vectors from a file."""
+    route, inputs = cell.retriever.parameters.route, cell.retriever.parameters.inputs()
     if route not in (Route.OPENED, Route.CALLED):
-        others = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
-        problem = f"a {cell.retriever.kind} retriever receives no queries; {others}"
+        advice = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
+        problem = f"a {cell.retriever.kind} retriever receives no queries; {advice}"
         yield located.error(rewriter.place, problem)
-    elif "query_vectors" in own:
+    elif "query_vectors" in inputs:
         yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
 
 
 def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
-    """Refuse to join the history where no text is asked, or another one."""
-    own, place = cell.retriever, (*cell.retriever.place, "query")
-    if own.role == ANSWERS:
+    """Refuse to join the history if the retriever gets no text, or a rewritten one."""
+    retriever, place = cell.retriever, (*cell.retriever.place, "query")
+    if retriever.role == ANSWERS:
         yield located.error(
             place, "existing answers have no query to join; applications take {history} in their request"
         )
-    elif own.parameters.route not in (Route.OPENED, Route.CALLED):
-        yield located.error(place, f"a {own.kind} retriever receives no queries; leave it out")
-    elif "query_vectors" in own.parameters.inputs():
+    elif retriever.parameters.route not in (Route.OPENED, Route.CALLED):
+        yield located.error(place, f"a {retriever.kind} retriever receives no queries; leave it out")
+    elif "query_vectors" in retriever.parameters.inputs():
         yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
     elif cell.rewriter is not None:
         yield located.error(place, "the model of rewrite: writes the queries; leave it out")
 
 
-def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:
-    """Refuse a reranker that is given fewer results than remain, or more than the retriever returns."""
+def _wrong_depth(located: Located, cell: Cell, values: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:
+    """Refuse a reranker that scores fewer results than `top_k`, or more than the retriever returns."""
     if cell.top_k is not None and cell.top_k > reranker.depth:
-        at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
+        place: Place = ("grid", TOP_K) if TOP_K in values else (*cell.place, TOP_K)
         problem = f"is {cell.top_k}, and the reranker of {cell.name!r} scores {reranker.depth} results"
-        yield located.error(at, f"{problem}; raise rerank.depth, or lower top_k")
-    swept = next((name for name in ("depth", "rerank.depth") if name in chosen), None)
-    at = (*reranker.place, "depth") if swept is None else ("grid", swept)
+        yield located.error(place, f"{problem}; raise rerank.depth, or lower top_k")
+    swept = next((name for name in ("depth", "rerank.depth") if name in values), None)
+    place = (*reranker.place, "depth") if swept is None else ("grid", swept)
     if cell.retriever.parameters.route is Route.CALLED:
-        yield from _beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)
+        yield from _beyond_most(located, place, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)

@@ -41,7 +41,7 @@ class Retrieving:
 
     @property
     def needs(self) -> set[str]:
-        """The files of the dataset that it requires."""
+        """The dataset's files that it requires."""
         return {*self.parameters.needs, *(() if self.corpus is None else self.corpus.parameters.needs)}
 
     def resolved(self, folder: str) -> "Retrieving":
@@ -50,14 +50,14 @@ class Retrieving:
         return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
 
     def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
-        """Bind the corpus of a service that it searches, if it searches one."""
+        """Bind the service's corpus that it searches, if there is one."""
         if self.corpus is None:
             return self
         searched = self.corpus.parameters.service_corpus(identity or content_key(self.corpus.decisive()), resource)
         return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
 
     def on(self, day: str) -> "Retrieving":
-        """The retriever with calls of one day: it is part of the version of the data that a service searches."""
+        """The retriever with calls of one day, which becomes part of the data's version."""
         if self.remote is None:
             return self
         version = " ".join(filter(None, [self.remote.version, day]))
@@ -88,32 +88,32 @@ class RewritingQueries:
     file: TemplateFile
 
     def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration: model, template text and number of texts, not their names."""
-        own = {**self.parameters.decisive(), "n": self.parameters.texts}
-        return {**own, "service": self.service.decisive(), "template": template_hash(self.file.text)}
+        """The part that identifies a configuration: model, template text and number of texts, not their names."""
+        parameters = {**self.parameters.decisive(), "n": self.parameters.texts}
+        return {**parameters, "service": self.service.decisive(), "template": template_hash(self.file.text)}
 
     def single(self) -> dict[str, Any]:
-        """The part of it that decides one of its texts: passages do not depend on their number."""
+        """The part that determines one of its texts: passages do not depend on their number."""
         return {**self.decisive(), **({} if self.further else {"n": 1})}
 
     @property
     def further(self) -> bool:
-        """True if its texts are asked besides the query, and not instead of it."""
+        """True if retrievers get its texts in addition to the query, not instead of it."""
         return self.parameters.kind is RewriteKind.MULTI_QUERY
 
     def rewritten(self, number: int, appended: bool) -> RewrittenQuery:
-        """One of its texts: each passage is a reply of its own, and further queries come in one reply."""
-        own = self.parameters.model_dump(exclude={"service", "template", "n"})
+        """One of its texts: each passage is a separate reply, and further queries come in one reply."""
+        options = self.parameters.model_dump(exclude={"service", "template", "n"})
         texts, place = (self.parameters.texts, number) if self.further else (1, 0)
         rewriting = Rewriting(
-            self.service.name, template=self.file.text, n=texts, sample=0 if self.further else number, **own
+            self.service.name, template=self.file.text, n=texts, sample=0 if self.further else number, **options
         )
         return RewrittenQuery(rewriting, place, appended and self.parameters.kind is RewriteKind.HYDE)
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """The reranker of a configuration's rankings: one with a type, or a model under `services:`."""
+    """The reranker of a configuration's rankings: a type of reranker, or a model under `services:`."""
 
     place: Place
     kind: str
@@ -139,13 +139,13 @@ class Reranking:
         return {**self.parameters.decisive(), **service}
 
     def ordering(self) -> dict[str, Any]:
-        """The part of it that decides the order of results."""
+        """The part that determines the order of results."""
         return {name: value for name, value in self.decisive().items() if name != MIN_SCORE}
 
     def is_like(self, other: "Reranking") -> bool:
-        """Return whether two rerankers differ in limits alone, so that they can share their calls."""
-        mine, others = (one.parameters.model_copy(update=NO_LIMITS) for one in (self, other))
-        return self.kind == other.kind and mine == others
+        """Return whether two rerankers differ only in limits, so that they can share calls."""
+        these, those = (one.parameters.model_copy(update=NO_LIMITS) for one in (self, other))
+        return self.kind == other.kind and these == those
 
     @property
     def service_name(self) -> str:
@@ -171,11 +171,11 @@ class Generating:
     file: TemplateFile
 
     def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration: model and template text, not their names."""
+        """The part that identifies a configuration: model and template text, not their names."""
         service, template = self.service.decisive(), template_hash(self.file.text)
         return {**self.parameters.decisive(), "service": service, "template": template}
 
     @property
     def generation(self) -> Generation:
-        own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
-        return Generation(service=self.service.name, template=self.file.text, **own)
+        options: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
+        return Generation(service=self.service.name, template=self.file.text, **options)

@@ -27,7 +27,7 @@ _SIGNS = ",:="
 
 
 def _labels_of(grid: object) -> Labels:
-    """The labels of a grid's values, which replace long values in names; a value without a label is its own label.
+    """The labels of a grid's values, which replace long values in names; by default a value is its own label.
 
     >>> _labels_of({"corpus": {"small": "projects/p/c/1"}, "top_k": [5, 10]})
     {'corpus': ('small',), 'top_k': ('5', '10')}
@@ -49,7 +49,7 @@ def _wrong_labels(located: Located) -> Iterator[InputError]:
 
 
 def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Expanded:
-    """Every configuration for each combination of the grid's values, in order, and once for each dialect.
+    """Every configuration with each combination of the grid's values, in order, and once for each dialect.
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
     `vector_distance_threshold` to those that have distances, and `min_score` to the others.
@@ -79,13 +79,13 @@ def _dialects(located: Located, model: ExperimentModel, problems: list[InputErro
 
 
 def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
-    """The configuration with the dialect in its name; rankbeam's own keeps the plain name."""
+    """The configuration with the dialect in its name, except for rankbeam's own dialect."""
     suffix = "" if dialect == RANKBEAM else f"{',' if ':' in cell.name else ':'}dialect={dialect.name}"
     return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
 
 
 def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
-    """Refuse two cells with one name, and one configuration with two names."""
+    """Refuse two cells with the same name, and one configuration with two names."""
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
     for cell in cells:
@@ -100,23 +100,23 @@ def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputEr
 def _with_parts(
     located: Located, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
 ) -> list[Cell]:
-    """All cells, with the parts of every fusion; a fusion with an unknown part is left out.
+    """All cells, with each fusion's parts; a fusion with an unknown part is left out.
 
     A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`, which means the
     widest of its cells if all of them are cut from one ranking.
     """
-    whole = []
+    complete = []
     for cell in cells:
         if (fusion := cell.retriever.fusion) is None:
-            whole.append(cell)
+            complete.append(cell)
             continue
         wrong = list(_wrong_parts(located, cell, fusion, cells, item_names))
         parts = [_widest(name, cells) for name in fusion.parts]
-        known = tuple(part for part in parts if part is not None)
+        known_parts = tuple(part for part in parts if part is not None)
         problems += wrong
-        if not wrong and len(known) == len(parts):
-            whole.append(replace(cell, parts=known))
-    return whole
+        if not wrong and len(known_parts) == len(parts):
+            complete.append(replace(cell, parts=known_parts))
+    return complete
 
 
 def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
@@ -144,8 +144,8 @@ def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequ
     if not parts:
         if name.partition(":")[0] in item_names and not any(cell.item_name == name.partition(":")[0] for cell in cells):
             return None  # that configuration is broken, and was reported
-        others = [cell for cell in cells if cell.retriever.fusion is None]
-        names = dict.fromkeys([*(cell.item_name for cell in others), *(cell.name for cell in others)])
+        plain_cells = [cell for cell in cells if cell.retriever.fusion is None]
+        names = dict.fromkeys([*(cell.item_name for cell in plain_cells), *(cell.name for cell in plain_cells)])
         return f"no configuration is named {name!r}; {did_you_mean(name, names)}"
     if any(cell.retriever.fusion is not None for cell in parts):
         itself = any(cell.item_name == fusion.item_name for cell in parts)

@@ -33,13 +33,13 @@ CONFIGURATION = ""
 """Role of the keys of the configuration itself: `top_k` and the threshold of scores."""
 
 _REPLAY = "replay"
-"""The type under `answers:` of answers that exist already."""
+"""The type under `answers:` of existing answers."""
 
 Target = tuple[str, str]
 """Target of a parameter of the grid: the role of a component, and the name of the parameter there."""
 
 STAGES = (REWRITE, RERANK)
-"""Components that the grid can also replace as a whole."""
+"""Components that the grid can replace as a whole, too."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +64,26 @@ class Variant:
 
 
 def _variants(located: Located, items: Sequence[ConfigurationModel], grid: Grid, labels: Labels) -> list[Variant]:
-    every, places = [Variant(item, position) for position, item in enumerate(items)], located.value.get("grid")
+    variants, places = [Variant(item, position) for position, item in enumerate(items)], located.value.get("grid")
     for role in [name for name in grid if name in STAGES]:
         keys = list(places[role]) if isinstance(places.get(role), dict) else range(len(grid[role]))
         stages = list(zip(grid[role], labels[role], keys, strict=True))
-        every = [
+        variants = [
             each_variant
-            for variant in every
+            for variant in variants
             for each_variant in (
                 [variant.with_stage(role, value, label, ("grid", role, key)) for value, label, key in stages]
                 if _can_have(role, variant.item)
                 else [variant]
             )
         ]
-    return every
+    return variants
 
 
 def _can_have(role: str, item: ConfigurationModel) -> bool:
     """Return whether the grid can give a configuration this stage.
 
-    Answers that exist already have no stages, and only a retriever that receives the query itself can be asked another.
+    Existing answers have no stages, and only a retriever that receives the query itself can get a rewritten one.
     """
     values = item.retriever
     if values is None or role != REWRITE:
@@ -95,13 +95,13 @@ def _can_have(role: str, item: ConfigurationModel) -> bool:
 
 
 def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Grid) -> Iterator[InputError]:
-    """Report stages of the grid that no configuration can have, and values that cannot be a stage."""
+    """Report stages in the grid that no configuration can have, and values that cannot be a stage."""
     for role in STAGES:
         if role in grid and not grid[role]:
             yield located.error(("grid", role), "lists no value")
         elif role in grid and items and not any(_can_have(role, item) for item in items):
-            needed = "a retriever that receives the query" if role == REWRITE else "a retriever"
-            yield located.error(("grid", role), f"no configuration can have it: none has {needed}")
+            requirement = "a retriever that receives the query" if role == REWRITE else "a retriever"
+            yield located.error(("grid", role), f"no configuration can have it: none has {requirement}")
         for value in grid.get(role, ()):
             if value is not None and not isinstance(value, dict):
                 problem = f"must be mappings such as {{service: NAME}}, or null, found {value!r}"
@@ -139,7 +139,7 @@ class ConfigurationSettings:
         ]
 
     def owners(self, name: str) -> list[Target]:
-        """Targets of a parameter of the grid: a bare name here or in any component, `ROLE.NAME` in that one."""
+        """Targets of a parameter of the grid: a bare name may be here or in any component, `ROLE.NAME` in that one."""
         if name in self.own_keys:
             return [(CONFIGURATION, name)]
         return [target for target in self.targets if name in (target[1], ".".join(target))]
@@ -171,7 +171,7 @@ def settings_of(
     labels: Labels,
     problems: list[InputError],
 ) -> list[ConfigurationSettings]:
-    """The components of every configuration, with each combination of the stages of the grid that it can have."""
+    """The components of every configuration, with each combination of the grid's stages that it can have."""
     every = (_components(located, corpora, variant, problems) for variant in _variants(located, items, grid, labels))
     return [settings for settings in every if settings is not None]
 
@@ -227,9 +227,9 @@ def _rerank(
         raise located.error((*place, "type"), problem)
     if "service" in values:
         return ComponentSettings(RERANK, place, "", ModelRerankParameters, values)
-    own = {name: value for name, value in values.items() if name != "type"}
+    parameters = {name: value for name, value in values.items() if name != "type"}
     return ComponentSettings(
-        RERANK, place, values["type"], _type_of(located, RERANKERS.load, place, values["type"]), own
+        RERANK, place, values["type"], _type_of(located, RERANKERS.load, place, values["type"]), parameters
     )
 
 
@@ -243,7 +243,7 @@ def _type_of(located: Located, load: Callable[[str], type[Base]], place: Place, 
 
 
 def _answers(name: str) -> type[RetrieverParameters]:
-    """The type of answers that exist already, or that an application gives."""
+    """The type of existing answers, or of an application's answers."""
     types: dict[str, type[RetrieverParameters]] = {
         _REPLAY: Replay,
         TRACES: Traced,
@@ -256,7 +256,7 @@ def _answers(name: str) -> type[RetrieverParameters]:
 
 
 def stated_limits(located: Located, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
-    """`top_k` and thresholds of a configuration, or else of its type of retriever."""
+    """A configuration's `top_k` and thresholds, or else those of its retriever's type."""
     wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
     problems += wrong
     is_reranked = settings.rerank is not None  # a reranker returns all that it scores
@@ -269,7 +269,7 @@ def stated_limits(located: Located, settings: ConfigurationSettings, problems: l
 
 
 def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> Iterator[InputError]:
-    """Validate `top_k` and thresholds of a configuration; that of distances may also be inside `retriever:`."""
+    """Validate a configuration's `top_k` and thresholds; a distance threshold may also be inside `retriever:`."""
     item = settings.item
     if settings.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
         for name in (TOP_K, DISTANCE, MIN_SCORE):
@@ -278,22 +278,22 @@ def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> I
         return
     if settings.has_distances and item.min_score is not None:
         yield located.error((*settings.place, MIN_SCORE), f"its scores are distances; use {DISTANCE} instead")
-    beside, inside = item.vector_distance_threshold, settings.inside
-    at = (*settings.place, DISTANCE) if inside is None else (*settings.retriever.place, DISTANCE)
-    if inside is None and beside is None:
+    threshold, inside = item.vector_distance_threshold, settings.inside
+    place = (*settings.place, DISTANCE) if inside is None else (*settings.retriever.place, DISTANCE)
+    if inside is None and threshold is None:
         return
     if not settings.has_distances:
-        yield located.error(at, f"the scores of this retriever are not distances; use {MIN_SCORE} instead")
+        yield located.error(place, f"the scores of this retriever are not distances; use {MIN_SCORE} instead")
     elif inside is not None and not _is_distance(inside):
-        yield located.error(at, f"must be a number greater than 0, found {inside!r}")
-    elif None not in (inside, beside) and inside != beside:
-        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
+        yield located.error(place, f"must be a number greater than 0, found {inside!r}")
+    elif None not in (inside, threshold) and inside != threshold:
+        yield located.error(place, f"is {inside!r} here and {threshold!r} beside the retriever; keep one")
 
 
 def wrong_in_grid(
     located: Located, corpora: Corpora, settings: Sequence[ConfigurationSettings], grid: Grid
 ) -> Iterator[InputError]:
-    """Report parameters that no component has, or several, and values that cannot be swept."""
+    """Report parameters that no component has, or several have, and values that cannot be swept."""
     known = {TOP_K}.union(*(configuration.sweepable for configuration in settings))
     owners = [{name: configuration.owners(name) for name in grid} for configuration in settings]
     count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
