@@ -49,8 +49,8 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
 
         with shown():
             warn(*LedgerJobs.of(place).collect(jobs))
-        left = LedgerJobs.of(place).named(())
-        click.echo(f"{len(left):,} batch jobs have not ended" if left else "no batch job is open")
+        open_jobs = LedgerJobs.of(place).named(())
+        click.echo(f"{len(open_jobs):,} batch jobs have not ended" if open_jobs else "no batch job is open")
 
 
 @batch.command()

@@ -98,23 +98,23 @@ def delete(
 
         if bool(names) == (expired or bool(unused_by)):
             raise click.UsageError("name corpora, or give --expired or --unused-by")
-        left: list[str] = []
-        by_place = {one: one.corpora() for one in corpora.places(place, api_endpoint)}
+        undeleted: list[str] = []
+        by_location = {location: location.corpora() for location in corpora.places(place, api_endpoint)}
         if names:
-            corpora.named([corpus for existing in by_place.values() for corpus in existing], names)  # all are there
-        for one, existing in by_place.items():
+            corpora.named([corpus for existing in by_location.values() for corpus in existing], names)  # all are there
+        for location, existing in by_location.items():
             chosen = _chosen(existing, names, unused_by, expired=expired)
             for corpus in chosen:
                 click.echo(corpora.line(corpus))
             if not chosen:
-                click.echo(f"nothing to delete in {one.api.location}")
+                click.echo(f"nothing to delete in {location.api.location}")
                 continue
             if not keep_staged:
-                click.echo(corpora.staged_line(one, chosen, existing))
+                click.echo(corpora.staged_line(location, chosen, existing))
             if not dry_run and (yes or _is_confirmed(len(chosen))):
-                left += corpora.delete(one, chosen, click.echo, keep_documents=keep_staged)
-        if left:
-            leave("\n".join(["not deleted:", *left]), FAILED)
+                undeleted += corpora.delete(location, chosen, click.echo, keep_documents=keep_staged)
+        if undeleted:
+            leave("\n".join(["not deleted:", *undeleted]), FAILED)
 
 
 def _chosen(
@@ -124,8 +124,8 @@ def _chosen(
 
     if names:
         return corpora.chosen(existing, names)
-    some = corpora.expired(existing) if expired else list(existing)
-    return corpora.unused_by(some, unused_by) if unused_by else some
+    candidates = corpora.expired(existing) if expired else list(existing)
+    return corpora.unused_by(candidates, unused_by) if unused_by else candidates
 
 
 def _is_confirmed(number: int) -> bool:

@@ -1,4 +1,4 @@
-"""Jobs behind Beam's Job API (Flink, Prism, Spark) on the command line."""
+"""The command line for jobs behind Beam's Job API (Flink, Prism, Spark)."""
 
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -36,10 +36,9 @@ def on_engine(
     *,
     wait: bool,
 ) -> "Results | None":
-    """Submit a run to a job server, follow its job to its end, and return its results.
+    """Submit a run to a job server, follow its job to the end, and return its results.
 
-    Without `wait` the result is None, and the job goes on. Beam's runners handle signals, so this is called on the main
-    thread.
+    Without `wait`, return None while the job goes on. Beam's runners handle signals, so call this on the main thread.
     """
     from rankbeam.pipelines.local import messages
     from rankbeam.pipelines.portable import launch
@@ -75,7 +74,7 @@ def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
     from rankbeam.pipelines.portable.job import LOOPBACK
 
     shown = _Shown(submitted, Watch(submitted.job.run, submitted.job.run_id))
-    if submitted.job.workers == LOOPBACK:  # then this process counts, and knows the pools apart
+    if submitted.job.workers == LOOPBACK:  # then this process counts, pool by pool
         work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
         showing: AbstractContextManager[None] = progress.shown(work)
     else:
@@ -120,23 +119,23 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
     from rankbeam.transforms.records.errors import InputError
 
     job = submitted.job
-    left = f"the job may continue; `{job.cancel_command}` cancels it"
+    advice = f"the job may continue; `{job.cancel_command}` cancels it"
     if not job.outlives_submission:
-        left = "the job's workers or its job server end with this process, and so does the job"
+        advice = "the job's workers or its job server end with this process, and so does the job"
     try:
         click.echo(f"rankbeam: {_CANCELLING}", err=True)
         try:
             submitted.cancel()
-        finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
+        finally:  # after telling the engine, which would otherwise take the end of the calls for a failure
             job.stop_calls()
         outcome = (
             finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.recovery_hint(job)
         )
         if not submitted.wait_until_ended():
-            return Interrupted([], f"the job does not end; {left}")
+            return Interrupted([], f"the job does not end; {advice}")
     except KeyboardInterrupt:
-        return Interrupted([], left)
+        return Interrupted([], advice)
     except (JobServerError, InputError) as error:
-        return Interrupted([], f"{error}; {left}")
+        return Interrupted([], f"{error}; {advice}")
     evaluation.delete_rows(job.output, job.run_id)
     return Interrupted(evaluation.run_folders(job.output, job.run_id), f"the job is cancelled; {outcome}")

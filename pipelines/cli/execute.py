@@ -104,7 +104,7 @@ def evaluate(
 
         _refuse_option(experiment)
         options = pipeline_options(beam_options, own_options())
-        # The workers of an engine have another current folder.
+        # An engine's workers have another current folder.
         place = files.absolute if is_portable(options) else str
         loaded = load_experiment(place(experiment), None if output is None else place(output))
         loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
@@ -175,9 +175,9 @@ def score(
         paths, beam_options = _split(runs)
         _refuse_strays(qrels, *paths)
         with contextlib.ExitStack() as stack:
-            qrels, *others = stack.enter_context(with_standard_input((qrels, *paths)))
-            paths = tuple(others)
-            if paths and not beam_options:  # then this machine reads the files, and can begin now
+            qrels, *copies = stack.enter_context(with_standard_input((qrels, *paths)))
+            paths = tuple(copies)
+            if paths and not beam_options:  # then this machine reads the files, and can start now
                 from rankbeam.pipelines.local import overheads
                 from rankbeam.pipelines.run import buckets
 
@@ -273,7 +273,7 @@ def _submit(
     wait: bool | None,
     all_rows: bool,
 ) -> "Results | None":
-    """Submit a run to a cluster; return its results, or None if the job is left to itself."""
+    """Submit a run to a cluster; return its results, or None without waiting for the job."""
     from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.run.options import is_dataflow
 
@@ -285,7 +285,7 @@ def _submit(
 
 @contextlib.contextmanager
 def _marking(results: "Results") -> Iterator[None]:
-    """Mark a job's run as finished at the end of the block, unless a file could not be written."""
+    """Mark a job's run as finished when the block ends, unless a file could not be written."""
     from rankbeam.pipelines.manage import finish
 
     try:
@@ -315,7 +315,7 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _refuse_strays(*words: str) -> None:
-    """Refuse options of trec_eval, and metrics without -m, which would be taken for names of files."""
+    """Refuse trec_eval's options, and metrics without -m, which would be taken for file names."""
     for word in words:
         if word.startswith("-") and word != "-":
             raise click.UsageError(f"unknown option {word}; a file of this name would be ./{word}")

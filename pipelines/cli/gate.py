@@ -1,4 +1,4 @@
-"""The commands that check a finished run: against gates, and, night after night, against a pinned baseline."""
+"""The commands that check a finished run: against gates, or night after night against a pinned baseline."""
 
 from dataclasses import replace
 

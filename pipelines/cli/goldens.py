@@ -1,4 +1,4 @@
-"""The commands that make a benchmark from documents, and that people review, correct and export it with."""
+"""The commands that make a benchmark from documents, and let people review, correct and export it."""
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
 class _Goldens(Group):
-    """Makes a benchmark where the first word is a path: it has a dot or a slash, which no command has."""
+    """Makes a benchmark if the first word is a path, with a dot or a slash, which no command has."""
 
     def resolve_command(
         self, context: click.Context, words: list[str]
@@ -75,7 +75,7 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
 
         options = pipeline_options(beam_options, own_options())
         refuse_dataflow(options)
-        # The workers of an engine have another current folder.
+        # An engine's workers have another current folder.
         place = files.absolute if is_portable(options) else str
         loaded = load_goldens(place(file), None if output is None else place(output))
         refuse_local(loaded, options)
@@ -117,14 +117,14 @@ def _outcome(
 
 
 def _cancelled(goldens: "Goldens", service: "JobService") -> str:
-    """Cancel the job that an engine runs, which would go on with its calls; returns a message about what was kept."""
+    """Cancel an engine's job, which would go on with its calls; return a message about what was stored."""
     from rankbeam.pipelines.goldens.stages import at_work
 
     jobs = at_work()
     for job_id, ledger in jobs.items():
         try:
             service.cancel(job_id)
-        finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
+        finally:  # after telling the engine, which would otherwise take the end of the calls for a failure
             ledger.request_stop()
     outcome = finish_calls(goldens.ledger)
     for job_id in jobs:

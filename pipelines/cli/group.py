@@ -1,4 +1,4 @@
-"""The command line's frame: the group of commands, and options that several of them have."""
+"""The command line's frame: the group of commands, and options that several commands share."""
 
 import functools
 import math
@@ -63,7 +63,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class FloatRange(click.FloatRange):
-    """A range of numbers without NaN, which click's accepts, as every comparison with it is false."""
+    """A range of numbers without NaN. Click's own range accepts NaN, since every comparison with it is false."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
@@ -73,7 +73,7 @@ class FloatRange(click.FloatRange):
 
 
 def guide(command: str | None) -> str:
-    """The address of the page of a command; of the index for the program's own, and for one without a page.
+    """The address of a command's page; of the index for the program itself and for commands without a page.
 
     >>> guide("gate").rpartition("/")[2]
     'gates.md'
@@ -120,14 +120,14 @@ class NamedRun:
         return find_run(self.folder, self.run_id, self.experiment_name)
 
     def with_other(self, folder: str | None, run_id: str | None) -> "tuple[Results, Results | None]":
-        """The run, and the one that it is compared with, if any is named."""
+        """The run, and the run that it is compared with, if there is one."""
         from rankbeam.pipelines.compare.compare import pair_of_runs
 
         return pair_of_runs(self.folder, self.run_id, folder, run_id, self.experiment_name)
 
 
 def of_run(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that choose a run of a folder; the command has them, and the folder, as one object."""
+    """Add the options that choose a run in a folder; the command gets them and the folder as one object."""
 
     @click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
     @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
@@ -139,9 +139,9 @@ def of_run(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Ask before rows of BigQuery are deleted, which nothing brings back; a pipe does not answer by accident."""
+    """Ask before deleting rows in BigQuery, which cannot be restored; a pipe never answers by accident."""
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError(f"{question} Nobody can answer here, without a terminal; say --yes")
+        raise click.UsageError(f"{question} There is no terminal to confirm this; add --yes")
     return yes or click.confirm(question, default=False, err=True)
 
 
@@ -151,7 +151,7 @@ def own_options() -> list[str]:
 
 @contextmanager
 def with_standard_input(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The paths, with a temporary copy of standard input in place of `-`; files are read more than once."""
+    """The paths, with a temporary copy of standard input instead of `-`, because files are read more than once."""
     if _STDIN not in paths:
         yield paths
         return
@@ -173,7 +173,7 @@ def with_standard_input(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 class _Place(click.types.StringParamType):
-    """A path or an address: shells complete files, and nothing is looked for before the command does."""
+    """A path or an address: shells complete files, and only the command itself looks for them."""
 
     def shell_complete(
         self,
@@ -185,7 +185,7 @@ class _Place(click.types.StringParamType):
 
 
 class _Folder(_Place):
-    """A folder for results; the name of a file is a mistake that would make a folder of that name."""
+    """A folder for results; a file's name is refused, since it would create a folder of that name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
@@ -200,9 +200,9 @@ class _Folder(_Place):
 
 
 class Command(click.Command):
-    """A command whose help names its page, and whose places shells complete.
+    """A command whose help links to its page, and whose paths shells complete.
 
-    Lists of commands describe it with its whole first sentence, instead of cutting it short.
+    Lists of commands show its whole first sentence instead of cutting it short.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -233,7 +233,7 @@ class Group(Command, click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Keep the words of the command line, which a run records."""
+        """Remember the words of the command line, which a run records."""
         words = list(args)
         context = super().make_context(info_name, args, parent, **extra)
         if parent is None:

@@ -23,15 +23,15 @@ _PREPARATIONS = {
 }
 _EXAMPLES = click.Choice([_HELPDESK, "chunking", "answers", "runs", "goldens", "notebook", "app"])
 _EXAMPLE = "--example"
-_SAME_NAME = 0.85  # likeness of a misspelt name
+_SAME_NAME = 0.85  # similarity of a misspelt name
 _EXAMPLE_HELP = "Write an example with its collection into the folder PATH; without a name, helpdesk."
 
 
 class _InitCommand(Command):
-    """A command whose `--from` takes every word up to the next option, and whose `--example` needs no name."""
+    """A command whose `--from` takes all words up to the next option, and whose `--example` needs no name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat `--from` before each of its words, as click reads several, and name the example."""
+        """Repeat `--from` before each of its words, as click expects, and name the example."""
         return super().parse_args(ctx, list(_with_name(list(_repeated(args)))))
 
 
@@ -112,24 +112,24 @@ def _experiment(
         first = from_runs(path, arguments, files.get("queries"))
     else:
         first = from_template(path, template or "bm25", files)
-    beside = {} if schema.exists() else {schema: as_json().encode()}
-    with written({**first.sample, **beside, path: first.text.encode()}):
+    schema_file = {} if schema.exists() else {schema: as_json().encode()}
+    with written({**first.sample, **schema_file, path: first.text.encode()}):
         refuse_disjoint(load_experiment(str(path)))
     for sample in first.sample:
         yield f"wrote {sample}: from the helpdesk example; replace it with your own"
-    yield from (f"wrote {name}: with it, editors complete and check the experiment" for name in beside)
+    yield from (f"wrote {name}: with it, editors complete and check the experiment" for name in schema_file)
     yield f"wrote {path}"
     yield f"next: {_PREPARATIONS.get(template or '', '').format(path)}rankbeam evaluate {path}"
 
 
 def _with_name(words: Sequence[str]) -> Iterator[str]:
-    """The words, with the name of a bare `--example`: a known or misspelt one that follows, otherwise helpdesk."""
+    """The words, with a name for a bare `--example`: a known or misspelt name that follows it, else helpdesk."""
     named = False
     for place, word in enumerate(words):
         if word == _EXAMPLE:
             following = words[place + 1 : place + 2]
-            near = following and get_close_matches(following[0], _EXAMPLES.choices, cutoff=_SAME_NAME)
-            named = bool(near) and following[:1] != [_HELPDESK]
+            matches = following and get_close_matches(following[0], _EXAMPLES.choices, cutoff=_SAME_NAME)
+            named = bool(matches) and following[:1] != [_HELPDESK]
             yield f"{_EXAMPLE}={following[0] if named else _HELPDESK}"
         elif not named:
             yield word
@@ -138,7 +138,7 @@ def _with_name(words: Sequence[str]) -> Iterator[str]:
 
 
 def _repeated(words: Sequence[str]) -> Iterator[str]:
-    after = False
+    follows_from = False
     for place, word in enumerate(words):
         if word == "--":
             yield from words[place:]
@@ -146,11 +146,11 @@ def _repeated(words: Sequence[str]) -> Iterator[str]:
         if word == _FROM and not words[place + 1 : place + 2]:
             yield word  # click says what is missing
         elif word == _FROM:
-            after = True
-        elif after and not word.startswith("-"):
+            follows_from = True
+        elif follows_from and not word.startswith("-"):
             yield from (_FROM, word)
         else:
-            after = False
+            follows_from = False
             yield word
 
 

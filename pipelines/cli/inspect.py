@@ -8,7 +8,7 @@ import click
 from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
-_AMOUNT = FloatRange(min=1e-9, max=1e9)  # of a metric, which may also be a number of tokens
+_AMOUNT = FloatRange(min=1e-9, max=1e9)  # in units of the metric, which may also be tokens
 _POWER = 0.8
 _SHARE = FloatRange(min=0, max=1, min_open=True, max_open=True)
 
@@ -114,9 +114,9 @@ def plan(
             document = planned.as_document() | ({} if detection is None else {"detect": detection.as_document()})
             click.echo(json.dumps(document, indent=2, ensure_ascii=False))
             return
-        before = "" if planned.queries is None else race_line(loaded, planned.queries)
+        race = "" if planned.queries is None else race_line(loaded, planned.queries)
         screen = Screen.of(wide=wide)
-        parts = [planned.as_text(screen), screen.prose(before) if before else ""]
+        parts = [planned.as_text(screen), screen.prose(race) if race else ""]
         parts += [] if detection is None else [detection.as_text(screen)]
         click.echo("\n\n".join(filter(None, parts)))
 

@@ -67,8 +67,8 @@ def judge(
 
         stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
         services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in stated.items() if text}
-        own = None if criteria is None else read_criteria(criteria)
-        value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate, own)
+        questions = None if criteria is None else read_criteria(criteria)
+        value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate, questions)
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
         named = name_of(value)
 
@@ -81,7 +81,7 @@ def judge(
 
 
 def _as_option(problem: str) -> str:
-    """A problem of the experiment that the options make, with the option instead of the key.
+    """A problem of the experiment that the options describe, naming the option instead of the key.
 
     >>> _as_option("services.judge.base_url: is missing"), _as_option("metrics[0]: unknown metric 'x'")
     ('--service base_url: is missing', "--metric: unknown metric 'x'")

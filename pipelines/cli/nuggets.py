@@ -77,7 +77,7 @@ def nuggets(
 
 
 def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
-    """Write a table of the nuggets, or read one; returns what was done."""
+    """Write a table of the nuggets, or read one; return a message about what was done."""
     from rankbeam.pipelines.nuggets.make import FILE, FOLDER
     from rankbeam.pipelines.nuggets.review import apply_review, reviewable
     from rankbeam.transforms.clients.storage import files

@@ -29,7 +29,7 @@ def refuse_foreign(output: str, *, reported: bool) -> None:
 
 
 def end(results: Results, experiment: Experiment, shown: Shown, *, reported: bool) -> None:
-    """Show a result, write the files made from its tables, and exit with a status if something failed or was missed."""
+    """Show a result, write the files made from its tables, and exit with a status if it failed or missed a limit."""
     closed, missed = None, ""
     try:
         missed = _shown(results, experiment, shown)
@@ -48,7 +48,7 @@ def end(results: Results, experiment: Experiment, shown: Shown, *, reported: boo
 
 
 def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
-    """Show a result and its gates; return a text about the limits that it misses, or ""."""
+    """Show a result and its gates; return a text about missed limits, or ""."""
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
     over = "; ".join(filter(None, [over, over and results.most_failures()]))
@@ -77,7 +77,7 @@ def _show(results: Results, shown: Shown) -> None:
 
 
 def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
-    """Check the run against the experiment's gates; return a text about those that it misses, or ""."""
+    """Check the run against the experiment's gates; return a text about missed gates, or ""."""
     if not experiment.gates:
         return ""
     from rankbeam.pipelines.gates import checks as gate_checks
@@ -91,7 +91,7 @@ def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
 
 
 def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> list[str]:
-    """Write the DuckDB file and the report, and list all places; return the names of files that were not written."""
+    """Write the DuckDB file and the report, and list all paths; return the names of files that were not written."""
     makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: _build(results, shown)}
     if reported:
         makers["report"] = lambda: report.write(sampled(results) if shown.sampled else results)

@@ -1,4 +1,4 @@
-"""The commands that show a finished run, or copy it to a tracker: report, trend, worst and log."""
+"""The commands that show a finished run or copy it to a tracker: report, trend, worst and log."""
 
 import json
 from dataclasses import asdict

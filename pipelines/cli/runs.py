@@ -72,8 +72,8 @@ def runs(
         from rankbeam.transforms.records.errors import counted
 
         if prune:
-            for left in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
-                click.echo(f"{'would delete' if dry_run else 'deleted'} {left}, which a killed race left", err=True)
+            for leftover in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
+                click.echo(f"{'would delete' if dry_run else 'deleted'} {leftover}, which a killed race left", err=True)
         finished = finished_runs(folder)
         if prune:
             finished = pruning.needless(finished, keep or 1, older_than)

@@ -1,4 +1,4 @@
-"""Submitted jobs on the command line: submission to Dataflow by `evaluate`, and the commands status and cancel."""
+"""The command line for submitted jobs: submission to Dataflow by `evaluate`, and the commands status and cancel."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ def on_dataflow(
 ) -> "Results | None":
     """Submit a run and show its job; with `wait`, follow it to its end and return its results.
 
-    Without `wait` the result is None, and the job goes on.
+    Without `wait`, return None while the job goes on.
     """
     from rankbeam.pipelines.dataflow import launch, show
     from rankbeam.pipelines.manage.jobs import job_name
@@ -150,7 +150,7 @@ def _on_engine(record: dict[str, object], place: str) -> str:
         if not job.cancel(_CANCELLING_S):
             problem = f"was asked to end, but has not ended within {_CANCELLING_S:.0f} s"
             raise JobServerError(f"the job {job.job_name} {problem}")
-    elif not job.is_cancelled or jobs.has_rows(job.output, job.run_id):  # else its rows were left by who cancelled it
+    elif not job.is_cancelled or jobs.has_rows(job.output, job.run_id):  # else whoever cancelled it left its rows
         message = f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel"
         raise InputError(message, path=place)
     delete_rows(job.output, job.run_id)

@@ -1,4 +1,4 @@
-"""Submitted jobs on the command line, on any engine: found by their output, shown, followed and finished."""
+"""The command line for submitted jobs on any engine: find them by their output, show, follow and finish them."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class OnEngine:
 
 
 def of_record(record: dict[str, object], place: str, endpoint: str | None = None) -> OnDataflow | OnEngine:
-    """The job of a record; `endpoint` is another address of Dataflow's API."""
+    """The job in a record; `endpoint` is another address of Dataflow's API."""
     from rankbeam.pipelines.portable import job
 
     if job.is_record_of_engine(record):
@@ -64,8 +64,8 @@ def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
 
 
 def refuse_second(output: str, run_id: str | None) -> None:
-    """Refuse a run on this machine that a job is still writing: that job would lose its rows."""
-    if run_id is None:  # no job has a new id
+    """Refuse a run on this machine if a job is still writing it: the job would lose its rows."""
+    if run_id is None:  # a new id belongs to no job
         return
     from rankbeam.pipelines.manage import jobs
     from rankbeam.transforms.records.errors import InputError, RankbeamError
@@ -86,7 +86,7 @@ def status_of(snapshot: "JobSnapshot") -> int:
 
 
 def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
-    """Show a job's progress until it has ended; Ctrl-C ends that, and not the job."""
+    """Show a job's progress until it ends; Ctrl-C stops showing it, and the job goes on."""
     from rankbeam.pipelines.local.progress import repeated
     from rankbeam.pipelines.manage import outlook
     from rankbeam.pipelines.manage.outlook import Watch
@@ -104,10 +104,10 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
 
 
 def finish_ended(output: str, run_id: str | None) -> list[str]:
-    """Finish the runs of an output whose jobs have ended, where no process waited for them; return what failed.
+    """Finish an output's runs whose jobs have ended without a process that waited for them; return what failed.
 
-    If the run that is asked for has no result, this exits with the status of its job. If it is only the latest one,
-    and earlier runs have results, this warns.
+    If the requested run has no result, this exits with the status of its job. If it is only the latest run, and earlier
+    runs have results, this warns.
     """
     from rankbeam.pipelines.manage import finish, jobs
     from rankbeam.transforms.records.errors import RankbeamError
@@ -143,7 +143,7 @@ def finish_ended(output: str, run_id: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class _End:
-    """The end of a job: the reason why its run has no result, with an exit status, or "" for a run that has one."""
+    """The end of a job: the reason why its run has no result ("" if it has one), and an exit status."""
 
     obstacle: str = ""
     status: int = 0
@@ -164,7 +164,7 @@ def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
         return _End(f"{named} has no result yet, and the state of its job is not known: {error}", FAILED)
     loads = target.job.run is None or target.job.run.bigquery is not None  # after the last row
     if has_rows and (snapshot.has_ended or not loads):
-        done = "done" if isinstance(target, OnDataflow) else "finished"  # "done" may be concluded from the rows
+        done = "done" if isinstance(target, OnDataflow) else "finished"  # "done" may be inferred from the rows
         return _End(is_loaded=snapshot.state == done)
     if not snapshot.has_ended:
         command = shlex.join(["rankbeam", "status", output, "--run-id", target.job.run_id])

@@ -1,4 +1,4 @@
-"""The command that makes a dataset of production traces."""
+"""The command that makes a dataset from production traces."""
 
 import re
 

@@ -273,7 +273,7 @@ def test_old_runs_are_deleted_after_a_yes(cloud: Cloud, runs: Path) -> None:
     place = f"bigquery://{dataset.dataset}"
     outcome = rankbeam("runs", place, "--prune")
     assert outcome.status == REFUSED
-    assert "Delete 1 run with all rows? Nobody can answer here, without a terminal; say --yes" in outcome.stderr
+    assert "Delete 1 run with all rows? There is no terminal to confirm this; add --yes" in outcome.stderr
     rows = " UNION ALL ".join(f"SELECT run_id FROM `{dataset.dataset}.{name}`" for name in schemas.TABLES)
     assert {row[0] for row in dataset.client.query_and_wait(rows)} == {"main", "pr"}
     outcome = rankbeam("runs", place, "--prune", "--yes")
