@@ -1,6 +1,6 @@
-"""References to environment variables and to models of providers, replaced before anything else of a file is checked.
+"""Replace references to environment variables and to providers' models, before anything else in a file is checked.
 
-A model is named `PROVIDER:MODEL`, wherever the name of a service may be: `judge: {service: "openai:gpt-4.1-mini"}`.
+`PROVIDER:MODEL` names a model wherever a service can be named: `judge: {service: "openai:gpt-4.1-mini"}`.
 """
 
 import os
@@ -56,11 +56,11 @@ PROVIDERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 """The service of each provider, without its model."""
 
 _WITHOUT_SERVICES = ("services", "name", "dataset", "documents", "metrics", "slices", "output")
-"""Sections in which no service is named."""
+"""Sections that name no service."""
 
 
 def read(text: str, path: str | None, output: str | None) -> tuple[Located, list[InputError], list[InputError]]:
-    """A document with all that it refers to, its problems, and those among them that are of references.
+    """A document with its references replaced, its problems, and those problems that are about references.
 
     Args:
         text: the YAML.
@@ -71,30 +71,30 @@ def read(text: str, path: str | None, output: str | None) -> tuple[Located, list
     problems, unresolved = located.duplicate_keys(), list[InputError]()
     located = with_providers(located, problems)
     stated = located.value.get("output") if isinstance(located.value, dict) else None
-    own: Place = ("output",) if isinstance(stated, str) else ("output", "path")
-    located = resolved(located, unresolved, [] if output is None else [own])
+    own_output: Place = ("output",) if isinstance(stated, str) else ("output", "path")
+    located = resolved(located, unresolved, [] if output is None else [own_output])
     return located, [*problems, *unresolved], unresolved
 
 
 def resolved(located: Located, problems: list[InputError], literal: Collection[Place] = ()) -> Located:
-    """A document whose strings hold the values of this machine's variables; its text keeps the references."""
-    places = frozenset((*literal, *_own(located.value)))
+    """A document with the values of this machine's variables in its strings; its text keeps the references."""
+    places = frozenset((*literal, *_resolved_later(located.value)))
     return replace(located, value=_resolved(located, located.value, (), places, problems))
 
 
 def refuse_problems(problems: Sequence[InputError], unresolved: Collection[InputError]) -> None:
-    """Raise all problems, in the order of lines, but those of values whose references are not resolved."""
+    """Raise all problems, in the order of lines, except those of values with unresolved references."""
     names = {error.problem.partition(": ")[0] for error in unresolved}
     references = {match[0] for error in unresolved for match in REFERENCE.finditer(error.problem)}
 
     def follows(problem: InputError) -> bool:
-        named = {match[0] for match in REFERENCE.finditer(problem.problem)}  # advice names references, too
+        named = {match[0] for match in REFERENCE.finditer(problem.problem)}  # advice may name references, too
         return problem.problem.partition(": ")[0] in names or bool(named & references)
 
     causes = [error for error in problems if error in unresolved or not follows(error)]
-    once = {str(problem): problem for problem in causes}  # a value of the grid is tried many times
-    if once:
-        raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
+    distinct = {str(problem): problem for problem in causes}  # values of the grid are checked many times
+    if distinct:
+        raise InputErrors(sorted(distinct.values(), key=lambda problem: problem.line or 0))
 
 
 def _resolved(located: Located, value: Any, place: Place, literal: frozenset[Place], problems: list[InputError]) -> Any:
@@ -127,8 +127,8 @@ def _value(reference: str, place: Place, wrong: list[str]) -> str:
         return reference
 
 
-def _own(value: Any) -> list[Place]:
-    """The places in an experiment or a file of goldens whose components resolve references, as some may be secrets."""
+def _resolved_later(value: Any) -> list[Place]:
+    """Places in an experiment or goldens file whose components resolve references themselves: some may be secrets."""
     places = [(*place, name) for place, names in _components(value) for name in names]
     names = {str(place[-1]) for place in places}
     swept = (("grid", name) for name in _mapping(value, "grid") if str(name).rpartition(".")[2] in names)
@@ -152,7 +152,7 @@ def _components(value: Any) -> Iterator[tuple[Place, frozenset[str]]]:
 
 
 def _names(kind: Kind[Any], component: Any) -> frozenset[str]:
-    """The parameters of a component that hold references; none where its type is unknown, which is reported later."""
+    """The parameters of a component that hold references; none if its type is unknown, which is reported later."""
     type_name = component.get("type") if isinstance(component, dict) else None
     if not isinstance(type_name, str):
         return frozenset()
@@ -183,7 +183,7 @@ def service_of_provider(name: str) -> dict[str, Any] | None:
 
 
 def hint_of(name: str) -> str | None:
-    """Advice about an unknown name of a service that has a colon; None for other names.
+    """Advice about an unknown service name with a colon; None for other names.
 
     >>> hint_of("opnai:gpt")
     "no provider is called 'opnai'; did you mean 'openai'?"
@@ -197,7 +197,7 @@ def hint_of(name: str) -> str | None:
 
 
 def with_providers(located: Located, problems: list[InputError]) -> Located:
-    """A document whose `services:` have the models that it names by their provider."""
+    """A document with the models that it names by their provider added to `services:`."""
     if not isinstance(located.value, dict):
         return located
     section = located.value.get("services") or {}

@@ -1,4 +1,4 @@
-"""Sections of a YAML file: their base, the types of their values, and what is wrong with them, for people.
+"""Sections of a YAML file: their base class, the types of their values, and their problems as text.
 
 Pydantic's errors become messages in the user's terms: the line, the key, the value, the nearest valid name.
 """
@@ -21,11 +21,11 @@ Word = Annotated[str, Field(min_length=1)]
 
 
 class Section(BaseModel):
-    """A mapping of the file: keys that it does not name are refused, and no value is converted to another type."""
+    """A mapping in the file: unknown keys are refused, and no value is converted to another type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    bare: ClassVar[tuple[str, type] | None] = None  # in place of a mapping, a value of this type sets this key
+    bare: ClassVar[tuple[str, type] | None] = None  # instead of a mapping, a value of this type sets this key
 
     @model_validator(mode="before")
     @classmethod
@@ -52,7 +52,7 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
         return located.error(place, f"unknown key; {did_you_mean(str(place[-1]), valid)}")
     if kind == "missing":
         return located.error(place, "is missing")
-    # Pydantic's own setting for models whose values may be secrets.
+    # pydantic's own setting for models whose values may be secrets
     hidden = kind == MISSING or model.model_config.get("hide_input_in_errors")
     shown = "" if hidden else f", found {_shown(value)}"
     return located.error(place, f"{in_words(error)}{shown}")
@@ -75,7 +75,7 @@ def _shown(value: object) -> str:
 
 
 def validated(model: type[Model], located: Located, problems: list[InputError]) -> Model:
-    """The model of a file, or, with the problems added, what can be used of it."""
+    """The model of a file; if it is invalid, its valid parts, after adding the problems."""
     try:
         return model.model_validate(located.value)
     except ValidationError as error:
@@ -86,18 +86,18 @@ def validated(model: type[Model], located: Located, problems: list[InputError]) 
 def salvage(model: type[Model], value: object) -> Model:
     """The valid parts of a value that is not a valid `model`, so that one pass can check them further."""
     content = value if isinstance(value, dict) else {}
-    model_of_valid = model.model_construct()
+    partial = model.model_construct()
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
-        given_value = content.get(name)
-        if inner is not None and (given_value is not None or field.is_required()):
-            model_of_valid.__dict__[name] = _salvaged(inner, get_origin(field.annotation), given_value)
+        stated = content.get(name)
+        if inner is not None and (stated is not None or field.is_required()):
+            partial.__dict__[name] = _salvaged(inner, get_origin(field.annotation), stated)
             continue
-        model_of_valid.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
+        partial.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
         if name in content:
             with contextlib.suppress(ValidationError):
-                model_of_valid.__pydantic_validator__.validate_assignment(model_of_valid, name, given_value)
-    return model_of_valid
+                partial.__pydantic_validator__.validate_assignment(partial, name, stated)
+    return partial
 
 
 def _salvaged(model: type[BaseModel], origin: Any, value: object) -> Any:
@@ -111,7 +111,7 @@ def _salvaged(model: type[BaseModel], origin: Any, value: object) -> Any:
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a field holds, directly or as the items of a list."""
+    """The model in a field, directly or as the items of a list."""
     for part in (annotation, *get_args(annotation)):
         if isinstance(part, type) and issubclass(part, BaseModel):
             return part

@@ -20,7 +20,7 @@ _MOST_REPEATED = 100_000
 class Located:
     """A YAML document."""
 
-    path: str | None  # the file, for messages; None for a text that rankbeam made itself
+    path: str | None  # the file, for messages; None for a text that rankbeam wrote itself
     value: Any
     lines: dict[Place, int]  # the line, from 1, of every key and item, by place: ("dataset", "qrels"), ("metrics", 0)
     repeated: tuple[Place, ...]
@@ -34,7 +34,7 @@ class Located:
         return InputError(f"{name}: {problem}" if name else problem, path=self.path, line=line)
 
     def duplicate_keys(self) -> list[InputError]:
-        """The error for each key that a mapping has twice."""
+        """An error for each key that a mapping has twice."""
         return [self.error(place, "is given twice; keep one") for place in self.repeated]
 
 
@@ -74,7 +74,7 @@ def load(text: str, path: str | None) -> Located:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe, and without YAML 1.1's surprising numbers: 1:30 and 010 are texts here, not 90 and 8."""
+    """A safe loader without YAML 1.1's surprising numbers: 1:30 and 010 are texts here, not 90 and 8."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INT, _FLOAT)]
@@ -132,10 +132,10 @@ class _Reader:
             raise _error(node, f"aliases expand to more than {_MOST_REPEATED:,} values here; write fewer of them")
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        own: set[str] = set()
+        seen: set[str] = set()
         for key in (self._key(key) for key, _ in node.value if key.tag != _MERGE):
-            self.repeated += [(*place, key)] if key in own else []
-            own.add(key)
+            self.repeated += [(*place, key)] if key in seen else []
+            seen.add(key)
         value: dict[str, Any] = {}
         for key, (key_node, item) in self._pairs(node).items():
             self.lines[*place, key] = key_node.start_mark.line + 1
