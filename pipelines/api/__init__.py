@@ -1,1 +1,1 @@
-"""The Python API: what the commands evaluate and score do, with values of Python in and Arrow tables out."""
+"""The Python API: evaluate, score and judge, with Python values as inputs and Arrow tables as results."""

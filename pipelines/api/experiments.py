@@ -1,4 +1,4 @@
-"""Experiments from a dict, or from a file of which some keys are replaced."""
+"""Experiments from a dict, or from a file with some keys replaced."""
 
 import os
 import secrets
@@ -17,11 +17,11 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 _DICT = "experiment"
-"""Name in messages of an experiment without a file; its paths are relative to the current folder."""
+"""Name of an experiment without a file in messages; its paths are relative to the current folder."""
 
 
 def names_output(experiment: Any, replaced: Mapping[str, Any]) -> bool:
-    """Return whether an experiment names a folder for results; a file has to, unless `output` is given.
+    """Return whether an experiment names a folder for results, as every file must unless `output` is passed.
 
     >>> names_output({"name": "a"}, {}), names_output({"output": {"path": "out"}}, {}), names_output("a.yaml", {})
     (False, True, True)
@@ -38,29 +38,29 @@ def read(experiment: Any, replaced: Mapping[str, Any], output: str | None) -> Ex
     path = name_of(experiment)
     if not isinstance(experiment, Mapping) and not replaced:
         return load_experiment(path, output)
-    return parse_experiment(_text(_whole(experiment, replaced)), path, output)
+    return parse_experiment(_text(_merged(experiment, replaced)), path, output)
 
 
 def with_systems(
     experiment: Any, replaced: Mapping[str, Any], systems: Iterable[str], version: str | None
 ) -> list[dict[str, Any]]:
-    """The configurations of an experiment, and one for each function that is evaluated with it."""
+    """An experiment's configurations, and one for each function that is evaluated with it."""
     named = version or f"run {secrets.token_hex(8)}"
-    own = [{"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems]
-    return [*(_whole(experiment, replaced).get("configurations") or []), *own]
+    added = [{"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems]
+    return [*(_merged(experiment, replaced).get("configurations") or []), *added]
 
 
-def _whole(experiment: Any, replaced: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(experiment: Any, replaced: Mapping[str, Any]) -> dict[str, Any]:
     return {**(experiment if isinstance(experiment, Mapping) else _content(name_of(experiment))), **replaced}
 
 
 def name_of(experiment: Any) -> str:
-    """Name of an experiment in messages."""
+    """An experiment's name in messages."""
     return _DICT if isinstance(experiment, Mapping) else str(os.fspath(experiment))
 
 
 def refused(experiment: Any, replaced: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Have messages name no line of an experiment that is not a file as it stands."""
+    """Leave line numbers out of messages about an experiment that is not exactly a file."""
     path = name_of(experiment) if isinstance(experiment, Mapping) or replaced else None
 
     def without_line(error: InputError) -> InputError:
@@ -76,7 +76,7 @@ def _content(path: str) -> Mapping[str, Any]:
     except UnicodeDecodeError:
         value = None
     if not isinstance(value, Mapping):
-        load_experiment(path)  # refuses it with the line
+        load_experiment(path)  # refuses the file and names the line
         raise InputError("an experiment is a mapping", path=path)
     return value
 

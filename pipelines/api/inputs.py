@@ -19,7 +19,7 @@ _SHAPES = {"qrels": "{query: {document: grade}}", "run": "{query: {document: sco
 
 @dataclass
 class Inputs:
-    """Inputs as paths; those that were given in memory lie in a folder."""
+    """Inputs as paths; a folder holds the inputs from memory."""
 
     folder: str
     labels: dict[str, str] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Inputs:
         return self._path(source, "qrels", "qrels")
 
     def runs(self, sources: Any) -> tuple[list[str], list[str] | None]:
-        """The paths of runs, and their names; None where they are named after their files."""
+        """The paths of runs, and their names; None if they are named after their files."""
         if is_path(sources):
             return [text_path(sources)], None
         if isinstance(sources, Mapping):
@@ -47,7 +47,7 @@ class Inputs:
         return paths, names
 
     def named(self) -> AbstractContextManager[None]:
-        """Have messages about the files of inputs from memory name the inputs instead."""
+        """Name inputs from memory, not their files, in messages."""
         return reworded(self._renamed)
 
     def _renamed(self, error: InputError) -> InputError:
@@ -59,7 +59,7 @@ class Inputs:
     def _path(self, source: Any, role: str, label: str) -> str:
         if is_path(source):
             return text_path(source)
-        table = _in_memory(source, role, label)
+        table = _table_in_memory(source, role, label)
         path = files.join(self.folder, f"{len(self.labels)}.parquet")
         try:
             pq.write_table(table, path)
@@ -71,7 +71,7 @@ class Inputs:
 
 @contextmanager
 def reworded(change: Callable[[InputError], InputError]) -> Iterator[None]:
-    """Raise the problems of an input as `change` words them."""
+    """Raise an input's problems after `change` has reworded them."""
     try:
         yield
     except InputErrors as errors:
@@ -92,7 +92,7 @@ def folder_of(output: str | os.PathLike[str]) -> str:
 
 
 def of_python(value: Any) -> Any:
-    """A number or an array of NumPy as a number or a list of Python; other values as they are."""
+    """A NumPy number or array as a Python number or list; other values unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -114,7 +114,7 @@ def _holds_numbers(run: Any) -> bool:
 
 
 def table_of(value: Any, label: str, shape: str) -> pa.Table:
-    """A table of anything that hands out its columns as Arrow does: pandas, polars, DuckDB, Arrow itself."""
+    """A table from anything that exports its columns as Arrow: pandas, polars, DuckDB, Arrow itself."""
     try:
         if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
             return _with_plain_categories(pa.table(value))
@@ -126,7 +126,7 @@ def table_of(value: Any, label: str, shape: str) -> pa.Table:
 
 
 def _with_plain_categories(table: pa.Table) -> pa.Table:
-    """Categories of Polars, which are views, as strings: Arrow cannot write dictionaries of views to Parquet."""
+    """The table with Polars' categories as strings: Arrow cannot write dictionaries of views to Parquet."""
     for position, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
             kind = pa.dictionary(column.type.index_type, pa.large_string())
@@ -134,20 +134,20 @@ def _with_plain_categories(table: pa.Table) -> pa.Table:
     return table
 
 
-def _in_memory(source: Any, role: str, label: str) -> pa.Table:
+def _table_in_memory(source: Any, role: str, label: str) -> pa.Table:
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return table_of(source, label, _SHAPES[role])
-    is_ranx = hasattr(source, "to_dict") and not hasattr(source, "columns")  # which DataFrames of older pandas have
+    is_ranx = hasattr(source, "to_dict") and not hasattr(source, "columns")  # as in DataFrames of older pandas
     nested = source.to_dict() if is_ranx else source
     if isinstance(nested, Mapping):
-        return _of_triples(_in_mapping(nested, role, label), role, label)
+        return _table_of_triples(_triples_of_mapping(nested, role, label), role, label)
     if isinstance(nested, Iterable) and not isinstance(nested, bytes | Set):
-        return _of_triples(_in_records(nested, role, label), role, label)
+        return _table_of_triples(_triples_of_records(nested, role, label), role, label)
     return table_of(source, label, _SHAPES[role])  # refuses it
 
 
-def _in_records(records: Iterable[Any], role: str, label: str) -> Iterator[tuple[Any, Any, Any]]:
-    """The judgements or results of ir_measures and ir_datasets: objects with these attributes."""
+def _triples_of_records(records: Iterable[Any], role: str, label: str) -> Iterator[tuple[Any, Any, Any]]:
+    """Judgements or results of ir_measures and ir_datasets: objects with these attributes."""
     names = ("query_id", "doc_id", "relevance" if role == "qrels" else "score")
     for record in records:
         if not all(hasattr(record, name) for name in names):
@@ -155,7 +155,7 @@ def _in_records(records: Iterable[Any], role: str, label: str) -> Iterator[tuple
         yield tuple(getattr(record, name) for name in names)
 
 
-def _in_mapping(nested: Mapping[Any, Any], role: str, label: str) -> Iterator[tuple[Any, Any, Any]]:
+def _triples_of_mapping(nested: Mapping[Any, Any], role: str, label: str) -> Iterator[tuple[Any, Any, Any]]:
     for query, documents in nested.items():
         _text(query, f"{label}: the query")
         if not isinstance(documents, Mapping):
@@ -164,7 +164,7 @@ def _in_mapping(nested: Mapping[Any, Any], role: str, label: str) -> Iterator[tu
         yield from ((query, document, value) for document, value in documents.items())
 
 
-def _of_triples(triples: Iterable[tuple[Any, Any, Any]], role: str, label: str) -> pa.Table:
+def _table_of_triples(triples: Iterable[tuple[Any, Any, Any]], role: str, label: str) -> pa.Table:
     number = _NUMBERS[role]
     query_ids: list[str] = []
     doc_ids: list[str] = []

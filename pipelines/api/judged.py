@@ -1,4 +1,4 @@
-"""`rankbeam.judge`: answers in memory or in a file to judged metrics, in one call."""
+"""`rankbeam.judge`: judge answers in memory or in a file, in one call."""
 
 import hashlib
 import json
@@ -45,31 +45,31 @@ def judge(
     confirm: bool = False,
     **overrides: Any,
 ) -> Result:
-    """Judge answers that exist already, as `rankbeam judge` does.
+    """Judge existing answers, as `rankbeam judge` does.
 
-    The plan of the calls is printed on stderr before the first one is made. Verdicts are kept in the ledger in
-    `output`: the same rows judged again cost nothing.
+    The plan is printed on stderr before the first call. Verdicts are stored in the ledger in `output`, so judging the
+    same rows again costs nothing.
 
     Args:
-        rows: dicts, a DataFrame or an Arrow table with a question, answer, contexts and reference each, by the names of
-            ragas, DeepEval and other tools; samples of ragas or test cases of DeepEval; or the path of a file.
-        metrics: such as `["Faithfulness", "AnswerRelevance"]`; by default those that the rows allow.
+        rows: dicts, a DataFrame or an Arrow table, whose rows have question, answer, contexts and reference under the
+            names of ragas, DeepEval and other tools; samples of ragas or test cases of DeepEval; or a file's path.
+        metrics: for example `["Faithfulness", "AnswerRelevance"]`; by default all that the rows allow.
         service: the judge: `"openai:MODEL"` or another PROVIDER:MODEL, `"lexical"`, or a service as a dict.
-        embeddings: the embedding model, for metrics of similarity; as `service`.
-        criteria: questions of your own, as `judge: criteria:` of an experiment, or a YAML file of them; without
-            `metrics`, these are judged.
-        columns: names or JMESPaths of rows where they have others: `{"answer": "reply"}`.
-        output: the folder for results and ledger.
-        prices: prices of a million tokens, `{"input": 0.4, "output": 1.6}`, in any currency.
-        max_cost: the most that the calls may cost by these prices; the run stops there.
-        max_calls: refuse before any call if the plan has more calls.
-        max_tokens: refuse before any call if the plan has more tokens.
-        requests_per_minute: the quota of each service.
-        confirm: ask in the terminal whether to make the planned calls.
-        **overrides: further keys of an experiment, such as `slices` or `statistics`.
+        embeddings: the embedding model for similarity metrics, in the same form as `service`.
+        criteria: your own questions, as in `judge: criteria:` of an experiment, or a YAML file of them; without
+            `metrics`, they are judged.
+        columns: other names or JMESPaths in the rows: `{"answer": "reply"}`.
+        output: folder for results and ledger.
+        prices: prices per million tokens, `{"input": 0.4, "output": 1.6}`, in any currency.
+        max_cost: maximum cost of the calls at these prices, at which the run stops.
+        max_calls: maximum calls in the plan; a larger plan is refused before any call.
+        max_tokens: maximum tokens in the plan; a larger plan is refused before any call.
+        requests_per_minute: each service's quota.
+        confirm: if true, ask in the terminal before making the planned calls.
+        **overrides: further keys of the experiment, such as `slices` or `statistics`.
 
     Raises:
-        InputError: an input cannot be used, or the plan is above a limit; nothing was paid then.
+        InputError: an input cannot be used, or the plan exceeds a limit; nothing has been paid.
         RankbeamError: the run failed.
     """
     if confirm and not (sys.stdin is not None and sys.stdin.isatty()):
@@ -82,9 +82,9 @@ def judge(
         **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),
     }
     path, names = path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
-    own = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
+    questions = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
     with inputs.named():
-        experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, own)
+        experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, questions)
         if prices is not None:
             quotas = experiment.setdefault("quotas", {})
             quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": prices}
@@ -99,7 +99,7 @@ def judge(
 
 
 def _check(plan: Plan, limits: Mapping[str, int | None], *, confirm: bool) -> None:
-    """Print a plan, and refuse one above the limits or one that is not confirmed."""
+    """Print a plan; refuse it if it exceeds a limit or is not confirmed."""
     lines = [line for model in plan.models for line in lines_of(model)]
     click.echo("\n".join([*lines, *(again.line() for again in plan.again)]), err=True)
     calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
@@ -129,7 +129,7 @@ def _columns(columns: Mapping[str, str]) -> dict[str, str]:
 
 
 def path_of(rows: Any, inputs: Inputs) -> str:
-    """The path of a file with rows; rows in memory are written below the output, to a folder named by their content."""
+    """The path of a file with rows; rows in memory are written to a folder below the output, named by their content."""
     if is_path(rows):
         return str(os.fspath(rows))
     values = table_of(rows, "rows", _SHAPE).to_pylist() if hasattr(rows, "__arrow_c_stream__") else rows
@@ -164,7 +164,7 @@ def _line(number: int, row: Any) -> bytes:
 
 
 def _refused(row: Mapping[Any, Any]) -> Any:
-    """The first key whose entry JSON cannot hold."""
+    """The first key whose value JSON cannot represent."""
     for key, value in row.items():
         try:
             _json({key: value})
@@ -174,11 +174,11 @@ def _refused(row: Mapping[Any, Any]) -> Any:
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, default=_of_libraries).encode()
+    return json.dumps(value, ensure_ascii=False, default=_as_plain).encode()
 
 
-def _of_libraries(value: Any) -> Any:
-    """Dates of a DataFrame as texts, and numbers and arrays of NumPy as those of Python."""
+def _as_plain(value: Any) -> Any:
+    """A DataFrame's dates as texts, and NumPy's numbers and arrays as Python's."""
     if isinstance(value, date | time):
         return value.isoformat()
     plain = of_python(value)

@@ -1,4 +1,4 @@
-"""The result of a run, as Python sees it: Arrow tables, and a leaderboard for notebooks."""
+"""The result of a run in Python: Arrow tables, and a leaderboard for notebooks."""
 
 import os
 import shutil
@@ -22,15 +22,15 @@ Gates = Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
 
 class Result:
-    """A finished run. Its tables are Arrow tables, whose `to_pandas()` makes DataFrames where pandas is installed.
+    """A finished run. Its tables are Arrow tables, whose `to_pandas()` returns DataFrames if pandas is installed.
 
-    The tables lie in the folder `output`. Where none was asked for, that is a temporary folder, which is removed with
-    this object; tables that were read before remain.
+    The tables are in the folder `output`. By default that is a temporary folder, which is removed with this object;
+    tables that were already read remain valid.
 
     Attributes:
-        output: the folder of all tables, which `rankbeam compare`, `gate` and `report` read.
+        output: folder of all tables, which `rankbeam compare`, `gate` and `report` read.
         run_id: ID of the run.
-        experiment: its name.
+        experiment: name of the experiment.
     """
 
     def __init__(self, results: Results, temporary: str | None = None) -> None:
@@ -38,7 +38,7 @@ class Result:
 
         Args:
             results: the run's results.
-            temporary: the folder to remove with this object, if any.
+            temporary: folder to remove with this object, if any.
         """
         self._results = results
         self.output, self.run_id, self.experiment = results.output, results.run_id, results.experiment
@@ -47,10 +47,10 @@ class Result:
 
     @property
     def results(self) -> Results:
-        """The run's rows, typed as rankbeam's own commands read them.
+        """The run's rows as typed objects, as rankbeam's own commands read them.
 
         Raises:
-            InputError: a later run with the same id has replaced them.
+            InputError: a later run with the same id has replaced the rows.
         """
         if Results(self.output, self.run_id).execution != self._results.execution:
             problem = f"a later run has replaced the run {self.run_id}; give every run its own run_id, or none"
@@ -59,7 +59,7 @@ class Result:
 
     @property
     def state(self) -> str:
-        """`done`, or `missed` where the run misses a gate, `max_failure_rate` or `max_cost`."""
+        """`done`, or `missed` if the run misses a gate, `max_failure_rate` or `max_cost`."""
         return str(self._results.run["state"])
 
     @property
@@ -68,11 +68,11 @@ class Result:
         return list(self._results.run["warnings"])
 
     def leaderboard(self) -> pa.Table:
-        """One row a configuration, the best by the first metric first.
+        """One row for each configuration, the best by the first metric first.
 
         Columns: `configuration`; for every metric its mean, `METRIC low` and `METRIC high`, the ends of the interval;
-        `queries` that were scored by the first metric, and `failed` ones; `few_queries`: an interval rests on fewer
-        than 20 queries, and is unreliable.
+        the numbers of `queries` scored by the first metric and of `failed` ones; `few_queries`: an interval
+        is unreliable because it rests on fewer than 20 queries.
         """
         results = self.results
         rows = results.leaderboard()
@@ -88,10 +88,10 @@ class Result:
         return pa.table(columns | {"few_queries": pa.array(few, pa.bool_())})
 
     def per_query(self) -> pa.Table:
-        """One row a configuration, query and metric.
+        """One row for each configuration, query and metric.
 
-        Columns: `configuration`, `query_id`, `metric`, `value`, `status`, `reason`. A query whose call failed has a row
-        for every metric, too, with a null value.
+        Columns: `configuration`, `query_id`, `metric`, `value`, `status`, `reason`. A query whose call failed has
+        rows, too, with null values.
         """
         rows: dict[str, list[Any]] = {name: [] for name in _PER_QUERY.names}
         results = self.results
@@ -108,47 +108,47 @@ class Result:
         return pa.table(rows, schema=_PER_QUERY)
 
     def comparisons(self) -> pa.Table:
-        """One row a configuration, baseline, slice and metric; columns as of the table `comparisons`."""
+        """One row for each configuration, baseline, slice and metric, with the columns of the table `comparisons`."""
         return self._table("comparisons")
 
     def advice(self) -> pa.Table:
-        """Suggestions: one row a configuration and rule that holds for it; without rows where none holds.
+        """Suggestions: one row for each configuration and rule that holds for it; no rows if no rule holds.
 
-        Columns: `configuration`, `rule`, `suggestion`, and `because`: which metrics are low or high.
+        Columns: `configuration`, `rule`, `suggestion`, and `because`, which names the low or high metrics.
         """
-        some = advice(self.results)
+        suggestions = advice(self.results)
         return pa.table(
             {
-                "configuration": pa.array([one.configuration for one in some], pa.string()),
-                "rule": pa.array([one.rule.name for one in some], pa.string()),
-                "suggestion": pa.array([one.rule.suggestion for one in some], pa.string()),
-                "because": pa.array([one.because for one in some], pa.string()),
+                "configuration": pa.array([suggestion.configuration for suggestion in suggestions], pa.string()),
+                "rule": pa.array([suggestion.rule.name for suggestion in suggestions], pa.string()),
+                "suggestion": pa.array([suggestion.rule.suggestion for suggestion in suggestions], pa.string()),
+                "because": pa.array([suggestion.because for suggestion in suggestions], pa.string()),
             }
         )
 
     def answers(self) -> pa.Table:
-        """One row a configuration, query and sample of its answer; without rows where nothing answered."""
+        """One row for each configuration, query and answer sample; no rows if no configuration answered."""
         return self._table("answers")
 
     def verdicts(self) -> pa.Table:
-        """One row a verdict of the judge; without rows where nothing was judged."""
+        """One row for each verdict of the judge; no rows if nothing was judged."""
         return self._table("verdicts")
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Write the report, a file of HTML; returns its path.
+        """Write the report as an HTML file; return its path.
 
         Args:
             path: path of the file; by default `report.html` in the output folder.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: the file cannot be written.
         """
         from rankbeam.pipelines import report  # most results are not reported
 
         return report.write(self.results, None if path is None else os.fspath(path))
 
     def _table(self, name: str) -> pa.Table:
-        """A table of the run without the columns that are equal in every row, configurations by their names."""
+        """A table of the run without columns that are equal in every row, and with configurations' names."""
         results = self.results
         table = results.table(name).drop_columns([field.name for field in COMMON])
         names = {row["config_id"]: row["name"] for row in results.configurations}
@@ -187,8 +187,8 @@ def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result
     elif isinstance(gates, str | os.PathLike):
         located = read_gates(os.fspath(gates))
     else:
-        own = gates if isinstance(gates, Mapping) else [dict(gate) for gate in gates]
-        located = Located("gates", {"gates": own}, {}, ())
+        rules = gates if isinstance(gates, Mapping) else [dict(gate) for gate in gates]
+        located = Located("gates", {"gates": rules}, {}, ())
     known = gate_checks.known_of(result.results, other)
     checks = gate_checks.check(result.results, located_gates(located, known), other)
     if not all(check.is_met for check in checks):

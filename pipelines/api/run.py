@@ -32,7 +32,7 @@ from rankbeam.transforms.records.errors import InputError, InputErrors
 
 _PREFIX = "rankbeam-"
 _SYSTEM = "system"
-"""Name of the configuration of a system without a name."""
+"""Configuration name of an unnamed system."""
 
 
 class _Options(Section):
@@ -51,14 +51,14 @@ class _Options(Section):
 
 
 def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
-    whole: dict[str, Any] = {name: of_python(value) for name, value in arguments.items()}
-    whole |= {name: _several(whole[name]) for name in ("metrics", "dialects") if name in whole}
-    if isinstance(whole.get("corpus"), os.PathLike):
-        whole["corpus"] = os.fspath(whole["corpus"])
+    values: dict[str, Any] = {name: of_python(value) for name, value in arguments.items()}
+    values |= {name: _several(values[name]) for name in ("metrics", "dialects") if name in values}
+    if isinstance(values.get("corpus"), os.PathLike):
+        values["corpus"] = os.fspath(values["corpus"])
     try:
-        valid = _Options.model_validate(whole).model_dump()
+        valid = _Options.model_validate(values).model_dump()
     except ValidationError as error:
-        located = Located("score", whole, {}, ())
+        located = Located("score", values, {}, ())
         problems = problems_of(located, _Options, error)
         raise InputErrors([InputError(problem.problem) for problem in problems]) from error
     return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
@@ -71,7 +71,7 @@ def _several(value: Any) -> Any:
 
 
 def _is_measure(value: Any) -> bool:
-    """Return whether a value is a measure of ir_measures, such as `nDCG@10`, which is written as its name here."""
+    """Return whether a value is a measure of ir_measures, such as `nDCG@10`, which prints as its name here."""
     return type(value).__module__.partition(".")[0] == "ir_measures"
 
 
@@ -90,19 +90,19 @@ def evaluate(
     """Run an experiment in this process, as `rankbeam evaluate` does.
 
     Args:
-        experiment: the path of a YAML file, or the same as a dict, whose paths are relative to the current folder.
-        output: the folder for the results, instead of the experiment's. A dict may name none: then they lie in a
-            temporary folder, which is removed with the result. An experiment that calls services needs one, for its
-            ledger.
-        run_id: names the run; the same id again replaces it.
-        allow_disjoint: whether rankings and judgements may have nothing in common.
+        experiment: path of a YAML file, or its content as a dict, whose paths are relative to the current folder.
+        output: folder for the results, instead of the experiment's. If a dict names none, results go to a temporary
+            folder, which is removed with the result. An experiment that calls services needs a folder of its own for
+            its ledger.
+        run_id: id of the run; a later run with the same id replaces it.
+        allow_disjoint: if true, rankings and judgements may have nothing in common.
         wait_for_lease_s: seconds to wait for another run that uses the same ledger; by default until it ends.
-        beam_options: options of Beam's local runner, such as `["--direct_num_workers=2"]`.
+        beam_options: options for Beam's local runner, such as `["--direct_num_workers=2"]`.
         system: a function of a query and its attributes that returns a text or {answer, contexts}, sync or async; or an
-            object of LangChain, LlamaIndex or Haystack; or several by name. Each becomes a configuration that is asked.
-        version: version of `system`. Without it, every run asks it again.
-        **overrides: keys of the experiment and their values, such as `metrics=["nDCG@10"]`; each replaces the whole
-            value of its key.
+            object of LangChain, LlamaIndex or Haystack; or several by name. Each becomes a configuration to evaluate.
+        version: version of `system`. Without it, every run calls `system` again.
+        **overrides: keys of the experiment with new values, such as `metrics=["nDCG@10"]`; each replaces the old value
+            as a whole.
 
     Raises:
         InputError: an input cannot be used; `InputErrors` has several problems in `errors`.
@@ -142,7 +142,7 @@ def score(
 ) -> Result:
     """Score runs against judgements, as `rankbeam score` does.
 
-    Tables have the columns that Parquet files have: `query_id`, `doc_id`, and `grade` or `score`, or other names in
+    Tables have the same columns as Parquet files: `query_id`, `doc_id`, and `grade` or `score`, or other names in
     common use.
 
     Args:
@@ -150,11 +150,11 @@ def score(
             judgements of ir_measures and ir_datasets.
         runs: {name: run}, where a run is {query: {document: score}}, a DataFrame, an Arrow table, a path, a Run of
             ranx, or the results of ir_measures; or paths.
-        metrics: in rankbeam's or trec_eval's names, or measures of ir_measures; by default those of the command line.
-        output: the folder for the results; by default a temporary one, which is removed with the result.
-        run_id: names the run; the same id again replaces it.
-        allow_disjoint: whether runs and judgements may have nothing in common.
-        **options: those of the command line, with their defaults: `relevance_level`, `max_documents`, `judged_only`,
+        metrics: names that rankbeam or trec_eval uses, or measures of ir_measures; by default the command line's.
+        output: folder for the results; by default a temporary one, which is removed with the result.
+        run_id: id of the run; a later run with the same id replaces it.
+        allow_disjoint: if true, runs and judgements may have nothing in common.
+        **options: the command line's options, with their defaults: `relevance_level`, `max_documents`, `judged_only`,
             `duplicates`, `ties`, `dialects`, `replicates`, `confidence`, `all_pairs`, `corpus`, `unit`.
 
     Raises:
@@ -166,16 +166,16 @@ def score(
         stack.enter_context(inputs.named())
         temporary = _scratch(stack) if output is None else None
         folder = folder_of(output) if output is not None else temporary
-        chosen = score_options(str(folder), {"metrics": metrics, **options})
+        scored_options = score_options(str(folder), {"metrics": metrics, **options})
         judged = inputs.qrels(qrels)
         paths, names = inputs.runs(runs)
-        scoring = scoring_experiment(judged, paths, chosen, names)
+        scoring = scoring_experiment(judged, paths, scored_options, names)
         results = _run(scoring.with_disjoint(allow_disjoint), run_id, (), temporary=temporary is not None)
         return Result(results, temporary)
 
 
 def _scratch(stack: contextlib.ExitStack) -> str:
-    """A folder that is removed where the stack is left with an error."""
+    """A folder that is removed if the stack exits with an error."""
     folder = tempfile.mkdtemp(prefix=_PREFIX)
     stack.push(lambda kind, *_: None if kind is None else files.delete(folder))
     return folder
@@ -196,7 +196,7 @@ def _run(experiment: Experiment, run_id: str | None, beam_options: Sequence[str]
 
 
 def _write_duckdb(results: Results) -> None:
-    """Write the DuckDB file anew; the result is there all the same where that fails."""
+    """Write the DuckDB file anew; if that fails, the result still exists."""
     try:
         warehouse.build(results.output)
     except (InputError, OSError) as error:
