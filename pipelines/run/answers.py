@@ -1,4 +1,4 @@
-"""The branch of a pipeline in which models answer from what was retrieved, and a judge judges."""
+"""The branch of a pipeline in which models answer from retrieved contexts, and a judge judges the answers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -46,10 +46,10 @@ class AnswerBranch:
     rows: Mapping[str, list[beam.PCollection]]
     usage: beam.PCollection | None  # None if no model is called
     warnings: beam.PCollection
-    grades: beam.PCollection | None = None  # None where no holes are filled
+    grades: beam.PCollection | None = None  # None if no holes are filled
 
     def together(self, others: Mapping[str, beam.PCollection]) -> dict[str, beam.PCollection]:
-        """By table, the rows of this branch and those that others have for it."""
+        """The rows for each table, from this branch and from others."""
         return {
             name: [*parts, *([others[name]] if name in others else [])] | f"Every_{name}" >> beam.Flatten()
             for name, parts in self.rows.items()
@@ -63,7 +63,7 @@ def answers_of(
     parts: dict[str, beam.PCollection],
     earlier: beam.PCollection | None = None,
 ) -> AnswerBranch | None:
-    """Let models answer, and a judge judge; None where an experiment has neither, nor answers that exist already."""
+    """Let models answer, and a judge judge; None if an experiment has no model, no judge and no existing answers."""
     work = work_of(experiment)
     counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
     if not counts:
@@ -71,7 +71,7 @@ def answers_of(
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, of_documents(experiment.corpus))
     items = parts | "GatherContexts" >> gather
     if not work.services:
-        return _as_given(experiment, work, items, tuple(counts))
+        return _unjudged(experiment, work, items, tuple(counts))
     asks = known_of(experiment, work, execution.started_at)
     owner = owner_of(experiment, execution)
     stage = answer_stage(experiment, work, asks)
@@ -81,15 +81,15 @@ def answers_of(
         tasks = (tasks, items | "PlanKnown" >> PlanKnown(asks)) | "EveryTask" >> beam.Flatten()
     called: Called = tasks | "CallModels" >> call
     rows = rows_of(experiment, work)
-    values, grades, written = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
-    of_items = called.failed | "FailedItems" >> beam.Map(unevaluated, rows)
-    tables = {name: [part] for name, part in written.items()}
-    tables["failures"].append(of_items)
+    values, grades, row_tables = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
+    failed_rows = called.failed | "FailedItems" >> beam.Map(unevaluated, rows)
+    tables = {name: [part] for name, part in row_tables.items()}
+    tables["failures"].append(failed_rows)
     warnings = called.warnings
     if work.judge is not None:
         is_strict = experiment.judging is not None and experiment.judging.strict_version
         measure = MeasureJudge(quality_rows_of(experiment, work), asks, Ledger(experiment.ledger), is_strict)
-        quality, of_quality = called.answers | "MeasureJudge" >> measure
+        quality, quality_warnings = called.answers | "MeasureJudge" >> measure
         tables["judge_quality"] = [quality]
         if work.labels.rows or work.others:
             labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(
@@ -98,19 +98,19 @@ def answers_of(
             together = labelled | "TogetherVerdicts" >> beam.combiners.ToList()
             agreement = agreement_rows_of(experiment, work)
             tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement.table)]
-        known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
-        warnings = (warnings, of_quality, known) | "WarningsOfModels" >> beam.Flatten()
+        family = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
+        warnings = (warnings, quality_warnings, family) | "WarningsOfModels" >> beam.Flatten()
     grades = None if experiment.evaluation.holes is None else grades
     return AnswerBranch(values, tables, called.usage, warnings, grades)
 
 
-def _as_given(
+def _unjudged(
     experiment: Experiment, work: EvaluateAnswers, items: beam.PCollection, configurations: tuple[int, ...]
 ) -> AnswerBranch:
-    """Answers that exist already, and that nothing judges."""
+    """Existing answers that nothing judges."""
     existing = items | "GivenAnswers" >> beam.FlatMap(judged_without_calls, work, configurations)
-    values, _, written = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
-    rows = {name: [written[name]] for name in ("answers", "texts", "failures")}
+    values, _, row_tables = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
+    rows = {name: [row_tables[name]] for name in ("answers", "texts", "failures")}
     return AnswerBranch(values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
 
 
@@ -167,7 +167,7 @@ def audit_rows(experiment: Experiment, scored: beam.PCollection) -> beam.PCollec
 
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
-    """For each configuration that is answered or judged, how many contexts are wanted at most."""
+    """The maximum number of contexts for each configuration that is answered or judged; None for all."""
     counts: dict[int, int | None] = {
         position: answerer.generation.contexts for position, answerer in work.answering.items()
     }
@@ -179,7 +179,7 @@ def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
 
 
 def _replayed(experiment: Experiment) -> list[int]:
-    """Positions of the configurations whose answers exist already; each is taken over whole."""
+    """Positions of the configurations with existing answers, which are used with all their contexts."""
     evaluation = experiment.evaluation
     return [
         place
@@ -189,7 +189,7 @@ def _replayed(experiment: Experiment) -> list[int]:
 
 
 def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> tuple[AskKnown, ...]:
-    """The works that ask judges known items; none for offline judges, whose verdicts never change."""
+    """Works that send known items to judges; none for offline judges, whose verdicts never change."""
     steps = known_steps(experiment.judged)
     verdicts = tuple(step for step in steps if step_named(step).judges)
     return tuple(
@@ -200,7 +200,7 @@ def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> 
 
 
 def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[str]:
-    """That a model judges answers of its own family."""
+    """Warnings that a model judges answers of its own family, or that an offline judge has a vote."""
     names = [configuration.name for configuration in experiment.evaluation.configurations]
     answering = {names[position]: answerer.model for position, answerer in work.answering.items()}
     yield from self_preference([judge.model for judge in work.judges], answering)
@@ -234,7 +234,7 @@ def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[A
 
 
 def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]]) -> Stage:
-    """A stage whose works call models of the experiment."""
+    """A stage whose works call the experiment's models."""
     called = {service: experiment.services[service] for work in works.values() for service in work.services}
     return Stage(
         name,
@@ -253,7 +253,7 @@ def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
 
 
 def _answerers(experiment: Experiment, answering: Mapping[int, Answering]) -> dict[int, Answerer]:
-    """Who answers for each configuration, with prices."""
+    """The model or application that answers for each configuration, with prices."""
     answerers = {
         position: Answerer(
             entry.model,

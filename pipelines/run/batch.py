@@ -1,10 +1,10 @@
-"""The rounds of a run that leaves calls to batch jobs: whole pipelines over one ledger, and jobs between them.
+"""The rounds of a run with batch jobs: whole pipelines over one ledger, and jobs between them.
 
 round: calls that the ledger lacks are written down, their tasks end ─► jobs: made, waited for, answers to the ledger ─┐
   ▲                                                                                                                  │
   └────────────────────────────── until a round leaves no call ◄─────────────────────────────────────────────────────┘
 
-Each round goes one step of the judge further. Only the pipeline after the last round publishes results.
+Each round completes one more step of the judge. Only the pipeline after the last round publishes results.
 """
 
 import copy
@@ -84,7 +84,7 @@ def rounds(
     with work_folder(parent, ROUND, run) as folder:
         if len(owned(parent, ROUND)) == 1:  # another run may be writing what looks unused
             BatchFolder(ledger.folder).delete_unused_parts()
-        jobs.run(jobs.open())  # of runs that were interrupted
+        jobs.run(jobs.open())  # jobs of interrupted runs
         batch = BatchRound(folder)
         for number in itertools.count(1):
             batch = replace(batch, spent=spent(ledger, pools))
@@ -93,14 +93,14 @@ def rounds(
                 if not pending:
                     break
                 _logger.info("batch: round %d leaves %s calls", number, f"{len(pending):,}")
-                left = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
-                records, decisions = jobs.planned(pending, left)
+                remaining = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
+                records, decisions = jobs.planned(pending, remaining)
             batch.decide({**decisions, **jobs.run(records)})
         yield replace(batch, parks=False, spent=spent(ledger, pools))
 
 
 def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
-    """Cost of all calls of a run so far, by stage."""
+    """Cost of all calls in a run so far, by stage."""
     costs: defaultdict[str, float] = defaultdict(float)
     for use in ledger.uses():
         for stage, _, usage in use.usages:
@@ -110,7 +110,7 @@ def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
 
 
 def services_of(services: Mapping[str, ConfiguredService], pools: Mapping[str, Quota]) -> "list[BatchedService]":
-    """The services that leave calls to batch jobs."""
+    """The services whose calls go to batch jobs."""
     from rankbeam.transforms.clients.models.batches.make import BatchedService
 
     batched_services = []
@@ -118,6 +118,6 @@ def services_of(services: Mapping[str, ConfiguredService], pools: Mapping[str, Q
         if service.batch is not None:
             assert isinstance(service.parameters, RemoteModel)  # noqa: S101  others have no `batch:`
             quota = pools[service.pool or ""]
-            of_pool = service.pool or "", service.account
-            batched_services.append(BatchedService(name, service.kind, service.parameters, *of_pool, quota))
+            pool = service.pool or "", service.account
+            batched_services.append(BatchedService(name, service.kind, service.parameters, *pool, quota))
     return batched_services

@@ -1,6 +1,6 @@
-"""The branches of a pipeline that produce rankings: read, retrieved in process, or retrieved by calls.
+"""The pipeline branches that produce rankings: read from files, retrieved in process, or retrieved by calls.
 
-A branch that few experiments have is imported where it is added: to score runs, calls and retrievers are not needed.
+Branches that few experiments need are imported where they are added: scoring runs needs no calls or retrievers.
 """
 
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from rankbeam.transforms.read_files import ReadRun
 
 @dataclass
 class Branches:
-    """The collections that the branches of a pipeline produce; each branch adds its own."""
+    """The collections that a pipeline's branches produce; each branch adds its own."""
 
     rankings: dict[str, beam.PCollection] = field(default_factory=dict)
     failures: list[beam.PCollection] = field(default_factory=list)
     warnings: list[beam.PCollection] = field(default_factory=list)
-    rewritten: beam.PCollection | None = None  # by source, rewritten queries; None if none are rewritten
+    rewritten: beam.PCollection | None = None  # rewritten queries by source; None if no query is rewritten
     usage: beam.PCollection | None = None  # use of the quota pools; None if none is used
-    replayed: beam.PCollection | None = None  # answers that exist already, and those of applications
+    replayed: beam.PCollection | None = None  # existing answers, and answers of applications
 
     def parts(self, dataset: Dataset) -> dict[str, beam.PCollection]:
-        """Queries, rankings and failures so far, as `GatherContexts` takes them."""
+        """Queries, rankings and failures so far, as input for `GatherContexts`."""
         parts = {JUDGED: dataset.judged, **self.rankings}
         if self.failures:
             parts[FAILURES] = self.failures | f"FailuresSoFar_{len(self.failures)}" >> beam.Flatten()
@@ -40,7 +40,7 @@ class Branches:
 def with_joined(
     experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None, label: str = ""
 ) -> beam.PCollection | None:
-    """The rewritten queries, and those of sources that are asked the messages before a query, too."""
+    """The rewritten queries, and queries joined with earlier messages for the sources that need them."""
     if not experiment.joined:
         return rewritten
     from rankbeam.transforms.retrieve.rewrite import with_histories
@@ -53,7 +53,7 @@ def with_joined(
 def local_rankings(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int, branches: Branches
 ) -> None:
-    """Add the rankings that are read, or computed in this process; queries are rewritten and texts embedded before."""
+    """Add rankings that are read or computed in this process, after queries are rewritten and texts embedded."""
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
             rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
@@ -65,7 +65,7 @@ def local_rankings(
 
 
 def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
-    """Run the retrievers that answer in process."""
+    """Run the retrievers in this process."""
     from rankbeam.transforms.retrieve.local import RetrieveRankings
 
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}

@@ -1,8 +1,8 @@
-"""The number of buckets that the queries of a run are divided into.
+"""The number of buckets into which a run's queries are divided.
 
-One worker holds one bucket at a time: the queries with their judgements, and what every source ranks for them. So a
-bucket is small, and there are many where the data are large; but every batch is cut into one part for each bucket, so
-there are not more than needed.
+One worker holds one bucket at a time: queries with their judgements, and every source's rankings of them. So buckets
+are small, and large data have many; but since every batch is cut into one part for each bucket, there are no more than
+needed.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 from rankbeam.transforms.clients.formats import early, sources
 
-if TYPE_CHECKING:  # files are divided before it is imported
+if TYPE_CHECKING:  # files are divided before the experiment is imported
     from rankbeam.pipelines.experiment.experiment import Experiment
 
 LEAST = 4
-_GOOD_BYTES = 8 << 20  # of a bucket's largest part: then all buckets together keep several workers busy
-_GOOD_TEXT_BYTES = 2 << 20  # where answers are read or made: all of a bucket's are one element, which Flink must sort
-_ENOUGH = 4096  # more of them keep no more workers busy
-_MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them; several times as much in memory
-_QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
-_JUDGED_BYTES = 1024  # of what a judge says of one answer, by metric
-_RESULTS = 1000  # of a retriever without a limit
-_METRICS = 20  # before they are known
-_DOCUMENT_BYTES = 16 << 20  # of a part of the documents: each part sends texts to each bucket of queries
-_LARGE_BYTES = 16 << 20  # of files that another process begins to read: for less, its start costs more than it saves
+_GOOD_BYTES = 8 << 20  # for a bucket's largest part: then all buckets together keep several workers busy
+_GOOD_TEXT_BYTES = 2 << 20  # if there are answers: all answers of a bucket are one element, which Flink must sort
+_ENOUGH = 4096  # more buckets keep no more workers busy
+_MOST_BYTES = 64 << 20  # for all parts of a bucket together, as in files; several times as much in memory
+_QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one each, for estimates
+_JUDGED_BYTES = 1024  # for each judged metric of an answer
+_RESULTS = 1000  # results of a retriever without a limit
+_METRICS = 20  # before their number is known
+_DOCUMENT_BYTES = 16 << 20  # for a part of the documents: each part sends texts to each bucket of queries
+_LARGE_BYTES = 16 << 20  # for files that another process starts to read: for less, its start costs more than it saves
 
 
 def buckets_of(experiment: "Experiment") -> int:
-    """The number of buckets of an experiment, by the sizes of its files and what is expected of its retrievers."""
+    """The number of buckets for an experiment, from its files' sizes and its retrievers' expected results."""
     if (chosen := early.buckets()) is not None:
         return chosen
     sizes = {path: sources.size(path) for path in experiment.inputs()}
@@ -41,7 +41,7 @@ def buckets_of(experiment: "Experiment") -> int:
 
 
 def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
-    """Begin to read large files of this machine before anything else is imported, for a pipeline in the block."""
+    """Start to read large local files before anything else is imported, for a pipeline in the block."""
     paths = [Path(path).expanduser().absolute() for path in (qrels, *runs)]
     sizes = [path.stat().st_size for path in paths if path.is_file()]
     if len(sizes) < len(paths) or sum(sizes) < _LARGE_BYTES:
@@ -53,7 +53,7 @@ def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
 
 
 def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:
-    """The number of buckets for the bytes of the largest input, and of all; `good` bytes of an input suit a bucket.
+    """The number of buckets for the bytes of the largest input and of all inputs; a bucket suits `good` bytes.
 
     >>> number_of(1 << 20, 2 << 20), number_of(800 << 20, 1600 << 20), number_of(10 << 40, 20 << 40)
     (4, 100, 327680)
@@ -62,29 +62,29 @@ def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:
 
 
 def of_documents(corpus: str | None) -> int:
-    """The number of parts that the documents of a corpus are divided into while texts are looked up."""
+    """The number of parts into which a corpus's documents are divided while texts are looked up."""
     return LEAST if corpus is None else max(LEAST, _rounded_up(sources.size(corpus), _DOCUMENT_BYTES))
 
 
 def _retrieved(experiment: "Experiment") -> int:
-    """Bytes of the results of one query: those of all retrievers, and contexts for models."""
+    """Bytes of one query's results: from all retrievers, and contexts for models."""
     sources = experiment.evaluation.sources
     results = sum(sources[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
     return results * _RESULT_BYTES + _contexts(experiment) * _CONTEXT_BYTES
 
 
 def _contexts(experiment: "Experiment") -> int:
-    """The most contexts of one query; a file of answers counts with its size, an application with its results."""
+    """Maximum contexts of one query; a file of answers counts by its size, an application by its results."""
     if not experiment.calls_models and not experiment.rerankers:
         return 0
     return max((source.top_k or _RESULTS for source in experiment.evaluation.sources if not source.replayed), default=0)
 
 
 def _values(experiment: "Experiment") -> int:
-    """Bytes of the scores of one query, and of what judges say of its answers."""
+    """Bytes of one query's scores, and of the judged values of its answers."""
     evaluation = experiment.evaluation
-    of_answer = len(evaluation.metrics) * _VALUE_BYTES + len(experiment.judged) * _JUDGED_BYTES
-    return len(evaluation.configurations) * of_answer
+    answer_bytes = len(evaluation.metrics) * _VALUE_BYTES + len(experiment.judged) * _JUDGED_BYTES
+    return len(evaluation.configurations) * answer_bytes
 
 
 def _rounded_up(whole: int, part: int) -> int:

@@ -1,4 +1,4 @@
-"""Build the pipeline of an experiment: connect the stages; nothing runs here."""
+"""Build an experiment's pipeline: connect the stages; nothing runs here."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ class Scores:
 
 
 def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> beam.Pipeline:
-    """The pipeline of an experiment.
+    """Build the pipeline of an experiment.
 
     dataset ──► rankings: read, retrieved, by calls   ──► score ──► aggregate ──► rows ──► finish ──► BigQuery
        │                      └──► answer ──► judge ────────► values               ▲
@@ -77,9 +77,9 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools, evaluation, _needed_by(experiment))
     written = [rows[name] | f"Write_{name}" >> beam.ParDo(WriteFn(name, experiment.output, execution)) for name in rows]
-    of_scores = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
-    of_qrels = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
-    warnings = [*scores.warnings, of_scores, of_qrels] | "EveryWarning" >> beam.Flatten()
+    score_warnings = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
+    qrels_warnings = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
+    warnings = [*scores.warnings, score_warnings, qrels_warnings] | "EveryWarning" >> beam.Flatten()
     inputs = {"queries": experiment.queries, "qrels": experiment.qrels, "corpus": experiment.corpus}
     finish = FinishRun(
         experiment.output,
@@ -110,17 +110,17 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
 def calls_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset
 ) -> "tuple[Branches, dict[str, beam.PCollection], AnswerBranch | None]":
-    """Retrieve and answer: the branches, the parts of all queries, and the answers."""
+    """Retrieve and answer; return the branches, all queries' parts, and the answers."""
     branches = _rankings(pipeline, experiment, execution, dataset)
     parts = {JUDGED: dataset.judged, **branches.rankings}
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
-    known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
-    return branches, parts, _answers(experiment, execution, dataset, known, branches.usage)
+    complete = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
+    return branches, parts, _answers(experiment, execution, dataset, complete, branches.usage)
 
 
 def _rankings(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Branches:
-    """The rankings of every source; fusions are computed from the others at scoring."""
+    """The rankings of every source; fusions are computed from the others during scoring."""
     branches = Branches()
     if experiment.rewritten:
         from rankbeam.pipelines.run.rewriting import rewrite_all
@@ -157,17 +157,17 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
 
 
 def _qrels(experiment: Experiment) -> list[str]:
-    """The files of judgements that may have lines of a judge; where holes are filled, such lines are refused."""
+    """Files of judgements that may contain a judge's grades; if holes are filled, such grades are refused instead."""
     return [] if experiment.qrels is None or experiment.evaluation.holes is not None else [experiment.qrels]
 
 
 def pin_of(execution: Run) -> str:
-    """Names an execution to BigQuery, whose queries are run once in it."""
+    """A name of an execution for BigQuery, so that each query runs once in it."""
     return f"{execution.run_id} {execution.started_at.isoformat()}"
 
 
 def day_of(execution: Run) -> str:
-    """The date of an execution, in UTC."""
+    """An execution's date, in UTC."""
     return f"{execution.started_at:%Y-%m-%d}"
 
 
@@ -190,7 +190,7 @@ def _rows(
 
 
 def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> dict[str, beam.PCollection]:
-    """The same rankings with the places of chunks in their documents, where spans are judged."""
+    """The rankings with the chunks' positions in their documents, if spans are judged."""
     if not experiment.evaluation.spans or experiment.corpus is None:
         return {}
     from rankbeam.transforms.contexts import LocateChunks
@@ -217,7 +217,7 @@ def _answers(
 def _corpus_rows(
     pipeline: beam.Pipeline, experiment: Experiment, rows: dict[str, beam.PCollection]
 ) -> Iterator[tuple[str, beam.PCollection]]:
-    """The rows of the corpora that a service built, and of the documents that they lack, beside other failures."""
+    """Rows for corpora that a service built, and for documents that they lack, together with other failures."""
     if not experiment.built:
         return
     yield "corpora", pipeline | "Corpora" >> beam.Create([row.corpora(experiment.built)])
@@ -227,9 +227,9 @@ def _corpus_rows(
 
 
 def _usage(
-    pipeline: beam.Pipeline, experiment: Experiment, of_calls: list[beam.PCollection]
+    pipeline: beam.Pipeline, experiment: Experiment, call_usage: list[beam.PCollection]
 ) -> beam.PCollection | None:
-    parts = [*of_calls]
+    parts = [*call_usage]
     if experiment.corpus_usage:
         from rankbeam.transforms.call import together
 
@@ -244,9 +244,9 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     from rankbeam.transforms.records.stages import RERANK, REWRITE
 
     evaluation = experiment.evaluation
-    every = range(len(evaluation.configurations))
+    judged = {position: (position,) for position in range(len(evaluation.configurations))}
     sources = {source: evaluation.users(source) for source in range(len(evaluation.sources))}
-    return {REWRITE: sources, RETRIEVE: sources, RERANK: sources, JUDGE: {position: (position,) for position in every}}
+    return {REWRITE: sources, RETRIEVE: sources, RERANK: sources, JUDGE: judged}
 
 
 def table_folders(output: str, run_id: str) -> dict[str, str]:
@@ -273,7 +273,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
 
 
 def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
-    """The files whose ids are compared with those of the judgements before any call is made.
+    """The files whose ids are compared with the judgements' before any call.
 
     Without calls, runs are compared by their scores.
     """
@@ -295,12 +295,12 @@ def _runner(options: PipelineOptions) -> FnApiRunner | None:
     direct = options.view_as(DirectOptions)
     if options.view_as(StandardOptions).runner != "FnApiRunner" or direct.direct_running_mode != "multi_processing":
         return None
-    direct.direct_running_mode = "in_memory"  # the environment below says where the work is done
+    direct.direct_running_mode = "in_memory"  # the environment below starts worker processes
     return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker_processes.command()))
 
 
 def versions(modules: Sequence[str] = ()) -> dict[str, str]:
-    """The versions of the libraries that compute the numbers, and of some modules, whichever package they are of."""
+    """Versions of the libraries that compute the numbers, and of some modules from any package."""
     names = ("rankbeam", "apache-beam", "bm25s", "PyStemmer", "numpy", "pyarrow")  # bm25s: stop words only
     more = {name: str(import_module(name).__version__) for name in modules}
     return {"python": sys.version.split()[0], **{name: version(name) for name in names}, **more}

@@ -28,7 +28,7 @@ from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.retrieve.replay import CollectAnswersFn, is_application, ranked_answers
 
 Searching = tuple[Embed, RetrieverParameters, Documents]
-"""A retriever that compares embeddings, with the model that makes them, and what it searches."""
+"""An embedding model, the retriever that compares its embeddings, and the documents to search."""
 
 
 def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
@@ -45,13 +45,13 @@ def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Bra
 def add_answers(
     answers: beam.PCollection, recalled: beam.PCollection | None, experiment: Experiment, branches: Branches
 ) -> None:
-    """Add the rankings of retrievers, and the answers of applications, which are used as those that exist already."""
+    """Add retrievers' rankings and applications' answers, which are used like existing answers."""
     rankings = answers
     if experiment.applications:
         rankings = answers | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
-        of_applications = answers | "OfApplications" >> beam.Filter(is_application)
+        application_answers = answers | "OfApplications" >> beam.Filter(is_application)
         collect, rank = beam.ParDo(CollectAnswersFn()), beam.Map(ranked_answers)
-        rows = of_applications | "CollectAnswers" >> collect.with_output_types(SourceRows)
+        rows = application_answers | "CollectAnswers" >> collect.with_output_types(SourceRows)
         branches.rankings[f"{RANKINGS}_applications"] = rows | "RankAnswers" >> rank.with_output_types(SourceRows)
         existing = [] if branches.replayed is None else [branches.replayed]
         branches.replayed = [rows, *existing] | "EveryAnswer" >> beam.Flatten()
@@ -63,19 +63,19 @@ def add_answers(
 def tasks_to_do(
     judged: beam.PCollection, experiment: Experiment, rewritten: beam.PCollection | None
 ) -> beam.PCollection[TaskBatch]:
-    """The tasks that send every query to every remote retriever, or what it is asked instead."""
+    """The tasks that send every query, or the text that replaces it, to every remote retriever."""
     works = retrieve_works(experiment)
     last = {source: experiment.evaluation.last_of(source) for source in works}
-    plain = {source: work for source, work in works.items() if source not in experiment.own_texts}
-    tasks = judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, plain, last).with_output_types(TaskBatch)
+    unrewritten = {source: work for source, work in works.items() if source not in experiment.own_texts}
+    tasks = judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, unrewritten, last).with_output_types(TaskBatch)
     if rewritten is None:
         return tasks
-    own = beam.FlatMap(remote.tasks_of_rewritten, works, last).with_output_types(TaskBatch)
-    return (tasks, rewritten | "PlanRewritten" >> own) | "AllTasks" >> beam.Flatten()
+    plan = beam.FlatMap(remote.tasks_of_rewritten, works, last).with_output_types(TaskBatch)
+    return (tasks, rewritten | "PlanRewritten" >> plan) | "AllTasks" >> beam.Flatten()
 
 
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
-    """For each source that is a remote retriever, its work."""
+    """The work of each source that is a remote retriever."""
     works: dict[int, Retrieve] = {}
     for source, retriever in experiment.remote.items():
         planned, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
@@ -117,20 +117,20 @@ def embed(
 def tasks_to_embed(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None
 ) -> beam.PCollection[TaskBatch]:
-    """The tasks that embed documents, chunks and queries, or what is asked instead."""
+    """The tasks that embed documents, chunks, and queries or the texts that replace them."""
     documents = (
         pipeline
         | "Embedded" >> beam.Create(_searching(experiment), reshuffle=False)
         | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
     )
-    batches = beam.FlatMap(tasks_of_queries, _of_queries(experiment)).with_output_types(TaskBatch)
+    batches = beam.FlatMap(tasks_of_queries, _query_embedders(experiment)).with_output_types(TaskBatch)
     parts = [documents, dataset.judged | "PlanQueries" >> batches]
     if rewritten is not None:
         models = {
             source: model.as_role(experiment.role_of_queries(source)) for source, model in experiment.embedders.items()
         }
-        own = beam.FlatMap(tasks_of_rewritten, models).with_output_types(TaskBatch)
-        parts.append(rewritten | "PlanRewrittenTexts" >> own)
+        plan = beam.FlatMap(tasks_of_rewritten, models).with_output_types(TaskBatch)
+        parts.append(rewritten | "PlanRewrittenTexts" >> plan)
     return parts | "EveryText" >> beam.Flatten()
 
 
@@ -155,8 +155,8 @@ def _searching(experiment: Experiment) -> list[Searching]:
     return [(embedder, experiment.local[source], searched[source]) for source, embedder in experiment.embedders.items()]
 
 
-def _of_queries(experiment: Experiment) -> dict[str, Embed]:
-    """The models that embed queries: not those whose retriever reads vectors of queries from a file."""
+def _query_embedders(experiment: Experiment) -> dict[str, Embed]:
+    """The models that embed queries, except where the retriever reads query vectors from a file."""
     return {
         embedder.service: embedder
         for source, embedder in experiment.embedders.items()
@@ -176,7 +176,7 @@ def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator
 
 
 def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iterator[TaskBatch]:
-    """The tasks that embed the texts that one source is asked instead of queries."""
+    """The tasks that embed the texts that replace one source's queries."""
     _, (source, queries) = element
     if source in models:
         texts = [text for text in queries["text"].to_pylist() if text.strip()]
@@ -191,7 +191,7 @@ def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:
 
 
 def warning_of(failed: list[FailedTask]) -> Iterator[str]:
-    """That texts could not be embedded, and why the first of them, by the message."""
+    """A warning that texts could not be embedded, with the alphabetically first error."""
     if failed:
         reason = min(failed_task.failure.message for failed_task in failed)
         yield f"{counted(len(failed), 'text')} could not be embedded (first error: {reason}); retried on the next run"

@@ -1,7 +1,7 @@
-"""The corpora that a run needs of a service: built before its pipeline begins, and, with `keep: run`, deleted after it.
+"""The corpora of services that a run needs: built before its pipeline, and deleted after it with `keep: run`.
 
-The process that submits the pipeline makes all requests, on any runner: an import takes up to hours, in which a worker
-would only wait. The pipeline is given the names of the resources.
+The process that submits the pipeline makes all requests, on any runner: an import can take hours, in which a worker
+would only wait. The pipeline gets the names of the resources.
 """
 
 import logging
@@ -43,12 +43,12 @@ _logger = logging.getLogger(__name__)
 
 
 class CorporaFailed(RankbeamError):
-    """Corpora could not be built: exit status 1. A later run goes on where this one ended."""
+    """Corpora could not be built: exit status 1. A later run continues where this one ended."""
 
 
 @dataclass(frozen=True)
 class DocumentsSource:
-    """Origin of the files of a corpus: documents of the dataset, or a folder whose files are imported as they are."""
+    """Origin of a corpus's files: documents of the dataset, or a folder whose files are imported unchanged."""
 
     titled: bool
     original: FolderSource | None
@@ -56,7 +56,7 @@ class DocumentsSource:
 
 @dataclass(frozen=True)
 class NeededCorpora:
-    """The corpora that an experiment needs of the services of one project and region."""
+    """The corpora that an experiment needs in one project and region."""
 
     api: DataApi
     source: DocumentsSource
@@ -64,15 +64,15 @@ class NeededCorpora:
 
 
 def needed(experiment: Experiment) -> list[NeededCorpora]:
-    """The corpora that an experiment needs, by project and region, and by what of the documents is imported."""
+    """The corpora that an experiment needs, by project and region, and by the imported parts of the documents."""
     grouped: dict[tuple[DataApi, DocumentsSource], dict[Corpus, Request]] = {}
     shared = [service.name for service in experiment.served]
     for corpus in experiment.served:
         parameters = corpus.parameters
         if isinstance(parameters, RagEngineCorpus):
-            own = f"{parameters.chunk_size}/{parameters.chunk_overlap}, {parameters.embedding_model}"
-            own += ", with titles" if parameters.titled else ""
-            name = corpus.name if shared.count(corpus.name) == 1 else f"{corpus.name} ({own})"
+            settings = f"{parameters.chunk_size}/{parameters.chunk_overlap}, {parameters.embedding_model}"
+            settings += ", with titles" if parameters.titled else ""
+            name = corpus.name if shared.count(corpus.name) == 1 else f"{corpus.name} ({settings})"
             api = DataApi(parameters.location, parameters.api_endpoint)
             source = DocumentsSource(parameters.titled, parameters.original)
             grouped.setdefault((api, source), {})[corpus] = Request(name, parameters)
@@ -80,7 +80,7 @@ def needed(experiment: Experiment) -> list[NeededCorpora]:
 
 
 def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
-    """Build or reuse the corpora of an experiment; return the experiment with the names of their resources."""
+    """Build or reuse an experiment's corpora; return the experiment with the names of their resources."""
     if not experiment.served:
         return experiment
     if not waits:
@@ -94,7 +94,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
         _logger.warning("%s", warning)
     built: list[BuiltCorpus] = []
     problems: list[Problem] = []
-    resources_of: dict[Corpus, tuple[str, str]] = {}
+    bindings: dict[Corpus, tuple[str, str]] = {}
     usage = []
     cost = 0.0
     for corpora in requests:
@@ -113,17 +113,17 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
         resources = {corpus.identity: corpus.resource for corpus in usable}
         for corpus, request in corpora.requests.items():
             identity = request.identity(documents)
-            resources_of[corpus] = (identity, resources.get(identity, ""))
+            bindings[corpus] = (identity, resources.get(identity, ""))
     if problems:
         raise _failure(problems)
-    ready = replace(experiment.searching(resources_of), built=tuple(built), corpus_usage=tuple(usage))
+    ready = replace(experiment.searching(bindings), built=tuple(built), corpus_usage=tuple(usage))
     if experiment.max_cost is None:
         return ready
     return replace(ready, max_cost=max(0.0, experiment.max_cost - cost))
 
 
 def refuse_unwatched(experiment: Experiment) -> None:
-    """Refuse corpora that are to be deleted at the end of a run that this process does not wait for."""
+    """Refuse corpora that must be deleted after a run that this process does not wait for."""
     for corpus in experiment.served:
         if isinstance(corpus.parameters, RagEngineCorpus) and corpus.parameters.keep == RUN:
             raise InputError(
@@ -133,7 +133,7 @@ def refuse_unwatched(experiment: Experiment) -> None:
 
 
 def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: StagedDocuments) -> float:
-    """The approximate cost of embedding what was imported."""
+    """The approximate cost of embedding the imported documents."""
     cost = 0.0
     for corpus in built:
         _, tokens = documents.chunks(corpus.specification["chunk_size"], corpus.specification["chunk_overlap"])
@@ -155,13 +155,13 @@ def temporary(experiment: Experiment) -> tuple[TemporaryCorpora, ...]:
 
 
 def release(corpora: Sequence[TemporaryCorpora], ledger: Ledger, quota: Quota) -> None:
-    """Delete the corpora that were to exist until the end of the run, and the documents that no other corpus needs.
+    """Delete the corpora that exist only for the run, and the documents that no other corpus needs.
 
-    What cannot be deleted is a warning: the run has its result.
+    A failure is only a warning: the run already has its result.
     """
-    for of_location in corpora:
+    for part in corpora:
         try:
-            _release(of_location, ledger, quota)
+            _release(part, ledger, quota)
         except (CallError, InputError) as error:
             _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)
 
@@ -169,25 +169,25 @@ def release(corpora: Sequence[TemporaryCorpora], ledger: Ledger, quota: Quota) -
 def _release(corpora: TemporaryCorpora, ledger: Ledger, quota: Quota) -> None:
     client = CorpusClient(DataApi(corpora.location, corpora.api_endpoint), ledger, quota)
     ended = corpora.identities
-    own = [corpus for corpus in client.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
+    ours = [corpus for corpus in client.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     claim = claimant(ledger.owner.run_id, datetime.fromisoformat(ledger.owner.started))
-    outcomes = client.end_use([corpus.corpus.name for corpus in own], claim)
-    for corpus, users in zip(own, outcomes, strict=True):
+    outcomes = client.end_use([corpus.corpus.name for corpus in ours], claim)
+    for corpus, users in zip(ours, outcomes, strict=True):
         if isinstance(users, tuple) and users:
             _logger.info("%s stays: %s needs it, and deletes it at its end", corpus.corpus.name, ", ".join(users))
-    unstage(corpora.location, own, client.find())
+    unstage(corpora.location, ours, client.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
 
 
 def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], *, keep_documents: bool = False) -> int:
-    """Delete the staged documents that nothing needs once some corpora are deleted; returns how many."""
+    """Delete the staged documents orphaned by deleting `gone` corpora; return their number."""
     deleted = 0
     for staging in sorted({corpus.about.staging for corpus in gone} - {""}):
         documents, uses = needless_in(staging, location, gone, there)
         documents = [] if keep_documents else documents
-        own = [corpus.corpus.name for corpus in gone if corpus.about.staging == staging]
-        Uses(staging).delete(documents, uses, own)
+        names = [corpus.corpus.name for corpus in gone if corpus.about.staging == staging]
+        Uses(staging).delete(documents, uses, names)
         deleted += len(documents)
     return deleted
 
@@ -196,12 +196,12 @@ def needless_in(
     staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]
 ) -> tuple[list[str], list[str]]:
     """Staged documents orphaned once `gone` corpora are deleted, and the uses of these corpora."""
-    left = {corpus.about.identity for corpus in there}
-    return Uses(staging).needless(location, {corpus.about.identity for corpus in gone} - left, left)
+    remaining = {corpus.about.identity for corpus in there}
+    return Uses(staging).needless(location, {corpus.about.identity for corpus in gone} - remaining, remaining)
 
 
 def documents_of(experiment: Experiment, source: DocumentsSource) -> StagedDocuments:
-    """The documents of an experiment whose corpora a service builds."""
+    """The documents of an experiment with corpora that a service builds."""
     if source.original is not None:
         documents = read_originals(source.original)
         if experiment.unit == SPAN:
@@ -219,7 +219,7 @@ def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) 
 
 
 def existing(experiment: Experiment, corpora: NeededCorpora, documents: StagedDocuments) -> dict[Corpus, Existing]:
-    """Those of the corpora of an experiment that exist, complete or not; nothing is made."""
+    """The experiment's corpora that exist, complete or not; nothing is built."""
     with refusing():
         by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, corpora.api).find())}
     identities = {corpus: request.identity(documents) for corpus, request in corpora.requests.items()}
@@ -228,7 +228,7 @@ def existing(experiment: Experiment, corpora: NeededCorpora, documents: StagedDo
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn a failed call into what the command line understands."""
+    """Turn a failed call into an error that the command line understands."""
     try:
         yield
     except CallError as error:
@@ -253,7 +253,7 @@ def _warnings(experiment: Experiment, documents: StagedDocuments, needed: Needed
 
 
 def untitled(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
-    """A warning of corpora that leave out the titles of their documents."""
+    """A warning about corpora that leave out their documents' titles."""
     if documents.with_title and not documents.titled:
         names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))
         yield (

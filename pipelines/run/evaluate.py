@@ -1,4 +1,4 @@
-"""Run an experiment: its pipeline, from the first file to the row in `runs`, on any of Beam's runners."""
+"""Run an experiment's pipeline, from the first file to the row in `runs`, on any of Beam's runners."""
 
 import contextlib
 import re
@@ -46,9 +46,9 @@ def new_run(experiment: Experiment, run_id: str | None = None) -> Run:
 
 
 def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Results:
-    """Run an experiment to its end; return its results.
+    """Run an experiment to the end; return its results.
 
-    A second run of the same run_id replaces the first: the row in `runs` is deleted first and written last.
+    A second run with the same run_id replaces the first: the row in `runs` is deleted first and written last.
     """
     refuse_strange_answers(experiment)
     _delete_previous_rows(experiment, execution)
@@ -72,7 +72,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
 
 
 def release_corpora(experiment: Experiment, execution: Run) -> None:
-    """Delete the corpora that exist until the end of the run."""
+    """Delete the corpora that exist only for the run."""
     if experiment.served:
         from rankbeam.pipelines.run import corpora
 
@@ -125,7 +125,7 @@ def refuse_taken(output: str, execution: Run) -> None:
     """Refuse to replace a finished run of another experiment."""
     try:
         existing = Results(output, execution.run_id).experiment
-    except InputError:  # there is no such run
+    except InputError:  # the run does not exist
         return
     if existing != execution.experiment:
         owner = f"run {execution.run_id!r} belongs to the experiment {existing!r}"
@@ -134,19 +134,19 @@ def refuse_taken(output: str, execution: Run) -> None:
 
 
 def delete_rows(output: str, run_id: str) -> None:
-    """Delete the rows of an unfinished run, and folders of tables that hold no other run, as far as possible.
+    """Delete an unfinished run's rows, and table folders without other runs, as far as possible.
 
-    Workers may still be writing. Rows that they leave behind belong to no run, because `runs` has no row for it.
+    Workers may still be writing. Rows that they leave behind belong to no run, because `runs` has no row for them.
     """
     for folder in run_folders(output, run_id):
         with contextlib.suppress(OSError):
             files.delete(folder)
             if files.is_local(folder):  # an object store has no folders
-                Path(folder).parent.rmdir()  # fails where other runs have rows
+                Path(folder).parent.rmdir()  # fails if other runs have rows
 
 
 def run_folders(output: str, run_id: str) -> list[str]:
-    """The folders of a run's rows. `runs` comes first: once that is deleted, the run does not look finished.
+    """The folders of a run's rows. `runs` comes first: once it is deleted, the run does not look finished.
 
     >>> run_folders("out", "r1")[:2]
     ['out/runs/r1', 'out/configurations/r1']
@@ -168,7 +168,7 @@ def run_here(
             return result_of(work)
     except KeyboardInterrupt:
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
-        if work is not None and not overheads.ends_with_its_command:  # the process lives on, and the run would, too
+        if work is not None and not overheads.ends_with_its_command:  # the process continues, and the run would, too
             end(work)
         if experiment.batched:
             notes = [f"{'; '.join(notes)}; batch jobs continue, and the next run collects their answers"]

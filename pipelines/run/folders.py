@@ -1,13 +1,13 @@
-"""The folders of a run: who may read them, where ledger and leases of a user's runs are, and what rounds leave.
+"""A run's folders: who may read them, the locations of a user's ledger and leases, and the rounds' files.
 
     OUTPUT/race-RUNID/owner              the process that runs a race
-    OUTPUT/race-RUNID/…                  what a round says, which the next round needs
+    OUTPUT/race-RUNID/…                  a round's results, which the next round needs
     LEDGER/batches/round-RUN/owner, …    the same for rounds that leave calls to batch jobs
-    OUTPUT/work-RUN/owner, …             what the stages of a benchmark say
+    OUTPUT/work-RUN/owner, …             results of a benchmark's stages
 
-A folder of rounds is deleted when its run has ended. A killed run leaves it: the next such run of the same output or
-ledger deletes it, or `rankbeam runs --prune` for races. Whether a process of another machine still runs cannot be seen
-from here: its folder is deleted after 30 days.
+A folder of rounds is deleted when its run ends. A killed run leaves it behind, and the next run of this kind with the
+same output or ledger deletes it (for races, `rankbeam runs --prune` does, too). The folders of other machines, whose
+processes cannot be seen from here, are deleted after 30 days.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ def owner_of(experiment: Experiment, execution: Run) -> Owner:
 
 
 def refuse_elsewhere(experiment: Experiment) -> None:
-    """Refuse folders of this user, where workers are on other machines."""
+    """Refuse this user's folders if workers are on other machines."""
     if experiment.is_private:
         raise InputError("output.private: is for folders on this machine; grant access to a bucket by its own policy")
     if experiment.shares_ledger or experiment.leases_path is not None:
@@ -46,30 +46,30 @@ def refuse_elsewhere(experiment: Experiment) -> None:
 
 @contextmanager
 def prepared_folders(experiment: Experiment) -> Iterator[None]:
-    """Make the folders that only their owner may read; until the end, new files have the experiment's privacy."""
-    own = [experiment.ledger] if experiment.shares_ledger else []
-    for folder in filter(None, [*own, experiment.leases_path]):
-        if not Path(folder).exists():  # one that exists may be a team's
+    """Create the user's own folders as private; until the block ends, new files have the experiment's privacy."""
+    shared = [experiment.ledger] if experiment.shares_ledger else []
+    for folder in filter(None, [*shared, experiment.leases_path]):
+        if not Path(folder).exists():  # an existing folder may be a team's
             whole.make_private(folder)
-    beside = files.below(experiment.output, "ledger")
-    if experiment.shares_ledger and files.is_local(beside) and Path(beside).is_dir():
-        read_also(experiment.ledger, files.absolute(beside))
+    output_ledger = files.below(experiment.output, "ledger")
+    if experiment.shares_ledger and files.is_local(output_ledger) and Path(output_ledger).is_dir():
+        read_also(experiment.ledger, files.absolute(output_ledger))
     if not experiment.is_private:
         yield
         return
-    before = os.umask(_OWNER_ONLY)
+    umask = os.umask(_OWNER_ONLY)
     try:
         for folder in (experiment.output, experiment.ledger):
             if files.is_local(folder):
                 whole.make_private(folder)
         yield
     finally:
-        os.umask(before)
+        os.umask(umask)
 
 
 @contextmanager
 def sole_writer(output: str, run_id: str) -> Iterator[None]:
-    """Refuse a run that another process of this machine is writing: the rows of both would be mixed."""
+    """Refuse a run that another process on this machine is writing: the rows of both would be mixed."""
     if not files.is_local(output):
         yield
         return
@@ -96,7 +96,7 @@ _RETENTION = timedelta(days=30)
 
 @contextmanager
 def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
-    """A folder for the rounds of a run; it is deleted at the end, as those are that killed runs left."""
+    """A folder for the rounds of a run, deleted at the end; folders left by killed runs are deleted now."""
     delete_abandoned(parent, kind)
     folder = files.join(parent, f"{kind}{name}")
     files.delete(folder)
@@ -110,12 +110,12 @@ def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
 
 
 def owned(parent: str, kind: str) -> list[str]:
-    """The files that name the owners of such folders."""
+    """The files that name these folders' owners."""
     return sorted(files.match(files.join(matching.escaped(parent), f"{kind}*", _OWNER)))
 
 
 def delete_abandoned(parent: str, kind: str, *, dry_run: bool = False) -> list[str]:
-    """Delete the folders of runs that no process executes any more, unless in a dry run; returns these."""
+    """Delete the folders of runs that no process executes any more, except in a dry run; return their paths."""
     if is_table(parent):
         return []
     abandoned = []
@@ -134,8 +134,8 @@ def delete_abandoned(parent: str, kind: str, *, dry_run: bool = False) -> list[s
 
 def _is_abandoned(owner: bytes, now: datetime) -> bool:
     with suppress(ValueError, KeyError, TypeError):
-        own = json.loads(owner)
-        if own["machine"] == process.machine():
-            return bool(process.started(own["pid"]) != own["started"])
-        return now - datetime.fromisoformat(own["at"]) > _RETENTION
+        record = json.loads(owner)
+        if record["machine"] == process.machine():
+            return bool(process.started(record["pid"]) != record["started"])
+        return now - datetime.fromisoformat(record["at"]) > _RETENTION
     return False

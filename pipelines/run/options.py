@@ -1,4 +1,4 @@
-"""Beam's options from the command line: all of them pass through, and unknown ones are refused."""
+"""Beam's options from the command line: all known options pass through, and unknown ones are refused."""
 
 import argparse
 import os
@@ -31,7 +31,7 @@ _SAME_MACHINE = re.compile(r"(.*://)?(\[?(auto|local)\b.*|embed|localhost|127\.\
 def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> PipelineOptions:
     """Beam's options; the default runner is Beam's local one.
 
-    A job server has options of its own: where one runs the pipeline, `refuse_unknown` is called once it is known.
+    A job server has options of its own: if one runs the pipeline, `refuse_unknown` is called once it is known.
     """
     _beam_parser().parse_known_args(arguments)  # refuses invalid values
     options = _Options(list(arguments))
@@ -63,7 +63,7 @@ def refuse_unknown(arguments: Sequence[str], own: Sequence[str] = (), of_server:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known option nearest to a misspelt one; Beam has too many to list.
+    """The known option nearest to a misspelt one; Beam has too many to list all.
 
     >>> nearest("--paralelism", ["--parallelism", "--runner"]), nearest("--zzz", ["--parallelism", "--runner"])
     ("did you mean '--parallelism'?", 'Beam and the runner have none of a similar name')
@@ -92,7 +92,7 @@ def is_dataflow(options: PipelineOptions) -> bool:
 
 
 def workers_of(options: PipelineOptions) -> int:
-    """Maximum number of parallel workers, as far as the options tell.
+    """Maximum number of parallel workers, as far as the options show.
 
     >>> flink = ["--runner=FlinkRunner"]
     >>> [workers_of(PipelineOptions(each)) for each in (["--direct_num_workers=2"], [*flink, "--parallelism=4"], flink)]
@@ -109,7 +109,7 @@ def workers_of(options: PipelineOptions) -> int:
 def works_elsewhere(options: PipelineOptions) -> bool:
     """Return whether workers run on other machines, which do not have this machine's files.
 
-    Where Flink, Spark or the job server run on this machine, their workers do so too, unless they run in containers.
+    If Flink, Spark or the job server run on this machine, so do their workers, unless they run in containers.
 
     >>> [works_elsewhere(PipelineOptions([f"--runner={name}"])) for name in ("FnApiRunner", "DataflowRunner")]
     [False, True]
@@ -137,7 +137,7 @@ def works_elsewhere(options: PipelineOptions) -> bool:
 
 
 def has_workers_elsewhere(options: PipelineOptions) -> bool:
-    """Return whether processes that this one did not start do the work.
+    """Return whether the workers are processes that this one did not start.
 
     >>> flink = ["--runner=FlinkRunner", "--environment_type"]
     >>> [has_workers_elsewhere(PipelineOptions([*flink, kind])) for kind in ("LOOPBACK", "EXTERNAL")]
@@ -148,7 +148,7 @@ def has_workers_elsewhere(options: PipelineOptions) -> bool:
 
 
 def _set_workers(options: PipelineOptions) -> None:
-    """Have workers in this process, where the engine is on this machine and no other environment is named.
+    """Run workers in this process if the engine is on this machine and no other environment is named.
 
     Beam's own default is a container with Beam alone.
     """
@@ -179,7 +179,7 @@ class _Options(PipelineOptions):
     """Beam's options, parsed once: parsing them again for every step would take a fifth of a short run."""
 
     def view_as(self, cls: type[View]) -> View:
-        """The options of one class; views share the values of all."""
+        """The options of one class; all views share their values."""
         views = _views.setdefault(self, {})
         if cls not in views:
             views[cls] = super().view_as(cls)
@@ -196,7 +196,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _beam_parser() -> argparse.ArgumentParser:
-    """A parser of all of Beam's options, made once: it takes a twentieth of a short run, and packages may add more.
+    """A parser of all Beam options, built once: this takes a twentieth of a short run, and packages may add options.
 
     Beam itself only logs unknown options and drops them.
     """

@@ -19,7 +19,7 @@ _words: list[str] = []
 
 
 def provenance(inputs: Mapping[str, str | None]) -> dict[str, str]:
-    """Origin of a run: its command, its commit and the paths of its inputs by role, as far as they are known."""
+    """Origin of a run: command, commit and paths of inputs by role, as far as they are known."""
     from rankbeam.transforms.clients.formats.cases.source import file_of
     from rankbeam.transforms.clients.storage import files  # the command line records its words before it needs Beam
 
@@ -29,24 +29,24 @@ def provenance(inputs: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit that a CI server checks, else that of the current folder; "-dirty" where files have changed since."""
+    """The commit that a CI server checks, else the current folder's; "-dirty" if files have changed since."""
     for name in _COMMITS:
         if commit := os.environ.get(name):
             return commit
     try:
         described = subprocess.run(_GIT, capture_output=True, text=True, timeout=_GIT_S, check=False)  # noqa: S603  fixed words
-    except (OSError, subprocess.TimeoutExpired):  # there is no git
+    except (OSError, subprocess.TimeoutExpired):  # git is not installed
         return ""
     return described.stdout.strip() if described.returncode == 0 else ""
 
 
 def remember(words: Sequence[str]) -> None:
-    """Keep the words behind the program's name."""
+    """Remember the words after the program's name."""
     _words[:] = words
 
 
 def written() -> str:
-    """The command as a shell takes it, without secrets; empty where Python code began the work.
+    """The command in shell syntax, without secrets; empty if Python code started the run.
 
     >>> remember(["evaluate", "my file.yaml", "--api_key=abc"]); written()
     "rankbeam evaluate 'my file.yaml' '--api_key=…'"

@@ -1,9 +1,9 @@
-"""The rounds of a race: whole pipelines over one ledger, each of the queries asked so far, before that of all queries.
+"""The rounds of a race: whole pipelines over one ledger, each with more queries, before the one with all queries.
 
 queries in order ─► first 50 ─► drop ─► first 100 ─► drop ─► … ─► all queries, with each configuration up to its look
 
-A round asks again what earlier rounds asked, and the ledger answers it: after a kill the next run repeats the rounds
-without their calls, and drops the same configurations.
+A round repeats the calls of earlier rounds, which the ledger answers. After a kill, the next run repeats the rounds
+without paying for calls again, and drops the same configurations.
 """
 
 import base64
@@ -37,23 +37,23 @@ _logger = logging.getLogger(__name__)
 
 
 def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> Experiment:
-    """Run the rounds of a race; returns the experiment with what was dropped.
+    """Run the rounds of a race; return the experiment with the dropped configurations marked.
 
-    What the last pipeline says of usage includes these rounds, since the ledger's records of a run hold all its calls.
+    The last pipeline's usage includes these rounds, because the ledger's records of a run contain all its calls.
     """
     race = experiment.evaluation.race
     if race is None:
         return experiment
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
     with work_folder(experiment.output, RACE, execution.run_id) as folder:
-        order = _order_of_all(pinned, options, folder)
+        order = _full_order(pinned, options, folder)
         for look in race.schedule(len(order)):
             last = int(order[look.queries - 1])
-            left, usage = _round(pinned, execution, options, look, last, folder)
-            pinned, dropped = _without(pinned, left, look, last)
+            active, usage = _round(pinned, execution, options, look, last, folder)
+            pinned, dropped = _with_dropped(pinned, active, look, last)
             pinned = replace(pinned, spent=_spent(pinned, usage))
-            _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(left))
-            if len(left) < 2:
+            _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(active))
+            if len(active) < 2:
                 break
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
     return replace(experiment, evaluation=evaluation, spent=pinned.spent)
@@ -67,19 +67,19 @@ def _spent(experiment: Experiment, used: Iterable[Usage]) -> dict[str, float]:
     return dict(costs)
 
 
-def _without(experiment: Experiment, left: frozenset[int], look: Look, last: int) -> tuple[Experiment, int]:
-    """The experiment without the configurations that are not left, and how many of them are new."""
+def _with_dropped(experiment: Experiment, active: frozenset[int], look: Look, last: int) -> tuple[Experiment, int]:
+    """The experiment with newly dropped configurations marked, and their number."""
     evaluation = experiment.evaluation
     dropped = [
         i
         for i, configuration in enumerate(evaluation.configurations)
-        if configuration.dropped_at is None and i not in left
+        if configuration.dropped_at is None and i not in active
     ]
     return replace(experiment, evaluation=evaluation.with_dropped(dropped, look.queries, last)), len(dropped)
 
 
-def _order_of_all(experiment: Experiment, options: PipelineOptions, folder: str) -> HashArray:
-    """The places of all queries, ascending."""
+def _full_order(experiment: Experiment, options: PipelineOptions, folder: str) -> HashArray:
+    """The positions of all queries in the race's order, ascending."""
     pipeline = new_pipeline(copy.deepcopy(options))
     path = files.join(folder, "order")
     _ = (
@@ -96,7 +96,7 @@ def _order_of_all(experiment: Experiment, options: PipelineOptions, folder: str)
 def _round(
     experiment: Experiment, execution: Run, options: PipelineOptions, look: Look, last: int, folder: str
 ) -> tuple[frozenset[int], list[Usage]]:
-    """Score the first queries; return which configurations are left, and the use of quota pools."""
+    """Score the first queries; return the remaining configurations, and the usage of quota pools."""
     pipeline = new_pipeline(copy.deepcopy(options))
     dataset = read_dataset(pipeline, experiment)
     first = dataset.judged | "First" >> beam.FlatMap(first_of, last).with_output_types(Bucketed)
@@ -109,14 +109,14 @@ def _round(
         | "WriteLeft" >> beam.Map(_write, left_path)
     )
     if scores.usage:
-        every = scores.usage | "EveryUsage" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
-        _ = every | "WriteUsage" >> beam.Map(_write, usage_path)
+        all_usage = scores.usage | "EveryUsage" >> beam.Flatten() | "AllUsage" >> beam.combiners.ToList()
+        _ = all_usage | "WriteUsage" >> beam.Map(_write, usage_path)
     pipeline.run().wait_until_finish()
     return _read(left_path), _read(usage_path) if scores.usage else []
 
 
 def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
-    """The queries of a bucket up to a place in the order of a race."""
+    """The queries of a bucket up to a position in the race's order."""
     bucket, judged = element
     rows = judged.filter(pa.array(order_of(judged["query_id"]) <= np.uint64(last)))
     if rows.num_rows:

@@ -1,4 +1,4 @@
-"""The branch of a pipeline that reranks rankings, once all of them are complete."""
+"""The branch of a pipeline that reranks rankings once all of them are complete."""
 
 import apache_beam as beam
 
@@ -48,7 +48,7 @@ def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branche
 
 
 def items_of(parts: dict[str, beam.PCollection], experiment: Experiment) -> beam.PCollection:
-    """The results to rerank: the first ones of each ranking, with their texts, query by query."""
+    """The first results of each ranking, to be reranked, with their texts, query by query."""
     evaluation, corpus = rerank.as_configurations(experiment.evaluation), experiment.corpus
     counts = dict.fromkeys(range(len(evaluation.configurations)))
     items: beam.PCollection = parts | "GatherRerank" >> GatherContexts(evaluation, counts, corpus, of_documents(corpus))
@@ -62,7 +62,7 @@ def tasks_to_rerank(items: beam.PCollection, experiment: Experiment) -> beam.PCo
 
 
 def rerank_works(experiment: Experiment) -> dict[int, Reranking]:
-    """For each reranked source, the work that scores its texts."""
+    """The work that scores the texts of each reranked source."""
     return {source: _work(entry, experiment) for source, entry in experiment.rerankers.items()}
 
 

@@ -34,7 +34,7 @@ def tasks_to_rewrite(dataset: Dataset, experiment: Experiment) -> beam.PCollecti
 
 
 def rewrite_works(experiment: Experiment) -> rewrite.Works:
-    """The works that rewrite queries, each with the sources that are asked its texts."""
+    """The works that rewrite queries, each with the sources that get its texts."""
     services = experiment.services
     return rewrite.works_of(
         experiment.evaluation, {name: (entry.kind, entry.parameters) for name, entry in services.items()}

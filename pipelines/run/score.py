@@ -31,11 +31,11 @@ class ScoreOptions:
     duplicates: str = "refuse"
     ties: bool = False
     dialects: str = ""
-    replicates: int = 1000  # 0 for none, and so no joint intervals
+    replicates: int = 1000  # with 0, there are no simultaneous intervals
     confidence: float = 0.95
     all_pairs: bool = False
     corpus: str | None = None
-    unit: str | None = None  # what a judgement is about: "document" or "chunk"; None where nothing says so
+    unit: str | None = None  # the kind of item that is judged: "document" or "chunk"; None if not stated
 
     @property
     def treatment(self) -> str:
@@ -82,7 +82,7 @@ def are_spans(qrels: str) -> bool:
             with parquet.open_file(files.absolute(qrels)) as file:
                 return {"start", "end", "quote"} <= {*file.schema_arrow.names}
     except InputError:
-        return False  # reported where the file is checked
+        return False  # reported when the file is checked
     first = head.partition(b"\n")[0]
     return first.startswith(b"{") and b'"doc_id"' in first and (b'"quote"' in first or b'"start"' in first)
 
@@ -129,7 +129,7 @@ def _with(metric: Metric, options: ScoreOptions) -> Metric:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """File names without their endings where these are unique, else the paths."""
+    """File names without their endings if these are unique, else the paths."""
     stems = [PurePosixPath(path).name for path in paths]
     for ending in (".gz", ".parquet", ".json", ".jsonl", ".csv", ".tsv", ".run", ".txt", ".trec"):
         stems = [stem.removesuffix(ending) or stem for stem in stems]

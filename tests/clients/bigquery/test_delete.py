@@ -99,6 +99,6 @@ def test_all_tables_expire_equally_also_those_that_come_later(bigquery: StrictBi
 def test_without_a_terminal_nothing_expires_by_accident(bigquery: StrictBigQuery) -> None:
     outcome = rankbeam("warehouse", "apply", "--dataset", str(DATASET), "--partition-days", "30")
     assert outcome.status == 2
-    assert "of runs that began over 30 days ago, now and from now on? There is no terminal to confirm this" in outcome.stderr
+    assert "now and from now on? There is no terminal to confirm this; add --yes" in outcome.stderr
     assert bigquery.defaults == {}
     assert rankbeam("warehouse", "apply", "--dataset", str(DATASET), "--yes").status == 2
