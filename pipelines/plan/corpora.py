@@ -1,6 +1,6 @@
-"""Forecast of corpora and of what is read from BigQuery.
+"""Forecast of corpora, and of reads from BigQuery.
 
-Of corpora, those that exist and the documents to import; of BigQuery, bytes of tables, and of queries by a dry run.
+It shows corpora that exist, documents to import, bytes of BigQuery tables, and bytes of queries by a dry run.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ class CorpusPlan:
     type: str
     content: str
     configurations: int
-    state: str | None = None  # "exists", "incomplete" or "missing", where a service builds it; else None
+    state: str | None = None  # "exists", "incomplete" or "missing" if a service builds it; else None
     resource: str = ""
     documents: int = 0
     chunks: int = 0
@@ -52,8 +52,8 @@ Forecast = tuple[tuple[CorpusPlan, ...], Experiment, tuple[str, ...]]
 
 
 def corpora_plan(experiment: Experiment) -> Forecast:
-    of_sources = [source.retriever.corpus for source in experiment.sources]
-    searched = (of_sources[configuration.source] for configuration in experiment.evaluation.configurations)
+    source_corpora = [source.retriever.corpus for source in experiment.sources]
+    searched = (source_corpora[configuration.source] for configuration in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)
     plans = {
         corpus: CorpusPlan(corpus.name, corpus.kind, corpus.parameters.described(), count)
@@ -63,7 +63,7 @@ def corpora_plan(experiment: Experiment) -> Forecast:
 
 
 def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> Forecast:
-    """Add the state of corpora at their services, and the work that is left."""
+    """Add the state of corpora at their services, and the remaining work."""
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
     quota = experiment.corpus_quotas.imports
@@ -78,16 +78,16 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
             existing = {}
             warnings.append(f"existing corpora cannot be listed, and the plan assumes that there are none: {error}")
         for corpus, request in needed.requests.items():
-            there = existing.get(corpus)
-            resource = "" if there is None else there.corpus.name
+            found_corpus = existing.get(corpus)
+            resource = "" if found_corpus is None else found_corpus.corpus.name
             resources[corpus] = (request.identity(documents), resource)
-            if there is not None and there.suffices(request.most_failures(documents)):
+            if found_corpus is not None and found_corpus.suffices(request.most_failures(documents)):
                 served[corpus] = replace(plans[corpus], state="exists", resource=resource, cost=0.0)
                 continue
             chunks, tokens = documents.chunks(corpus.parameters.chunk_size, corpus.parameters.chunk_overlap)
             served[corpus] = replace(
                 plans[corpus],
-                state="missing" if there is None else "incomplete",
+                state="missing" if found_corpus is None else "incomplete",
                 resource=resource,
                 documents=len(documents.tokens),
                 chunks=chunks,
@@ -102,11 +102,11 @@ class TablePlan:
     """A table, view or query of BigQuery that an experiment reads."""
 
     source: str
-    bytes: int  # at most: all columns of a table, or what a query processes
-    is_query: bool  # charged by these bytes, as queries and views are; tables go through the Storage Read API
+    bytes: int  # upper bound: all columns of a table, or the bytes that a query processes
+    is_query: bool  # queries and views are charged by these bytes; tables go through the Storage Read API
 
     def line(self) -> str:
-        """For people.
+        """A line of text.
 
         >>> TablePlan("bigquery://my-project.search.qrels", 1_250_000, is_query=False).line()
         'bigquery://my-project.search.qrels: at most 1.2 MB, read by the Storage Read API'
@@ -117,7 +117,7 @@ class TablePlan:
 
 
 def table_plans(experiment: Experiment) -> tuple[TablePlan, ...]:
-    """The sources in BigQuery, each once, in the order of the experiment."""
+    """The sources in BigQuery, each once, in the experiment's order."""
     paths = dict.fromkeys(file_of(path) for path in experiment.inputs())
     tables = [TableSource.parse(path) for path in paths if is_table(path)]
     return tuple(TablePlan(str(table), *read.volume(table)) for table in tables)

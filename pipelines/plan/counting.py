@@ -1,6 +1,6 @@
-"""Count the calls of answering and judging, and their tokens, without making any.
+"""Count the calls for answering and judging, and their tokens, without making any.
 
-items ─► steps taken with ledger answers and imagined ones: fewest calls, most ─► by step ─► joined, each key once
+items ─► steps with ledger answers and imagined answers: fewest calls, most calls ─► by step ─► joined, each key once
 """
 
 from collections import Counter, defaultdict
@@ -42,15 +42,15 @@ _ITEMS_AT_ONCE = 256
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
 PREFIXES = (1024, 2048, 4096)
-"""Tokens of a common beginning from which services cache it, by model."""
+"""Minimum tokens of a shared beginning that services cache; it depends on the model."""
 KNOWN = "known items"
 """Name of the step that checks the judge with known items."""
 
 Unknown = Mapping[int, tuple[int, int]]
-"""Source and number of contexts of each configuration whose ranking may be unknown so far."""
+"""Source and number of contexts of each configuration whose ranking may not be known yet."""
 
 Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
-"""The name of each criterion's step in tables, by its instructions and the names of its texts."""
+"""Each criterion's step name in tables, by its instructions and the names of its texts."""
 
 
 class Step(NamedTuple):
@@ -89,7 +89,7 @@ class CallCounts:
     largest: dict[str, int] = field(default_factory=dict)
     again: Again = field(default_factory=dict)
     pools: Counter[str] = field(default_factory=Counter)  # calls of services that are not models, by quota pool
-    ledger_hits: Counter[str] = field(default_factory=Counter)  # those that the ledger answers
+    ledger_hits: Counter[str] = field(default_factory=Counter)  # calls that the ledger answers
     warnings: dict[str, None] = field(default_factory=dict)
 
     def join(self, other: "CallCounts") -> None:
@@ -134,7 +134,7 @@ class KnownAnswers:
         self.seen: dict[Step, StepTotals] = {}
 
     def recall(self, calls: Sequence[Call]) -> Mapping[str, Any]:
-        """The outcomes, by key, of those calls that the ledger has."""
+        """The outcomes of the calls that the ledger has, by key."""
         new = {call.key: call for call in calls if call.key is not None and call.key not in self._looked}
         self._looked |= set(new)
         depths = {key: call.depth for key, call in new.items() if self._lookup.place(key, call.depth) is not None}
@@ -190,8 +190,8 @@ def _counted(
             step, size = measured(call, assumed, criteria, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
         if assumed is MOST:
-            for alone in _alone(work):
-                for call in _distinct(alone, imagined, assumed, known.recall):
+            for single_work in _single_works(work):
+                for call in _distinct(single_work, imagined, assumed, known.recall):
                     counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += 1
             counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
@@ -203,14 +203,14 @@ def _counted(
 
 
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
-    """Function that returns the most tokens that a call may use."""
+    """A function that returns the maximum tokens of a call."""
     models = {answerer.model.name: answerer.model for answerer in work.answering.values()}
     models |= {model.name: model for judge in work.judges for model in judge.models}
     return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 
 def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[Call], int]) -> CallCounts:
-    """Count calls that are known beforehand, each with its own answer."""
+    """Count calls that are known in advance, each with its own answer."""
     counts = CallCounts()
     for call in calls:
         is_known = call.key is not None and lookup.place(call.key, call.depth) is not None
@@ -224,7 +224,7 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
 
 
 def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]], lookup: Lookup) -> CallCounts:
-    """Count the calls of tasks that share none; `tasks` begins all of them, by name."""
+    """Count the calls of tasks that share no call; `tasks` starts all of them, by name."""
     counts, known = CallCounts(), KnownAnswers(lookup, work)
     for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
         for calls in simulated(tasks(), assumed, known.recall).values():
@@ -237,29 +237,29 @@ def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]]
 
 
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall) -> Iterator[Call]:
-    """The calls of items, those of each item once."""
-    calls_of = simulated({item.query_id: work.steps(item) for item in items}, assumed, recall)
-    # Without a reference, a refusal takes one call more than an answer with claims where no answer exists.
+    """The calls for items, each distinct call once per item."""
+    query_calls = simulated({item.query_id: work.steps(item) for item in items}, assumed, recall)
+    # Without a reference, a refusal takes one call more than an answer with claims if the query has no answer.
     refusable = [item for item in items if item.gold.reference is None and item.gold.answerable is False]
     otherwise = replace(assumed, claims=0 if assumed.claims else 1)
     tasks = {item.query_id: work.steps(item) for item in refusable}
     for query_id, calls in simulated(tasks, otherwise, recall).items():
-        mine = calls_of[query_id]
+        mine = query_calls[query_id]
         is_least = assumed is LEAST
-        calls_of[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
-    for calls in calls_of.values():
+        query_calls[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
+    for calls in query_calls.values():
         yield from calls.values()
 
 
-def _alone(work: EvaluateAnswers) -> Iterator[EvaluateAnswers]:
-    """The work of each configuration on its own."""
+def _single_works(work: EvaluateAnswers) -> Iterator[EvaluateAnswers]:
+    """Each configuration's work on its own."""
     for position in {**work.answering, **work.metrics}:
         answering = {place: answerer for place, answerer in work.answering.items() if place == position}
         yield replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
 
 
 def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
-    """An item with imagined contexts where rankings are not known: the same for all sources, or others for each."""
+    """An item with imagined contexts for unknown rankings: the same for all sources, or different ones for each."""
     passages, systems = list(item.passages), []
     for system in item.systems:
         if system.failed and system.configuration in unknown:
@@ -268,7 +268,7 @@ def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
             imagined = [Passage(name, name + imagined_text(assumed.characters)) for name in names]
             passages += [passage for passage in imagined if passage not in passages]
             system = replace(system, passages=tuple(map(passages.index, imagined)), failed=False)
-            if system.supplied.problem is not None:  # an application that was not asked
+            if system.supplied.problem is not None:  # an application that was not called
                 text = (
                     f"answer {'' if assumed.alike else source} to {item.query_id} {imagined_text(assumed.characters)}"
                 )
@@ -279,7 +279,7 @@ def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
 
 def _criteria(work: EvaluateAnswers) -> Criteria:
     criteria = (metric.criterion for metrics in work.metrics.values() for metric in metrics)
-    return {(instructions_of(one), frozenset(one.texts)): one.step for one in criteria if one is not None}
+    return {(instructions_of(item), frozenset(item.texts)): item.step for item in criteria if item is not None}
 
 
 def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
@@ -294,7 +294,7 @@ def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
 def measured(
     call: Call, assumed: Assumption, criteria: Criteria = MappingProxyType({}), *, is_known: bool
 ) -> tuple[Step, CallSize]:
-    """The step of a call, that of a criterion by its name, and its size."""
+    """A call's step (for a criterion, by the criterion's name), and its size."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     step = step_of(prompt.step)
@@ -311,7 +311,7 @@ def _prefixes(text: str) -> Iterator[int]:
 
 
 def _output(prompt: Prompt, assumed: Assumption) -> float:
-    """About how many tokens a reply has."""
+    """The approximate tokens of a reply."""
     fixed, per_part = _LEAST_OUTPUT if assumed is LEAST else _MOST_OUTPUT
     step = step_of(prompt.step)
     if prompt.step == RERANK:

@@ -1,6 +1,6 @@
-"""Numbers of queries that show a difference, and their cost: `rankbeam plan --detect`.
+"""Numbers of queries that detect a difference, and their cost: `rankbeam plan --detect`.
 
-The spread of differences between configurations is that of an earlier run, else as measured on TREC runs.
+The spread of differences between configurations comes from an earlier run, or else from TREC runs.
 """
 
 import math
@@ -43,7 +43,7 @@ MEASURED = {
     "Success@10": (0.315, 0.389, 0.481),
     "RR@10": (0.309, 0.417, 0.496),
 }
-"""Standard deviations of differences: 10%, median and 90% of all 136 pairs of 17 TREC runs of Robust 2003."""
+"""Standard deviations of differences: 10%, median and 90% over all 136 pairs of 17 TREC runs from Robust 2003."""
 BINARY = ("Success",)
 ASSUMED = 10
 """For metrics of unknown spread, the assumption is that one query in ten changes by the metric's whole range."""
@@ -53,9 +53,9 @@ ASSUMED = 10
 class DetectionQuestion:
     """The difference to detect."""
 
-    difference: float  # of two configurations' true means
-    power: float = 0.8  # probability to find it
-    deviation: float | None = None  # standard deviation of the queries' differences; None for that of earlier runs
+    difference: float  # between two configurations' true means
+    power: float = 0.8  # probability of detecting it
+    deviation: float | None = None  # standard deviation of the queries' differences; None for earlier runs' value
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ class DifferenceSpread:
     """The spread of one metric's differences."""
 
     metric: str
-    deviation: float  # standard deviation; over clusters, that of as many independent clusters
+    deviation: float  # standard deviation; with clusters, that of as many independent clusters
     low: float  # range of the deviation over pairs of configurations
     high: float
-    origin: str  # source of the deviation, in words
+    origin: str  # source of the deviation, as text
     queries_per_unit: float = 1.0  # queries per effective cluster; 1 without clusters
-    discordant: float | None = None  # share of queries with different values, of a binary metric in an earlier run
-    is_assumed: bool = False  # neither a run nor a measurement knows the deviation
+    discordant: float | None = None  # share of queries with different values, for a binary metric in an earlier run
+    is_assumed: bool = False  # True if neither a run nor a measurement has the deviation
 
 
 @dataclass(frozen=True)
 class NeededQueries:
-    """The queries that one metric needs, with what all configurations together cost."""
+    """The queries that one metric needs, and their cost for all configurations together."""
 
     metric: str
     queries: int
@@ -87,7 +87,7 @@ class NeededQueries:
 
 @dataclass(frozen=True)
 class Detection:
-    """The answer to a question: metrics in the experiment's order."""
+    """The answer to a question, with metrics in the experiment's order."""
 
     question: DetectionQuestion
     level: float
@@ -123,7 +123,7 @@ class Detection:
 
 
 def detection_of(experiment: Experiment, question: DetectionQuestion, plan: Plan, path: str) -> Detection:
-    """The queries that every metric needs; refused where no spread is known."""
+    """The queries that every metric needs; refused if no spread is known."""
     run = earlier_run(experiment)
     comparisons = max(1, len(experiment.evaluation.pairs))
     level = (1.0 - experiment.evaluation.statistics.confidence) / comparisons
@@ -161,7 +161,7 @@ def _spreads(
 
 
 def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
-    """The forecast as if the ledger held nothing, so that it grows with the queries."""
+    """The forecast with an empty ledger, so that it grows with the queries."""
     hits = [*(pool.ledger_hits for pool in plan.pools), *(model.ledger_hits for model in plan.models)]
     if not any(hits):
         return plan
@@ -186,7 +186,7 @@ def _needed(
 
 
 def _number(spread: DifferenceSpread, question: DetectionQuestion, level: float) -> int:
-    if spread.discordant is not None:  # shares that differ by so much differ at as many of the queries
+    if spread.discordant is not None:  # two shares with this difference differ on at least this share of the queries
         discordant = max(spread.discordant, question.difference)
         return queries_needed_for_shares(question.difference, discordant, question.power, level)
     units = queries_needed(question.difference, spread.deviation, question.power, level)
@@ -242,23 +242,23 @@ def race_line(experiment: Experiment, queries: int) -> str:
 
 
 def earlier_run(experiment: Experiment) -> Results | None:
-    """The latest finished run of the experiment in its output folder that compared configurations."""
+    """The experiment's latest finished run in its output folder that compared configurations."""
     try:
         runs = finished_runs(experiment.output)
     except InputError:
         return None
-    own = [run for run in runs if run.experiment == experiment.name]
-    return next((run for run in reversed(own) if run.comparisons), None)
+    own_runs = [run for run in runs if run.experiment == experiment.name]
+    return next((run for run in reversed(own_runs) if run.comparisons), None)
 
 
 def spread_of(metric: str, experiment: Experiment, run: Results | None) -> DifferenceSpread | None:
-    """The spread of one metric: of the run, else as measured; None where neither knows the metric."""
+    """One metric's spread in the run, or else as measured; None if neither has the metric."""
     actual = None if run is None else _in_run(metric, experiment, run)
     return actual or _measured(metric)
 
 
 def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpread | None:
-    """The median over the run's pairs of configurations; None without a pair that differs."""
+    """The median over the run's pairs of configurations; None if no pair differs."""
     rows = [row for row in run.comparisons if (row.metric, row.slice) == (metric, ALL) and row.std_error]
     rows = [row for row in rows if evidence_of(row) >= 2]
     if not rows:
@@ -284,7 +284,7 @@ def _per_unit(row: Comparison) -> float:
 
 
 def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
-    """Variance that fewer judgements per item add; more of them may save less than a step's own noise says."""
+    """Variance added by fewer judgements per item; more judgements may save less than a step's own noise suggests."""
     steps = steps_of(metric) if experiment.judging is not None and run.judge_quality else ()
     within = max((row["within_sd"] or 0.0 for row in run.judge_quality if row["step"] in steps), default=0.0)
     if not within or experiment.judging is None:
@@ -294,7 +294,7 @@ def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
 
 
 def assumed(metric: str, extent: float) -> DifferenceSpread:
-    """The spread if a share of the queries changes from one end of the metric's range to the other.
+    """The spread if one query in `ASSUMED` changes from one end of the metric's range to the other.
 
     >>> round(assumed("Faithfulness", 1.0).deviation, 3)
     0.316
@@ -305,17 +305,17 @@ def assumed(metric: str, extent: float) -> DifferenceSpread:
 
 
 def _measured(metric: str) -> DifferenceSpread | None:
-    """The measured spread of a metric, or of the same metric at another cutoff, which it names."""
-    same = [name for name in MEASURED if name == metric]
-    alike = same or [name for name in MEASURED if name.partition("@")[0] == metric.partition("@")[0]]
-    if not alike:
+    """The measured spread of a metric, or of the same metric at another cutoff, which the origin names."""
+    exact = [name for name in MEASURED if name == metric]
+    candidates = exact or [name for name in MEASURED if name.partition("@")[0] == metric.partition("@")[0]]
+    if not candidates:
         return None
-    low, deviation, high = MEASURED[alike[0]]
-    return DifferenceSpread(metric, deviation, low, high, f"{alike[0]} of 17 TREC runs (Robust 2003)")
+    low, deviation, high = MEASURED[candidates[0]]
+    return DifferenceSpread(metric, deviation, low, high, f"{candidates[0]} of 17 TREC runs (Robust 2003)")
 
 
 def cluster_sizes(experiment: Experiment) -> list[int] | None:
-    """The sizes of the clusters of the queries; None where they are not in local files."""
+    """The sizes of the queries' clusters; None without clusters or without query files."""
     cluster, queries = experiment.evaluation.statistics.cluster, experiment.queries
     if cluster is None or queries is None or is_table(queries):
         return None

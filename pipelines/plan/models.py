@@ -1,4 +1,4 @@
-"""Forecast of models: calls, tokens, time and cost of every pool, from counted calls."""
+"""Forecast of models: every pool's calls, tokens, time and cost, from counted calls."""
 
 import math
 from collections import Counter
@@ -27,7 +27,7 @@ class StepPlan:
     """Calls of one step to a service."""
 
     service: str
-    step: str  # such as "answer" or "support"
+    step: str  # for example, "answer" or "support"
     calls: tuple[int, int]
     ledger_hits: int
     calls_without_sharing: int
@@ -49,27 +49,27 @@ class ModelPlan:
     seconds: Range
     cost: Range | None  # None if no price is known
     steps: tuple[StepPlan, ...]
-    batch_cost: Range | None = None  # None if no call is left to batch jobs
-    batch_steps: int = 0  # steps with jobs, at most as many one after another
-    prefix_tokens: int = 0  # tokens of a common beginning from which the service caches it
-    prefix_calls: int = 0  # calls that share one with an earlier call, at most
-    cached_cost: Range | None = None  # cost if each of them finds its beginning cached; None without such calls
+    batch_cost: Range | None = None  # None if no call goes to batch jobs
+    batch_steps: int = 0  # maximum number of steps with jobs, one after another
+    prefix_tokens: int = 0  # minimum tokens of a shared beginning that the service caches
+    prefix_calls: int = 0  # maximum number of calls that share a beginning with an earlier call
+    cached_cost: Range | None = None  # cost if each of these calls finds its beginning cached; None without such calls
 
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
     by_pool = grouped((experiment.services[step.service].pool or "", step) for step in counted.most)
-    return [_of_pool(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
+    return [_pool_plan(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
 
 
-def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> ModelPlan:
+def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> ModelPlan:
     quota = experiment.pools[pool]
     is_free = all(experiment.services[step.service].parameters.is_free for step in steps)
-    plans = tuple(_of_step(step, counted) for step in steps)
+    plans = tuple(_step_plan(step, counted) for step in steps)
     texts = {step: _texts_of_a_request(step, experiment) for step in steps}
-    ends = [_left(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
+    ends = [_remaining(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
     costs = [0.0 if is_free else quota.cost(*end) for end in ends]
     requests = sorted(number for number, _ in ends)
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     batched = [[step for step in steps if _waits(step, sizes, experiment)] for sizes in (counted.least, counted.most)]
     halves = [
         _half(step, sizes, counted, quota) for step, sizes in zip(batched, (counted.least, counted.most), strict=True)
@@ -88,20 +88,20 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
         quota.tokens_per_minute,
         (requests[0], requests[-1]),
         _range(seconds_of(*end, quota) for end in ends),
-        _range(known) if len(known) == len(costs) else None,
+        _range(known_costs) if len(known_costs) == len(costs) else None,
         plans,
-        _range(cost - half for cost, half in zip(known, halves, strict=True)) if any(batched) else None,
+        _range(cost - half for cost, half in zip(known_costs, halves, strict=True)) if any(batched) else None,
         max(map(len, batched)),
         prefix,
         max(shared),
-        _range(cost - less for cost, less in zip(known, saved, strict=True)) if any(saved) else None,
+        _range(cost - less for cost, less in zip(known_costs, saved, strict=True)) if any(saved) else None,
     )
 
 
 def _sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:
-    """Number of calls whose beginning of so many tokens an earlier call has.
+    """Number of calls that share a beginning of this many tokens with an earlier call.
 
-    Steps with answers in the ledger are left out: what was cached of them is part of their estimate.
+    Steps with answers in the ledger are left out: their estimates already include cached tokens.
     """
     place = PREFIXES.index(tokens)
     new = (size for step in steps if step not in seen for size in sizes.get(step, {}).values() if not size.is_stored)
@@ -122,25 +122,25 @@ def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
 
 def _half(steps: Collection[Step], sizes: Sizes, counted: CallCounts, quota: Quota) -> float:
     """The cost that batch jobs save."""
-    _, tokens = _left(sizes, dict.fromkeys(steps, 1), counted.seen)
+    _, tokens = _remaining(sizes, dict.fromkeys(steps, 1), counted.seen)
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
-def _of_step(step: Step, counted: CallCounts) -> StepPlan:
+def _step_plan(step: Step, counted: CallCounts) -> StepPlan:
     least, most = counted.least.get(step, {}), counted.most[step]
-    known = sum(size.is_stored for size in most.values())
+    hits = sum(size.is_stored for size in most.values())
     ends = sorted((len(least), len(most)))
-    return StepPlan(step.service, step.step, (ends[0], ends[1]), known, counted.apart.get(step, 0))
+    return StepPlan(step.service, step.step, (ends[0], ends[1]), hits, counted.apart.get(step, 0))
 
 
-def _left(sizes: Sizes, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]) -> tuple[int, Tokens]:
-    """Requests and tokens that the ledger does not answer, sized by its answers, else by their characters."""
+def _remaining(sizes: Sizes, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]) -> tuple[int, Tokens]:
+    """Requests and tokens that the ledger does not answer, estimated from its answers, or else from characters."""
     requests, tokens = 0, NO_TOKENS
     for step, most in texts.items():
-        left = [size for size in sizes.get(step, {}).values() if not size.is_stored]
-        by_characters = sum(size.characters for size in left) / MOST_CHARACTERS
-        requests += len(left) if most == 1 else math.ceil(max(len(left) / most, min(by_characters, len(left))))
-        tokens += _tokens(left, seen.get(step, NOT_SEEN))
+        new = [size for size in sizes.get(step, {}).values() if not size.is_stored]
+        fewest = sum(size.characters for size in new) / MOST_CHARACTERS
+        requests += len(new) if most == 1 else math.ceil(max(len(new) / most, min(fewest, len(new))))
+        tokens += _tokens(new, seen.get(step, NOT_SEEN))
     return requests, tokens
 
 
@@ -149,21 +149,21 @@ def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
     return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
 
 
-def _tokens(left: Collection[CallSize], seen: StepTotals) -> Tokens:
-    characters = sum(size.characters for size in left)
+def _tokens(new: Collection[CallSize], seen: StepTotals) -> Tokens:
+    characters = sum(size.characters for size in new)
     if not seen.calls or not seen.characters:
-        return Tokens(round(characters / CHARACTERS_PER_TOKEN), 0, round(sum(size.output for size in left)))
-    of_input, cached = (
+        return Tokens(round(characters / CHARACTERS_PER_TOKEN), 0, round(sum(size.output for size in new)))
+    uncached, cached = (
         round(characters * count / seen.characters) for count in (seen.tokens.input, seen.tokens.cached)
     )
-    output = round(len(left) * seen.tokens.output / seen.calls)
-    return Tokens(of_input, cached, output)
+    output = round(len(new) * seen.tokens.output / seen.calls)
+    return Tokens(uncached, cached, output)
 
 
 def seconds_of(requests: int, tokens: Tokens, quota: Quota) -> float:
-    """The least time that requests and their tokens take under a quota."""
-    by_tokens = 0.0 if quota.tokens_per_minute is None else tokens.total / quota.tokens_per_minute
-    return 60 * max(requests / quota.requests_per_minute, by_tokens)
+    """The minimum time that requests and their tokens take under a quota."""
+    token_minutes = 0.0 if quota.tokens_per_minute is None else tokens.total / quota.tokens_per_minute
+    return 60 * max(requests / quota.requests_per_minute, token_minutes)
 
 
 def _range(ends: Iterable[float]) -> Range:
@@ -181,8 +181,8 @@ def lines_of(plan: ModelPlan) -> list[str]:
     parts.append(f"about {shown(plan.input_tokens)} input and {shown(plan.output_tokens)} output tokens")
     if plan.requests[1] < left[1]:
         parts.append(f"{shown(plan.requests)} requests")
-    of_tokens = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
-    parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
+    token_rate = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
+    parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{token_rate} a minute")
     if plan.cost is not None:
         parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
     if plan.cached_cost is not None:
@@ -206,7 +206,7 @@ def clocks(seconds: Range) -> str:
 
 
 def shown(ends: tuple[float, float], form: str = "{:,.0f}") -> str:
-    """A range, or one number where both ends are the same.
+    """A range as text, or one number if both ends are equal.
 
     >>> shown((1200, 3400)), shown((0.5, 0.5), "{:.2f}")
     ('1,200 to 3,400', '0.50')

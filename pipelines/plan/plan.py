@@ -61,15 +61,15 @@ class PoolPlan:
 
     @classmethod
     def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
-        needed = calls - ledger_hits
+        new = calls - ledger_hits
         price = quota.price_per_1000
-        cost = None if price is None else needed * price / 1000
-        return cls(pool, calls, ledger_hits, quota.requests_per_minute, needed * 60 / quota.requests_per_minute, cost)
+        cost = None if price is None else new * price / 1000
+        return cls(pool, calls, ledger_hits, quota.requests_per_minute, new * 60 / quota.requests_per_minute, cost)
 
 
 @dataclass(frozen=True)
 class ConfigurationPlan:
-    """Origin of the rankings of one configuration."""
+    """Origin of one configuration's rankings."""
 
     name: str
     source: str
@@ -86,7 +86,7 @@ class Plan:
     max_cost: float | None = None  # None for no limit
     corpora: tuple[CorpusPlan, ...] = ()
     race: str = ""
-    queries: int | None = None  # None where nothing is called
+    queries: int | None = None  # None if nothing is called
     least_share: float = 1.0
     proposals: tuple[str, ...] = ()
     again: tuple[AgainPlan, ...] = ()
@@ -95,17 +95,17 @@ class Plan:
     @property
     def cost(self) -> Range | None:
         """Lowest and highest cost of all calls; None if a price is unknown. A race saves no corpora."""
-        of_pools = [None if pool.cost is None else (pool.cost, pool.cost) for pool in self.pools]
-        of_corpora = [
+        pool_costs = [None if pool.cost is None else (pool.cost, pool.cost) for pool in self.pools]
+        corpus_costs = [
             None if corpus.cost is None else (corpus.cost, corpus.cost) for corpus in self.corpora if corpus.state
         ]
-        of_models = (model.cost if model.batch_cost is None else model.batch_cost for model in self.models)
-        of_calls = [*of_pools, *of_models]
-        known = [cost for cost in (*of_calls, *of_corpora) if cost is not None]
-        if not known or len(known) < len(of_calls) + len(of_corpora):
+        model_costs = (model.cost if model.batch_cost is None else model.batch_cost for model in self.models)
+        call_costs = [*pool_costs, *model_costs]
+        known_costs = [cost for cost in (*call_costs, *corpus_costs) if cost is not None]
+        if not known_costs or len(known_costs) < len(call_costs) + len(corpus_costs):
             return None
-        raced = sum(cost[0] for cost in of_calls if cost is not None) * (1.0 - self.least_share)
-        return sum(least for least, _ in known) - raced, sum(most for _, most in known)
+        raced = sum(cost[0] for cost in call_costs if cost is not None) * (1.0 - self.least_share)
+        return sum(least for least, _ in known_costs) - raced, sum(most for _, most in known_costs)
 
     def as_document(self) -> dict[str, Any]:
         return {**asdict(self), "cost": self.cost}
@@ -136,7 +136,7 @@ class Plan:
 
 def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     """Forecast an experiment from its queries, its judgements and the ledger."""
-    corpora, experiment, warnings_of_corpora = corpora_plan(experiment)
+    corpora, experiment, corpus_warnings = corpora_plan(experiment)
     experiment = replace(experiment, computes=False)
     configurations = configuration_plans(experiment)
     if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
@@ -150,10 +150,10 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         for pool, calls in counted.pools.items()
     ]
     models = model_plans(counted, experiment)
-    warnings = dict.fromkeys(warnings_of_corpora) | counted.warnings
+    warnings = dict.fromkeys(corpus_warnings) | counted.warnings
     if counted.unknown:
         warnings[_UNKNOWN.format(counted.unknown)] = None
-    known = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
+    hits = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
     race = experiment.evaluation.race
     return Plan(
         tuple(sorted(pools, key=lambda entry: order.index(entry.pool))),
@@ -164,7 +164,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         corpora,
         "" if race is None else race.described(queries, len(experiment.evaluation.configurations)),
         queries,
-        _least_share(experiment, queries, is_begun=known > 0),
+        _least_share(experiment, queries, is_begun=hits > 0),
         proposals(experiment, queries),
         again_plans(counted.again),
         table_plans(experiment),
@@ -240,8 +240,8 @@ def number_of_queries(experiment: Experiment) -> int:
 
 
 def _pool_line(plan: PoolPlan) -> str:
-    needed = plan.calls - plan.ledger_hits
-    parts = [f"{plan.pool}: {needed:,} calls to make"]
+    new = plan.calls - plan.ledger_hits
+    parts = [f"{plan.pool}: {new:,} calls to make"]
     if plan.ledger_hits:
         parts.append(f"{plan.ledger_hits:,} of {plan.calls:,} are in the ledger")
     parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.10g} a minute")
@@ -253,7 +253,7 @@ def _pool_line(plan: PoolPlan) -> str:
 def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
     """Refuse an experiment whose lowest forecast is above `max_cost`.
 
-    Returns sentences about verdicts that are bought again, forecast if the last run had other prompts or parts.
+    Returns sentences about verdicts that are bought again, forecast only if the last run had other prompts or parts.
     """
     if experiment.max_cost is None and not reworded(experiment):
         return ()
@@ -278,7 +278,7 @@ def configuration_plans(experiment: Experiment) -> tuple[ConfigurationPlan, ...]
 
 
 def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
-    """Missing configurations that would show what a stage adds, each with its further calls; none is added."""
+    """Suggest missing configurations that would show a stage's gain, each with its additional calls."""
     configurations = experiment.evaluation.configurations
     known = {configuration.parameters for configuration in configurations}
     missing = grouped(
@@ -288,26 +288,26 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
         if counterpart[1] not in known
     )
     return tuple(
-        f"{some[0].name}{f' (and {len(some) - 1} more)' if some[1:] else ''}: no configuration differs only in lacking "
+        f"{group[0].name}{f' (and {len(group) - 1} more)' if group[1:] else ''}: no configuration differs only in lacking "
         f"its {stage}:; to see its gain, also evaluate `{stage}: null` "
-        f"({_further_calls(some[0], stage, experiment, queries)})"
-        for (stage, _), some in missing.items()
+        f"({_further_calls(group[0], stage, experiment, queries)})"
+        for (stage, _), group in missing.items()
     )
 
 
 def _further_calls(configuration: Configuration, stage: str, experiment: Experiment, queries: int) -> str:
-    """Calls for rankings without a stage: those of the retriever, unless they are made anyway."""
+    """Additional calls for rankings without a stage: the retriever's, unless they are made anyway."""
     evaluation = experiment.evaluation
-    others = f", and those of {configuration.name} for answers" if configuration.generation is not None else ""
+    answer_calls = f", and those of {configuration.name} for answers" if configuration.generation is not None else ""
     origins = evaluation.origins(configuration.source)
     is_asked = any(source not in experiment.rewritten for source in origins & experiment.remote.keys())
     pools = {evaluation.sources[source].pool for source in origins & experiment.remote.keys()}
     if stage == RERANK or is_asked or not pools:
-        return f"no further calls for its rankings{others}"
+        return f"no further calls for its rankings{answer_calls}"
     (pool,) = pools
     cost = experiment.pools[pool or ""].cost(queries, NO_TOKENS)
     price = "" if cost is None else f", cost {cost:,.2f}"
-    return f"{queries:,} calls of {pool}{price}{others}"
+    return f"{queries:,} calls of {pool}{price}{answer_calls}"
 
 
 def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:
@@ -326,6 +326,6 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
         return f"first {source.rerank.depth} results reranked by {reranker.service_name}"
     rewrite = "" if source.rewrite is None else f", with queries rewritten by {source.rewrite.rewriting.service}"
     corpus = experiment.sources[configuration.source].retriever.corpus
-    of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
+    over_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
     how = "computed in process" if source.pool is None else f"called in pool {source.pool}"
-    return f"{how}{of_corpus}{rewrite}"
+    return f"{how}{over_corpus}{rewrite}"

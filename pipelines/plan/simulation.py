@@ -1,10 +1,10 @@
-"""Simulated steps: the calls of queries, with answers that are known or imagined, and what is bought again.
+"""Simulated steps: the calls for queries, with known or imagined answers, and verdicts that are bought again.
 
-No call is made. What the ledger has is known, so that steps go on as they will; the rest is imagined, once so that as
-few calls follow as can be (no text makes a claim, as where every answer abstains), and once as many.
+No call is made. Answers in the ledger are known, so steps continue as they will in the run. Other answers are imagined
+twice: once so that as few calls as possible follow (no text makes a claim, as if every answer abstained), once as many.
 
-Bought again are questions whose answers the ledger has by other prompts, or in other parts. Only those that this
-experiment has to pay are counted, and only where an earlier answer would be free.
+Questions are bought again if the ledger has their answers by other prompts, or in other parts. Only questions that
+this experiment pays for are counted, and only if an earlier answer would be free.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _KEEPS = {reason: f"; `judge: {{prompts: {version}}}` keeps them" for version, r
 _KEEPS[EXAMPLES] = "; without `judge: {examples: …}` they are kept"
 
 Again = dict[str, dict[str, int]]
-"""By reason and question, the number of verdicts that are bought again."""
+"""The number of verdicts that are bought again, by reason and question."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,17 @@ class Assumption:
 LEAST, MOST = Assumption(claims=0, alike=True), Assumption(claims=12, characters=2000, of_a_claim=120)
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
-"""The outcomes, by key, of those of some calls that are known."""
+"""Returns the outcomes of the calls that are known, by key."""
 
 
 def simulated(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Recall) -> dict[str, dict[str, Call]]:
     """The distinct calls of some tasks, by key."""
-    calls_of: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
+    query_calls: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
     next_calls = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
     while next_calls:
         known = recall([call for calls in next_calls.values() for call in calls])
         for query_id, calls in list(next_calls.items()):
-            calls_of[query_id] |= {call.key or "": call for call in calls}
+            query_calls[query_id] |= {call.key or "": call for call in calls}
             keys = [call.key or "" for call in calls]
             sent = [
                 known[key] if key in known else _imagined(call, query_id, assumed)
@@ -74,11 +74,11 @@ def simulated(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Reca
                 del next_calls[query_id]
             else:
                 next_calls[query_id] = following
-    return calls_of
+    return query_calls
 
 
 def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | None:
-    """Next calls of a task; None at its end."""
+    """The next calls of a task; None at its end."""
     try:
         return next(steps) if sent is None else steps.send(sent)
     except StopIteration:
@@ -90,14 +90,14 @@ def _imagined(call: Call, query_id: str, assumed: Assumption) -> JudgeReply | An
     step = step_of(prompt.step)
     if step is not None:
         key = call.key or ""
-        parts = (f"{number} {key[:8]} ".ljust(assumed.of_a_claim, ".") for number in range(_claims_of(prompt, assumed)))
+        parts = (f"{number} {key[:8]} ".ljust(assumed.of_a_claim, ".") for number in range(_claims(prompt, assumed)))
         return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
     name = f"answer to {query_id if assumed.alike else call.key} "
     return AnswerText(name + imagined_text(assumed.characters), "", NO_TOKENS)
 
 
-def _claims_of(prompt: Prompt, assumed: Assumption) -> int:
-    """Number of claims in the text of a prompt: one a sentence, where many are imagined and the text has more."""
+def _claims(prompt: Prompt, assumed: Assumption) -> int:
+    """Number of imagined claims in a prompt's text: when imagining many, at least one for each sentence."""
     text = prompt.values.get("text", "")
     return max(assumed.claims, len(sentences(text))) if assumed.claims > 1 and isinstance(text, str) else assumed.claims
 
@@ -112,7 +112,7 @@ def imagined_text(characters: int) -> str:
 
 
 EarlierWork = tuple[str, EvaluateAnswers]
-"""The same work with other prompts or parts, behind the difference in words."""
+"""The difference as text, and the same work with other prompts or parts."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class AgainPlan:
 
 
 def again_plans(again: Mapping[str, Mapping[str, int]]) -> tuple[AgainPlan, ...]:
-    """The counts of all reasons; a question with two of them counts for the first."""
+    """The counts for all reasons; a question with two reasons counts for the first."""
     plans, seen = [], set[str]()
     for reason in (*PROMPTS.values(), EXAMPLES, PARTS):
         new = {key: verdicts for key, verdicts in again.get(reason, {}).items() if key not in seen}
@@ -140,7 +140,7 @@ def again_plans(again: Mapping[str, Mapping[str, int]]) -> tuple[AgainPlan, ...]
 
 
 def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
-    """The works of the same experiment by all versions of the prompts, with long questions whole or in parts."""
+    """The experiment's work with every version of the prompts, and with long questions whole or in parts."""
     judging = experiment.judging
     if judging is None or work_of(experiment).judge is None:
         return ()
@@ -160,47 +160,47 @@ def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
 
 
 def reworded(experiment: Experiment) -> bool:
-    """Return whether the last judged run had other prompts, or judged in other parts, and the judge is paid.
+    """Return whether the last judged run had other prompts or judged in other parts, and the judge costs money.
 
-    That is the last one of the experiment, or of another one in its folder if it is new there.
+    The run is the experiment's last one, or another experiment's in its folder if there is none.
     """
     work, judging = work_of(experiment), experiment.judging
     if judging is None or all(judge.model.parameters.offline is not None for judge in work.judges):
         return False
     try:
         judged = [run for run in finished_runs(experiment.output) if run.judge_quality]
-    except InputError:  # the first run
+    except InputError:  # no run has finished yet
         return False
     if not judged:
         return False
     last = [run for run in judged if run.experiment == experiment.name] or judged
     hashes = {step: template.hash for step, template in work.templates.items()}
-    before = {row["step"]: row["prompt_hash"] for row in last[-1].judge_quality if row["prompt_hash"]}
+    earlier_hashes = {row["step"]: row["prompt_hash"] for row in last[-1].judge_quality if row["prompt_hash"]}
     settings = last[-1].judge_settings
     limits = (settings.get("prompts") != VERSION_1, settings.get("max_context_tokens"))
-    is_worded = all(hashes.get(step, known) == known for step, known in before.items())
+    is_worded = all(hashes.get(step, known) == known for step, known in earlier_hashes.items())
     return not is_worded or limits != (judging.in_windows, judging.max_context_tokens)
 
 
 def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: Sequence[Item], recall: Recall) -> Again:
-    """Count the questions of some queries that have to be paid, and whose answers the ledger has otherwise."""
-    left = {query_id: _Left(calls, recall) for query_id, calls in _calls(work, items, recall).items()}
+    """Count questions that must be paid for, although the ledger has their answers by other prompts or parts."""
+    remaining = {query_id: _Remaining(calls, recall) for query_id, calls in _calls(work, items, recall).items()}
     again: Again = {}
-    if not any(of_query.steps for of_query in left.values()):
+    if not any(questions.steps for questions in remaining.values()):
         return again
-    for reason, other in earlier:
-        of_reason = again.setdefault(reason, {})
-        for query_id, calls in _calls(other, items, recall).items():
+    for reason, other_work in earlier:
+        verdicts = again.setdefault(reason, {})
+        for query_id, calls in _calls(other_work, items, recall).items():
             known = recall(())
-            answered = [call for key, call in calls.items() if key in known and key not in left[query_id].keys]
+            answered = [call for key, call in calls.items() if key in known and key not in remaining[query_id].keys]
             for call, question, step in _questions(answered):
-                if left[query_id].lacks(question, step):
-                    of_reason[question] = _verdicts(step, known[call.key or ""])
+                if remaining[query_id].lacks(question, step):
+                    verdicts[question] = _verdicts(step, known[call.key or ""])
     return again
 
 
-class _Left:
-    """The questions of one query to its judges, and those that the ledger does not answer."""
+class _Remaining:
+    """The questions about one query to its judges, and the steps with questions that the ledger does not answer."""
 
     def __init__(self, calls: Mapping[str, Call], recall: Recall) -> None:
         known = recall(())
@@ -210,7 +210,7 @@ class _Left:
         self.steps = {step for _, _, step in _questions(unknown)}
 
     def lacks(self, question: str, step: str) -> bool:
-        """Return whether a question, or another one of its step where it is not asked, has to be paid."""
+        """Return whether a question is not in the ledger while its step has questions to pay for."""
         return step in self.steps and question not in self._held
 
 
@@ -219,7 +219,7 @@ def _calls(work: EvaluateAnswers, items: Sequence[Item], recall: Recall) -> dict
 
 
 def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:
-    """The calls to a judge, each with its question, whatever the prompt, and its step."""
+    """The calls to a judge, each with its step and an id of its question that does not depend on the prompt."""
     for call in calls:
         prompt = Prompt.parse(call.payload)
         step = step_of(prompt.step)

@@ -1,4 +1,4 @@
-"""Branches of a plan that count calls of models and texts to embed.
+"""Branches of a plan that count models' calls and texts to embed.
 
 queries ─► retrieved in process, read, or recalled from the ledger ─► contexts ─► calls counted ─► one file
 """
@@ -50,19 +50,19 @@ from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed
 
 _FAILED = "failed"
-_CONTEXTS = 10  # number imagined without a limit
+_CONTEXTS = 10  # number to imagine without a limit
 
 
 def distinct_batches(tasks: beam.PCollection, stage: Stage) -> beam.PCollection:
-    """Batches of the tasks of a stage, with one row a name."""
+    """Batches of a stage's tasks, with one row for each name."""
     distinct = tasks | f"Distinct_{stage.name}" >> DistinctTasks(stage)
     return distinct | f"Batches_{stage.name}" >> beam.Values()
 
 
 def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
-    """Count the calls of models that rewrite queries; add the texts that the ledger knows.
+    """Count the calls of models that rewrite queries; add the texts in the ledger.
 
-    Returns the queries of each source, with imagined texts where none are known.
+    Returns the queries of each source, with imagined texts if the ledger has none.
     """
     stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
@@ -123,13 +123,13 @@ def read_counted(file: str) -> CallCounts:
 
 
 def _recall(stage: Stage, experiment: Experiment) -> beam.PTransform:
-    """Complete the tasks of a stage that the ledger answers; the others are failed."""
+    """Complete a stage's tasks that the ledger answers; the others fail."""
     recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
     return recall.with_outputs(_FAILED, main="answers")
 
 
 def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
-    """Count the calls that rerank; add the rankings that the ledger knows."""
+    """Count the calls that rerank; add the rankings in the ledger."""
     stage, items = rerank_stage(experiment), rerank_items(branches.parts(dataset), experiment)
     evaluation = as_configurations(experiment.evaluation)
     unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
@@ -146,7 +146,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
 
 
 def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, file: str) -> None:
-    """Count the calls that tasks begin with, and write the counts into a file for `read_counted`."""
+    """Count the first calls of tasks, and write the counts into a file for `read_counted`."""
     _ = (
         tasks
         | f"Count_{stage.name}" >> beam.ParDo(CountFn(stage, experiment.ledger, {*experiment.services}))
@@ -156,7 +156,7 @@ def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, f
 
 
 def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucketed]:
-    """Items with imagined results where rankings are not known, for each source others."""
+    """Items with imagined results for unknown rankings, different ones for each source."""
     bucket, items = element
     yield from ((bucket, batch) for batch in batches_of(with_imagined(item, MOST, unknown) for item in items_in(items)))
 
@@ -185,14 +185,14 @@ class LedgerFn(beam.DoFn):
 
 
 class RecallFn(LedgerFn):
-    """Completes the tasks that the ledger answers, and calls nothing."""
+    """Completes the tasks that the ledger answers, without any call."""
 
     def __init__(self, stage: Stage, ledger: str) -> None:
         super().__init__(ledger)
         self._stage = stage
 
     def process(self, element: pa.RecordBatch) -> Iterator[object]:
-        """Yield answers, and the tasks without one so far."""
+        """Yield answers, and the tasks that have none yet."""
         begun = []
         for task in (task for group in groups_in([element]) for task in group):
             steps = self._stage.works[task.work].steps(task.item)
@@ -211,7 +211,7 @@ class RecallFn(LedgerFn):
                 yield beam.pvalue.TaggedOutput(_FAILED, FailedTask(task.work, subject, failure))
 
     def _value(self, task: Task, steps: Steps[Any], call: Call, entry: LedgerEntry) -> Any:
-        """Result of a task with an answer of the ledger; None if the answer is unusable."""
+        """Result of a task with an answer from the ledger; None if the answer is unusable."""
         try:
             steps.send([self._stage.works[task.work].read(call, Reply(entry.answer, entry.tokens))])
         except StopIteration as end:
@@ -222,7 +222,7 @@ class RecallFn(LedgerFn):
 
 
 class SimulateFn(LedgerFn):
-    """Counts the calls that the queries of a bucket take."""
+    """Counts the calls that a bucket's queries need."""
 
     def __init__(
         self, work: EvaluateAnswers, ledger: str, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
@@ -255,20 +255,20 @@ def count_texts(
 
 
 class CountFn(LedgerFn):
-    """Counts the calls that tasks begin with, of models and of other services, and those that the ledger answers."""
+    """Counts tasks' first calls, to models and to other services, and how many of them the ledger answers."""
 
     def __init__(self, stage: Stage, ledger: str, models: Collection[str]) -> None:
         super().__init__(ledger)
         self._stage, self._models = stage, models
 
     def process(self, element: pa.RecordBatch) -> Iterator[CallCounts]:
-        of_groups = [
+        call_groups = [
             [call for task in group for call in next(self._stage.works[task.work].steps(task.item))]
             for group in groups_in([element])
         ]
-        of_models = (call for calls in of_groups for call in calls if call.service in self._models)
-        counts = counted_calls(of_models, self._lookup, self._most_tokens)
-        for calls in of_groups:  # of tasks of one name
+        model_calls = (call for calls in call_groups for call in calls if call.service in self._models)
+        counts = counted_calls(model_calls, self._lookup, self._most_tokens)
+        for calls in call_groups:  # one group: tasks of one name
             for call in {call.key: call for call in reversed(calls) if call.service not in self._models}.values():
                 pool = self._stage.pools[call.service]
                 counts.pools[pool] += 1
