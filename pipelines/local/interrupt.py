@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 INTERRUPTED = 130
 _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
 GRACE_S = 10.0
-_WRITING_S = 5.0  # the time, beyond the grace of its calls, that a worker process has to write answers to the ledger
+_WRITING_S = 5.0  # time that a worker process has to write answers to the ledger, after its calls' grace period
 _AGAIN_S = 0.05
 _LOOK_S = 0.2
 _GO_ON = "the same command continues from there without paying again"
@@ -26,10 +26,10 @@ _NOTHING = "nothing of this run was kept; other runs are unchanged"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt; while Beam is imported, a moment later.
+    """Raise KeyboardInterrupt; while Beam is being imported, try again a moment later.
 
-    Beam's modules catch exceptions where they import what is optional: in their middle an interrupt is lost, and leaves
-    Beam half imported.
+    Beam's modules catch exceptions around optional imports: an interrupt there would be lost, and leave Beam half
+    imported.
     """
     spec = getattr(sys.modules.get("apache_beam"), "__spec__", None)
     if not getattr(spec, "_initializing", False):
@@ -48,7 +48,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def finish_calls(ledger: str) -> str:
-    """Wait for the calls in flight, and write their answers to the ledger; return a message about what was kept.
+    """Wait for the calls in flight, and write their answers to the ledger; return a message about what was stored.
 
     Another Ctrl-C ends the wait.
     """
@@ -81,7 +81,7 @@ def finish_calls(ledger: str) -> str:
 
 @contextmanager
 def deferred(message: str) -> Iterator[Callable[[], None]]:
-    """Hold the first Ctrl-C back while the block runs, and print a message; a second one interrupts the block."""
+    """Hold back the first Ctrl-C while the block runs, and print a message; a second one interrupts the block."""
     signals: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
@@ -94,8 +94,8 @@ def deferred(message: str) -> Iterator[Callable[[], None]]:
         if signals:
             raise KeyboardInterrupt
 
-    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
-    interrupting = [signum for signum, handler in before.items() if handler in (signal.default_int_handler, interrupt)]
+    usual = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    interrupting = [signum for signum, handler in usual.items() if handler in (signal.default_int_handler, interrupt)]
     if threading.current_thread() is not threading.main_thread():
         interrupting = []  # only the main thread handles signals
     for signum in interrupting:
@@ -104,15 +104,15 @@ def deferred(message: str) -> Iterator[Callable[[], None]]:
         yield raise_held
     finally:
         for signum in interrupting:
-            signal.signal(signum, before[signum])
+            signal.signal(signum, usual[signum])
 
 
 def end_process(folders: list[str]) -> NoReturn:
     """End this process and its threads at once, and delete the local folders that they were writing to.
 
-    Python would wait for Beam's threads to finish their work. Instead, `exec` replaces this process by another program:
-    that ends all threads, so that none can write into the folders while the program deletes them. It ignores further
-    signals, as people press Ctrl-C twice.
+    Python would wait for Beam's threads to finish their work. Instead, `exec` replaces this process by another program.
+    That ends all threads, so that no thread can write into the folders while the program deletes them. The program
+    ignores further signals, since people press Ctrl-C twice.
     """
     from rankbeam.pipelines.local import worker_processes
 
@@ -121,20 +121,20 @@ def end_process(folders: list[str]) -> NoReturn:
     silence_threads()
     folders = [*folders, *worker_processes.kill()]
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # None where it is closed, as under cron
+        if stream is not None:  # None if it is closed, as under cron
             stream.flush()
     local = [folder for folder in folders if "://" not in folder]
     os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
 
 
 def silence_threads() -> None:
-    """Ignore errors of Beam's threads about workers and servers that were ended."""
+    """Ignore errors in Beam's threads about workers and servers that have ended."""
     threading.excepthook = lambda _: None
 
 
 @contextmanager
 def threads_silenced() -> Iterator[None]:
-    """Ignore them in the block: the process may have threads of its own."""
+    """Ignore such errors only in the block: the process may have threads of its own."""
     usual = threading.excepthook
     silence_threads()
     try:
@@ -150,7 +150,7 @@ class Work(Future[Result]):
 
 
 def in_thread(work: Callable[[], Result]) -> Work[Result]:
-    """Begin work in a thread."""
+    """Start work in a thread."""
     outcome: Work[Result] = Work()
 
     def run() -> None:
@@ -165,14 +165,14 @@ def in_thread(work: Callable[[], Result]) -> Work[Result]:
 
 
 def in_background(work: Callable[[], Result]) -> Result:
-    """Do the work in another thread, so that Ctrl-C interrupts this waiting thread, not Beam while it holds a lock."""
+    """Do the work in another thread: Ctrl-C then interrupts this waiting thread, not Beam while it holds a lock."""
     return result_of(in_thread(work))
 
 
 def result_of(work: Work[Result]) -> Result:
-    """Wait for work, so that Ctrl-C interrupts the wait.
+    """Wait for work such that Ctrl-C interrupts the wait.
 
-    The wait has pauses: libraries such as Polars handle the signal in a way that lets a wait without end go on.
+    The wait has timeouts: libraries such as Polars handle the signal, and an unlimited wait would go on.
     """
     import duckdb  # noqa: F401  needed afterwards; import it while this thread waits
     import rich.table  # noqa: F401
@@ -183,7 +183,7 @@ def result_of(work: Work[Result]) -> Result:
 
 
 def end(work: Work[Result]) -> None:
-    """End work by an interrupt of its own, and wait until it has ended, but not longer than the grace of calls."""
+    """Interrupt work in its thread, and wait until it has ended, but not longer than the calls' grace period."""
     if not work.done():
         interrupt_of_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
         with threads_silenced():

@@ -1,4 +1,4 @@
-"""The last messages of a process: errors as one message, and an exit status."""
+"""The last messages of a process: one message for errors, and an exit status."""
 
 import logging
 import os
@@ -31,7 +31,7 @@ def messages() -> Iterator[None]:
     except KeyboardInterrupt:
         say("rankbeam: interrupted")
         end_process([])
-    except BrokenPipeError:  # the reader of the output, such as head, has closed it
+    except BrokenPipeError:  # the reader of the output, for example head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
     except OSError as error:
@@ -50,8 +50,8 @@ def warn(*warnings: str) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on standard error; a terminal gets whole words, and lists keep their indent."""
-    from rankbeam.pipelines.show.tabular import Screen  # `rankbeam --help` says nothing
+    """Print a message on standard error; a terminal gets whole words, and lists keep their indentation."""
+    from rankbeam.pipelines.show.tabular import Screen  # `rankbeam --help` prints no message
 
     screen = Screen.of(sys.stderr)
     for line in message.split("\n"):
@@ -75,7 +75,7 @@ class _OnStandardError(logging.Handler):
 def shown() -> Iterator[None]:
     """Print rankbeam's log messages, each once."""
     logger = logging.getLogger("rankbeam")
-    before = logger.level, logger.propagate
+    settings = logger.level, logger.propagate
     handler = _OnStandardError()
     _printed.clear()
     logger.addHandler(handler)
@@ -85,8 +85,8 @@ def shown() -> Iterator[None]:
         yield
     finally:
         logger.removeHandler(handler)
-        logger.setLevel(before[0])
-        logger.propagate = before[1]
+        logger.setLevel(settings[0])
+        logger.propagate = settings[1]
 
 
 def is_news(message: str) -> bool:

@@ -1,14 +1,14 @@
-"""Beam without things that make short runs slow or that notebooks cannot do, for which it has no options.
+"""Avoid Beam's overheads, for which it has no options: they slow down short runs, or fail in notebooks.
 
-It looks at the signature of every method of a DoFn, again for each of a dozen questions: a quarter of a small run. Here
-it remembers what it saw of a function and of a class of DoFns, as long as these live.
+Beam inspects the signature of every DoFn method again for each of a dozen questions: a quarter of a small run. Here it
+remembers the results for a function and for a DoFn class as long as these live.
 
-At the end of each bundle its worker waits for the thread that samples what it does, which sleeps for up to 200 ms.
+At the end of each bundle, its worker waits for the thread that samples its state, which sleeps for up to 200 ms.
 
-It imports Google's clients, those of MongoDB, and its runner for Dataflow wherever they are installed: half of the
-second that its import takes.
+It imports clients of Google Cloud and MongoDB, and its Dataflow runner, wherever they are installed: half of the second
+that its import takes.
 
-In IPython it puts the number of the cell before the names of steps. For that it imports its interactive runner, which
+In IPython, it puts the cell's number before the names of steps. For that, it imports its interactive runner, which
 fails without pandas and with pandas 3, and otherwise loads jQuery into the notebook from a server.
 """
 
@@ -27,20 +27,20 @@ from weakref import WeakKeyDictionary
 
 from rankbeam.transforms.clients.sharing import shared
 
-_MODULE = "apache_beam.runners.common"  # with what it imports, it asks all of these questions
+_MODULE = "apache_beam.runners.common"  # with the modules that it imports, it asks all of these questions
 _SAMPLED_MS = 5
 _COLLECTED_AFTER = 20_000  # objects; an HTTP call leaves forty in cycles, which hold its reply
 _INTERACTIVE = "is_in_ipython"
 _OPTIONAL = ("google.api_core", "google.auth", "google.cloud", "apitools", "apache_beam.io.gcp.bigquery", "bson")
-"""Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
+"""Modules whose failed imports Beam catches, because its extra for Google Cloud is optional."""
 _WITHOUT_BSON = "apache_beam.io.mongodbio"  # it logs a warning
 _TRIED = "2.77."
-"""The releases of Beam that were imported so: another may need what is absent, and cannot be imported twice."""
+"""Beam releases for which this was tested: another one may need the absent modules, and cannot be imported twice."""
 
 _SERVICES = re.compile(r"https?://")
 
 ends_with_its_command = False
-"""True in a process of the command line: only the command uses Beam there, and modules are never unloaded."""
+"""True in a process of the command line, where only the command uses Beam and modules are never unloaded."""
 
 
 def experiment_text(path: str) -> str:
@@ -52,7 +52,7 @@ def experiment_text(path: str) -> str:
 
 
 def needs_no_clients(*texts: str) -> bool:
-    """Return whether no text names a file elsewhere, a table, or a variable that might.
+    """Return whether no text names a remote file, a table, or a variable that might name one.
 
     >>> needs_no_clients("out", "url: https://search.example.org"), needs_no_clients("gs://bucket/out")
     (True, False)
@@ -66,7 +66,7 @@ def needs_no_clients(*texts: str) -> bool:
 def import_beam_alone() -> None:
     """Import Beam as if its extras for Google Cloud and MongoDB were not installed, in a process that needs neither.
 
-    It can then read and write files of this machine only. Other modules import Google's libraries as ever.
+    Beam can then read and write only local files. Other modules import Google's libraries as usual.
     """
     if "apache_beam" in sys.modules or not ends_with_its_command or not version("apache-beam").startswith(_TRIED):
         return
@@ -74,7 +74,7 @@ def import_beam_alone() -> None:
     logging.getLogger(_WITHOUT_BSON).setLevel(logging.ERROR)
     try:
         for name in absent:
-            sys.modules[name] = cast("ModuleType", None)  # importing it is an ImportError
+            sys.modules[name] = cast("ModuleType", None)  # importing it raises an ImportError
         import apache_beam  # noqa: F401
     finally:
         for name in absent:
@@ -84,9 +84,9 @@ def import_beam_alone() -> None:
 @shared
 @contextmanager
 def avoided() -> Iterator[None]:
-    """Let Beam's local runner do the work of the block without what can be avoided then."""
+    """Run the block with Beam's local runner, avoiding its overheads."""
     if ends_with_its_command:
-        gc.freeze()  # later collections do not look through two thousand modules
+        gc.freeze()  # later garbage collections do not search two thousand modules
         gc.set_threshold(_COLLECTED_AFTER, *gc.get_threshold()[1:])
     remember_signatures()
     with _not_interactive(), _sampled_often():
@@ -95,7 +95,7 @@ def avoided() -> Iterator[None]:
 
 @contextmanager
 def _not_interactive() -> Iterator[None]:
-    """Have Beam treat IPython as any other Python."""
+    """Make Beam treat IPython like any other Python."""
     from apache_beam import pipeline
     from apache_beam.utils import interactive_utils
 
@@ -128,21 +128,21 @@ def _sampled_often() -> Iterator[None]:
 def remember_signatures() -> list[str]:
     """Let Beam remember signatures from now on, if this process has imported it.
 
-    Returns the functions that this Beam lacks, or that take other arguments than one; they are left as they are.
+    Returns the names of functions that this Beam lacks, or that do not take exactly one argument; they stay unchanged.
     """
     if _MODULE not in sys.modules:
         return []
     from apache_beam.transforms import core, userstate
     from apache_beam.typehints.decorators import IOTypeHints
 
-    asked_often: list[tuple[Any, str, Callable[[Any], Hashable], Callable[[Any], Any]]] = [
+    functions: list[tuple[Any, str, Callable[[Any], Hashable], Callable[[Any], Any]]] = [
         (core, "_check_fn_use_yield_and_return", _function, _itself),
         (core, "get_function_args_defaults", _function, _copied_lists),
         (userstate, "get_dofn_specs", _methods, _copied_sets),
         (IOTypeHints, "from_callable", _function, _itself),
     ]
     changed = []
-    for owner, name, key, copied in asked_often:
+    for owner, name, key, copied in functions:
         function = getattr(owner, name, None)
         if isinstance(function, _Remembered):
             continue
@@ -154,7 +154,7 @@ def remember_signatures() -> list[str]:
 
 
 class _Remembered:
-    """A function of one function or one DoFn, which computes every result once."""
+    """Caches the results of a function that takes one function or one DoFn."""
 
     def __init__(
         self, compute: Callable[[Any], Any], key: Callable[[Any], Hashable], copied: Callable[[Any], Any]
@@ -165,12 +165,12 @@ class _Remembered:
         self._results: dict[bool, WeakKeyDictionary[Any, Any]] = {True: WeakKeyDictionary(), False: WeakKeyDictionary()}
 
     def __call__(self, argument: Any) -> Any:
-        # A bound method is made anew by every access, and has one parameter less than its function.
+        # Every access creates a new bound method, which has one parameter less than its function.
         results = self._results[hasattr(argument, "__func__")]
         key = self._key(argument)
         try:
             result = results.get(key)
-        except TypeError:  # no hash, or nothing that can be referred to weakly
+        except TypeError:  # not hashable, or without weak references
             return self.compute(argument)
         if result is None:
             result = self.compute(argument)
@@ -186,12 +186,12 @@ def _function(argument: Any) -> Any:
 
 
 def _methods(dofn: Any) -> Any:
-    """The owner of the methods of a DoFn: its class, unless the DoFn has methods of its own."""
+    """The owner of a DoFn's methods: its class, unless the DoFn has methods of its own."""
     return dofn if any(isinstance(value, MethodType) for value in vars(dofn).values()) else type(dofn)
 
 
 def _itself(result: Any) -> Any:
-    return result  # a truth value, or a named tuple, which Beam replaces and does not change
+    return result  # a truth value, or a named tuple, which Beam replaces but does not change
 
 
 def _copied_lists(names_and_defaults: tuple[list[str], list[Any]]) -> tuple[list[str], list[Any]]:

@@ -1,4 +1,4 @@
-"""Live progress: moving lines on a terminal, a bar in a notebook, and one line a minute on stderr elsewhere."""
+"""Live progress: moving lines in a terminal, a bar in a notebook, and one line a minute on stderr elsewhere."""
 
 import contextvars
 import html
@@ -56,7 +56,7 @@ class Progress:
     _seen: deque[tuple[float, Counts]] = field(default_factory=deque)
 
     def lines(self, counts: Counts, seconds: float) -> list[str]:
-        """The progress: a line for the whole run, and a line per quota pool."""
+        """The progress: one line for the whole run, and one for each quota pool."""
         self._seen.append((seconds, counts))
         while len(self._seen) > 2 and self._seen[0][0] < seconds - _RATE_OVER_S:
             self._seen.popleft()
@@ -64,7 +64,7 @@ class Progress:
         return [overview(counts, self.sources, self.configurations, seconds), *pools]
 
     def share(self, counts: Counts) -> float | None:
-        """The share of queries and calls that are done; None as long as it is not known how many there are.
+        """The share of queries and calls that are done; None as long as their total is unknown.
 
         >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 10, (Counter.QUERIES_SCORED, ""): 5})
         >>> Progress(0, 1).share(counts), Progress(1, 1).share(counts), Progress(0, 1).share(Counts())
@@ -72,24 +72,24 @@ class Progress:
         """
         judged = counts[Counter.JUDGED_QUERIES, ""]
         done = counts[Counter.QUERIES_SCORED, ""] + min(counts[Counter.QUERIES_ASKED, ""], judged * self.sources)
-        needed = judged * (self.sources + self.configurations)
+        total = judged * (self.sources + self.configurations)
         for name in self.quotas:
             done += counts[Counter.CALLS_DONE, name]
-            needed += counts[Counter.CALLS_PLANNED, name] - counts[Counter.LEDGER_HITS, name]
-        return min(1.0, done / needed) if judged and needed else None
+            total += counts[Counter.CALLS_PLANNED, name] - counts[Counter.LEDGER_HITS, name]
+        return min(1.0, done / total) if judged and total else None
 
     def _pool(self, name: str, counts: Counts, seconds: float) -> str:
         planned, hits = counts[Counter.CALLS_PLANNED, name], counts[Counter.LEDGER_HITS, name]
-        done, needed = counts[Counter.CALLS_DONE, name], planned - hits
+        done, total = counts[Counter.CALLS_DONE, name], planned - hits
         rate = self._rate(name, counts, seconds)
-        parts = [f"{name}: {done:,}/{needed:,} calls"]
+        parts = [f"{name}: {done:,}/{total:,} calls"]
         if hits:
             parts.append(f"{hits:,} more from the ledger")
-        if done < needed:
+        if done < total:
             parts.append(f"{rate:.1f}/s of {_pace(self.quotas[name])}/s")
         parts += [f"{counts[Counter.RETRIES, name]:,} retries", f"{counts[Counter.CALLS_FAILED, name]:,} failures"]
-        if done < needed and rate > 0:
-            parts.append(f"about {clock((needed - done) / rate)} left")
+        if done < total and rate > 0:
+            parts.append(f"about {clock((total - done) / rate)} left")
         return " · ".join(parts)
 
     def _rate(self, pool: str, counts: Counts, seconds: float) -> float:
@@ -129,7 +129,7 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
 
 
 def counter_lines(counts: Counts) -> list[str]:
-    """The counters of a job elsewhere that are not 0, one a line after a blank one.
+    """The nonzero counters of a remote job, one per line, after a blank line.
 
     >>> counter_lines(Counts({(Counter.JUDGED_QUERIES, ""): 1000, (Counter.RETRIES, ""): 2}))
     ['', '1,000  judged queries', '    2  retries']
@@ -145,10 +145,10 @@ def clock(seconds: float) -> str:
     >>> clock(42.2), clock(3 * 60 + 5), clock(2 * 3600 + 240)
     ('42 s', '3 min 5 s', '2 h 4 min')
     """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    return f"{total // 60} min {total % 60} s" if total < 3600 else f"{total // 3600} h {total % 3600 // 60} min"
 
 
 @contextmanager
@@ -162,25 +162,25 @@ def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
             return "\n".join(progress.lines(counts, time.monotonic() - began)), progress.share(counts)
 
         in_notebook = stream is None and is_notebook()
-        with _beside(_in_notebook, current) if in_notebook else repeated(current, stream):
+        with _showing(_in_notebook, current) if in_notebook else repeated(current, stream):
             yield
 
 
 @contextmanager
 def repeated(current: Current, stream: TextIO | None = None) -> Iterator[None]:
-    """Print the current text again and again while the block runs, and once more when it ends without an error."""
+    """Print the current text repeatedly while the block runs, and once more when it ends without an error."""
     out = sys.stderr if stream is None else stream
     if out is None:  # stderr is closed, as under cron
         yield
         return
-    with _beside(partial(_on_terminal if out.isatty() else _plain, out), current):
+    with _showing(partial(_on_terminal if out.isatty() else _as_lines, out), current):
         yield
     print(current()[0], file=out, flush=True)
 
 
 @contextmanager
-def _beside(show: Callable[[threading.Event, Current], None], current: Current) -> Iterator[None]:
-    """Show progress in a thread while the block runs; its context tells a notebook which cell it belongs to."""
+def _showing(show: Callable[[threading.Event, Current], None], current: Current) -> Iterator[None]:
+    """Show progress in a thread while the block runs; the thread's context identifies the notebook cell."""
     stop = threading.Event()
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(show, stop, current), daemon=True)
@@ -204,7 +204,7 @@ def _on_terminal(out: TextIO, stop: threading.Event, current: Current) -> None:
             live.update(spinner)
 
 
-def _plain(out: TextIO, stop: threading.Event, current: Current) -> None:
+def _as_lines(out: TextIO, stop: threading.Event, current: Current) -> None:
     while not stop.wait(_PLAIN_INTERVAL_S):
         print(current()[0], file=out, flush=True)
 
@@ -230,13 +230,13 @@ class CallsOfPools(Progress):
 
 
 def is_notebook() -> bool:
-    """Return whether a kernel of Jupyter runs this process, and not only IPython in a terminal."""
+    """Return whether this process is a Jupyter kernel, and not only IPython in a terminal."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def bar(text: str, share: float | None) -> str:
-    """A bar that is filled to a share, or that only moves where none is known, with lines of text below it.
+    """A bar that is filled to a share, or only moves if the share is unknown, with lines of text below.
 
     >>> bar("scored 1/2", 0.5).partition("<div")[0]
     '<progress max="1" value="0.5" aria-label="progress"></progress>'
@@ -246,10 +246,10 @@ def bar(text: str, share: float | None) -> str:
 
 
 def _in_notebook(stop: threading.Event, current: Current) -> None:
-    """Show text and share until the event is set, and once more then."""
+    """Show text and share until the event is set, and then once more."""
     from IPython.display import HTML, display
 
-    shown = display(HTML(bar(*current())), display_id=True)
+    output = display(HTML(bar(*current())), display_id=True)
     while not stop.wait(_INTERVAL_S):
-        shown.update(HTML(bar(*current())))
-    shown.update(HTML(bar(*current())))
+        output.update(HTML(bar(*current())))
+    output.update(HTML(bar(*current())))

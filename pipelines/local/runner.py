@@ -1,4 +1,4 @@
-"""Pipelines of Beam on this machine: errors in the user's terms, no log of Beam's, and no overheads."""
+"""Beam pipelines on this machine: errors in the user's terms, without Beam's log and overheads."""
 
 import contextlib
 import logging
@@ -13,14 +13,14 @@ from rankbeam.transforms.records.errors import InputError, message_behind
 
 
 def find_input_error(error: BaseException | None) -> InputError | None:
-    """The InputError behind an exception of Beam's, which wraps the exceptions of DoFns."""
+    """The InputError behind a Beam exception, which wraps exceptions in DoFns."""
     message = message_behind(error, InputError)
     return None if message is None else InputError(message)
 
 
 @contextlib.contextmanager
 def on_this_machine(options: PipelineOptions) -> Iterator[None]:
-    """With Beam's local runner, spill data that grows to disk, and avoid Beam's overheads."""
+    """With Beam's local runner, spill growing data to disk, and avoid Beam's overheads."""
     if options.view_as(StandardOptions).runner != "FnApiRunner":
         yield
         return
@@ -30,7 +30,7 @@ def on_this_machine(options: PipelineOptions) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
-    """Raise the InputError behind an exception of Beam's."""
+    """Raise the InputError behind a Beam exception."""
     try:
         yield
     except Exception as error:

@@ -15,7 +15,7 @@ from rankbeam.pipelines.local.worker_processes import PROBLEM
 
 def main(folder: Path) -> None:
     """Work until the runner has no more work, or until SIGTERM."""
-    # Ctrl-C reaches all processes of a terminal; the parent decides when its workers end.
+    # Ctrl-C reaches all processes in a terminal; the parent decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=_leave, args=(folder,), daemon=True).start())
     with _announced(folder):
@@ -40,7 +40,7 @@ def _announced(folder: Path) -> Iterator[None]:
 
 
 def _leave(folder: Path) -> None:
-    """End the calls in flight, and then the process; Beam's messages about it are discarded."""
+    """End the calls in flight, then the process; discard Beam's messages about this."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     from rankbeam.transforms.clients.calls import fanout
     from rankbeam.transforms.records.errors import InputError

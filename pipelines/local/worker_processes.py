@@ -25,7 +25,7 @@ _LOOK_AGAIN_S = 0.05
 def command() -> str:
     """The shell command that starts a worker process.
 
-    Beam's own command does not quote Python's path, so it fails below a folder with a blank in its name.
+    Beam's own command does not quote Python's path, so it fails if a folder in it has a blank in its name.
     """
     return f"exec {shlex.quote(sys.executable)} -m rankbeam.pipelines.local.worker {shlex.quote(str(_FOLDER))}"
 
@@ -35,7 +35,7 @@ def at_work() -> list[int]:
 
 
 def stop(within_s: float) -> None:
-    """Have every worker finish its calls in flight, write their answers to the ledger, and end."""
+    """Make every worker finish its calls in flight, write their answers to the ledger, and end."""
     _signal(signal.SIGTERM)
     deadline = time.monotonic() + within_s
     while at_work() and time.monotonic() < deadline:
@@ -46,7 +46,7 @@ def stop(within_s: float) -> None:
 
 
 def kill() -> list[str]:
-    """Kill the workers that still live; return folders to be deleted."""
+    """Kill the remaining workers; return folders to be deleted."""
     _signal(signal.SIGKILL)
     return [str(_FOLDER)] if _FOLDER.is_dir() else []
 

@@ -288,8 +288,8 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
         if counterpart[1] not in known
     )
     return tuple(
-        f"{group[0].name}{f' (and {len(group) - 1} more)' if group[1:] else ''}: no configuration differs only in lacking "
-        f"its {stage}:; to see its gain, also evaluate `{stage}: null` "
+        f"{group[0].name}{f' (and {len(group) - 1} more)' if group[1:] else ''}: no configuration differs only in "
+        f"lacking its {stage}:; to see its gain, also evaluate `{stage}: null` "
         f"({_further_calls(group[0], stage, experiment, queries)})"
         for (stage, _), group in missing.items()
     )
