@@ -30,26 +30,26 @@ class LedgerJobs:
         return cls(folder, tuple(sorted(BatchFolder(folder).records(), key=lambda record: record.created)))
 
     def named(self, names: Sequence[str]) -> list[BatchJobRecord]:
-        """The open jobs of these names; all open ones without names."""
-        known = {record.name: record for record in self.records}
+        """The open jobs with these names; without names, all open jobs."""
+        jobs = {record.name: record for record in self.records}
         for name in names:
-            if name not in known:
-                hint = did_you_mean(name, known) if known else "it has none"
+            if name not in jobs:
+                hint = did_you_mean(name, jobs) if jobs else "it has none"
                 raise InputError(f"{name!r} is not a batch job of this ledger; {hint}", path=self.ledger)
-        records = [known[name] for name in names] if names else self.records
+        records = [jobs[name] for name in names] if names else self.records
         return [record for record in records if record.is_open]
 
     def collect(self, names: Sequence[str]) -> list[str]:
-        """Record the answers of jobs that have ended; returns warnings."""
+        """Record the answers of jobs that have ended; return warnings."""
         records = self.named(names)
         jobs = BatchJobs(Ledger(self.ledger), [service_of(record) for record in records])
         jobs.run(records, waits=False)
         return jobs.warnings
 
     def cancel(self, names: Sequence[str]) -> list[BatchJobRecord]:
-        """Ask the services to end jobs; returns their records. Answers that they have can still be collected.
+        """Ask services to end jobs; return the jobs' records. Answers that exist already can still be collected.
 
-        A job that is gone at its service, or that has ended and whose answers are gone, is given up.
+        A job is given up if its service no longer has it, or if it has ended and its answers are gone.
         """
         cancelled = [asyncio.run(_cancelled(record)) for record in self.named(names) if record.job is not None]
         for record in cancelled:
@@ -67,7 +67,7 @@ class LedgerJobs:
         return screen.table(Table(["job", "service", "step", "calls", "answered", "state"], rows, 3))
 
     def as_json(self) -> str:
-        """As one JSON document, without the parameters of services."""
+        """One JSON document, without the services' parameters."""
         jobs = [{"name": record.name, **asdict(record)} for record in self.records]
         for job in jobs:
             del job["parameters"]
@@ -97,7 +97,7 @@ async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
 
 
 async def _has_no_answers(service: BatchService, job: str) -> bool:
-    """Return whether a job has ended, and the service no longer has the file of its answers."""
+    """Return whether a job has ended and the service no longer has the file with its answers."""
     try:
         if (ended := await service.job(job)).has_ended:
             async for _ in service.rows(ended, lambda: iter(())):

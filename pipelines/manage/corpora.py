@@ -25,7 +25,7 @@ _LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a
 
 _PROJECT = re.compile(r"projects/[^/\s]+")
 _ALL_LOCATIONS = "aiplatform.googleapis.com"
-"""The address that knows the locations of a project; each location has its own one for all else."""
+"""The address that lists a project's locations; each location has its own address for everything else."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class CorpusLocation:
 
     @contextmanager
     def client(self) -> Iterator[CorpusClient]:
-        """The corpora there; nothing that is done to them is kept in a ledger."""
+        """A client for the corpora there, without a lasting ledger."""
         with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, refusing():
             yield CorpusClient(self.api, Ledger(folder), self.quota)
 
@@ -54,7 +54,7 @@ class CorpusLocation:
 
 
 def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
-    """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment."""
+    """The locations that an argument names: projects/P/locations/L,M, all of projects/P, or an experiment's."""
     if (match := _LOCATIONS.fullmatch(name)) is not None:
         regions = dict.fromkeys(match["regions"].split(","))
         return [CorpusLocation(DataApi(f"{match['project']}/{region}", api_endpoint)) for region in regions]
@@ -101,7 +101,7 @@ def detailed(corpus: Existing, form: str) -> str:
 
 
 def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
-    """Corpora by their resources, the last parts of these, or their identities."""
+    """Corpora by their resources, the last part of these, or their identities."""
     for name in names:
         resources = [chosen_corpus.corpus.name for chosen_corpus in chosen(corpora, [name])]
         if len(resources) > 1:
@@ -123,7 +123,7 @@ def expired(corpora: Sequence[Existing]) -> list[Existing]:
 
 
 def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Existing]:
-    """Those that no finished run in some output folders searched."""
+    """The corpora that no finished run in the output folders searched."""
     runs = (run for output in outputs for run in finished_runs(output))
     rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in runs)
     used = {identity for identities in rows for identity in identities}
@@ -133,32 +133,32 @@ def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Exist
 def delete(
     place: CorpusLocation, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
 ) -> list[str]:
-    """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted."""
+    """Delete corpora, and the staged documents that no other corpus needs; return what could not be deleted."""
     with place.client() as client:
         outcomes = client.delete([corpus.corpus.name for corpus in corpora])
-        there = client.find()
-    left = []
+        remaining = client.find()
+    undeleted = []
     for existing, outcome in zip(corpora, outcomes, strict=True):
         if isinstance(outcome, CallError):
-            left.append(f"{existing.corpus.name}: {outcome}")
+            undeleted.append(f"{existing.corpus.name}: {outcome}")
         else:
             report(f"deleted: {outcome}")
     gone = [existing for existing, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
     try:
-        if number := unstage(place.api.location, gone, there, keep_documents=keep_documents):
+        if number := unstage(place.api.location, gone, remaining, keep_documents=keep_documents):
             report(f"deleted: {number:,} staged documents that no corpus needs")
     except InputError as error:
-        left.append(f"staged documents of these corpora: {error}")
-    return left
+        undeleted.append(f"staged documents of these corpora: {error}")
+    return undeleted
 
 
 def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
-    """Text on the staged documents that are orphaned once some corpora are deleted."""
+    """A text about the staged documents that deleting some corpora would orphan."""
     names = {corpus.corpus.name for corpus in corpora}
-    others = [other for other in there if other.corpus.name not in names]
+    remaining = [other for other in there if other.corpus.name not in names]
     folders = sorted({corpus.about.staging for corpus in corpora} - {""})
     try:
-        number = sum(len(needless_in(folder, place.api.location, corpora, others)[0]) for folder in folders)
+        number = sum(len(needless_in(folder, place.api.location, corpora, remaining)[0]) for folder in folders)
     except InputError as error:
         return f"their staged documents cannot be listed: {error}"
     return f"with {number:,} staged documents that no other corpus needs"
@@ -175,10 +175,10 @@ def _values(existing: Existing) -> dict[str, object]:
 
 
 def _until(corpus: Existing) -> str:
-    own = corpus.about
-    if own.keep == RUN:
-        return f"of run {own.run}, which deletes it at its end"
-    if not own.expires:
+    about = corpus.about
+    if about.keep == RUN:
+        return f"of run {about.run}, which deletes it at its end"
+    if not about.expires:
         return "kept"
-    verb = "expired" if own.is_expired(datetime.now(UTC)) else "expires"
-    return f"{verb} {datetime.fromisoformat(own.expires):%Y-%m-%d %H:%M} UTC"
+    verb = "expired" if about.is_expired(datetime.now(UTC)) else "expires"
+    return f"{verb} {datetime.fromisoformat(about.expires):%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""Derived from the tables of a finished run: `results.duckdb`, and the changes since a baseline run."""
+"""Files derived from a finished run's tables: `results.duckdb`, and the changes since a baseline run."""
 
 import logging
 
@@ -9,22 +9,22 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
 MOST_BYTES = 64 << 20
-"""The most bytes of a run's table that are read."""
+"""Maximum bytes to read from one table of a run."""
 _logger = logging.getLogger(__name__)
 
 
 def sampled(results: Results, most_bytes: int = MOST_BYTES) -> Results:
-    """The results of a run, with a sample of the rows of its large tables; the whole where none is large.
+    """A run's results, with a sample of the rows in large tables; all rows if no table is large.
 
-    A job on a cluster may write a terabyte of rankings. Tables that grow with the queries are read by their first
-    files, which are a random sample of the queries.
+    A job on a cluster may write a terabyte of rankings. Of tables that grow with the queries, only the first files are
+    read, which are a random sample of the queries.
     """
     stored = InFolder(results.output, results.run_id, most_bytes)
     return Results(results.output, results.run_id, stored) if stored.unread() else results
 
 
 def left_out(output: str, most_bytes: int = MOST_BYTES) -> list[tuple[str, str]]:
-    """The tables and runs of a folder whose rows are too many for `results.duckdb`."""
+    """The tables and runs in a folder with too many rows for `results.duckdb`."""
     return [
         (name, run_id)
         for run_id in warehouse.finished_runs(output)
@@ -34,11 +34,11 @@ def left_out(output: str, most_bytes: int = MOST_BYTES) -> list[tuple[str, str]]
 
 
 def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:
-    """Write the DuckDB file, and warn about the rows that it leaves out; return its path."""
-    if all_rows or not (left := left_out(output)):
+    """Write the DuckDB file, and warn about rows that it leaves out; return its path."""
+    if all_rows or not (omitted := left_out(output)):
         return warehouse.build(output)
-    path = warehouse.build(output, left)
-    if names := [name for name, of_run in left if of_run == run_id]:
+    path = warehouse.build(output, omitted)
+    if names := [name for name, omitted_run in omitted if omitted_run == run_id]:
         advice = "add --all-rows to have them in it, too"
         _logger.warning(
             "%s has no rows of %s: they stay in %s; %s", warehouse.FILE_NAME, ", ".join(names), output, advice
@@ -53,7 +53,7 @@ def monitor(results: Results) -> None:
 
     try:
         nights = monitored(results)
-    except InputError as error:  # its gates are missed, and say the same
+    except InputError as error:  # its gates are missed with the same message
         _logger.warning("%s", error)
         return
     for warning in nights.warnings:

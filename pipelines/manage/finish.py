@@ -1,9 +1,9 @@
-"""The end of a run whose job no process waited for: `results.duckdb`, changes since a baseline, BigQuery, corpora.
+"""Finish a run whose job no process waited for: `results.duckdb`, changes since a baseline, BigQuery, corpora.
 
     pending records ─► lease ─► read the record again ─► write, load, release ─► record: finished
 
-Every step may be repeated: a process that is killed in the middle leaves the record unfinished, and the next one begins
-again. Of several processes at once, one works, and the others wait for it.
+Every step can be repeated: if a process is killed in the middle, the record stays unfinished, and the next process
+starts again. If there are several processes at once, one works and the others wait for it.
 """
 
 import logging
@@ -25,11 +25,11 @@ _logger = logging.getLogger(__name__)
 
 
 def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = SYSTEM_CLOCK) -> tuple[str, ...]:
-    """Finish a run whose job has ended, unless that was done; wait for another process that does it now.
+    """Finish a run whose job has ended, unless this was done before; wait for another process that is doing it.
 
-    Returns notes about what was done, in the order in which it was done.
+    Returns notes about the steps, in the order in which they were done.
 
-    Where `is_loaded`, the job has loaded its run into BigQuery, which the caller may not be allowed to read.
+    If `is_loaded`, the job itself has loaded its run into BigQuery, which the caller may not be allowed to read.
     """
     execution = jobs.run_of(jobs.find(output, run_id), output)
     me = Holder.here(run_id, "" if execution is None else execution.started)
@@ -47,7 +47,7 @@ def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = 
 
 
 def mark(output: str, run_id: str) -> None:
-    """Note in the record of a job that its run is finished."""
+    """Note in a job's record that its run is finished."""
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
     jobs.save(output, run_id, jobs.find(output, run_id) | {"finished_at": moment})
 
@@ -65,7 +65,7 @@ def _claim(lease: Lease, run_id: str, output: str, clock: Clock) -> None:
 
 
 def _with_lease(lease: Lease, work: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-    """Do the work, and keep the lease meanwhile."""
+    """Do the work, renewing the lease meanwhile."""
     end = in_thread(work)
     while not wait([end], timeout=_LOOK_S).done:
         lease.beat()
@@ -99,7 +99,7 @@ def _load(results: Results, dataset: str) -> bool:
     name = DatasetName.parse(dataset)
     try:
         present = {(run.run_id, run.started_at) for run in stored.finished_runs(name)}
-    except RankbeamError:  # no table yet; loading makes it, or says what is wrong
+    except RankbeamError:  # no table yet; loading creates it, or reports the problem
         present = set()
     if results.execution in present:
         return False

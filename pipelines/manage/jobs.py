@@ -1,4 +1,4 @@
-"""The records of submitted jobs, beside their output: enough to find a job again, and no secrets."""
+"""The records of submitted jobs, stored with their output: enough to find a job again, without secrets."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from rankbeam.transforms.records.corpora import TemporaryCorpora
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
-LONGEST_NAME = 63  # of jobs, and of the values of labels on Google Cloud
+LONGEST_NAME = 63  # for jobs, and for label values on Google Cloud
 _FOLDER = "jobs"
 _MOST_NAMED = 20
 _READERS = 16
@@ -42,23 +42,23 @@ def every(output: str) -> list[dict[str, Any]]:
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
     if not (paths := matching.matches(_path(matching.escaped(output), "*"))):
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
-    by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
+    run_paths = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:
         return max(_read_all(paths), key=_submitted)
-    if run_id not in by_run:
-        named = ", ".join(sorted(by_run)[-_MOST_NAMED:])
+    if run_id not in run_paths:
+        named = ", ".join(sorted(run_paths)[-_MOST_NAMED:])
         raise InputError(f"holds no job of a run {run_id!r}; there are: {named}", path=output)
-    return _read(by_run[run_id])
+    return _read(run_paths[run_id])
 
 
 def has_rows(output: str, run_id: str) -> bool:
-    """Return whether all rows of a run are written: its row in `runs` is the last one."""
+    """Return whether all rows of a run are written: its row in `runs` is written last."""
     folder = run_folder(output, "runs", run_id)
     return bool(matching.matches(files.join(matching.escaped(folder), "part-*.parquet")))
 
 
 def job_name(execution: Run) -> str:
-    """The name of a run's job: at most 63 lower-case letters, digits and hyphens, a letter first.
+    """The name of a run's job: at most 63 lower-case letters, digits and hyphens, starting with a letter.
 
     >>> from datetime import datetime
     >>> job_name(Run("20260102-030405-ab12", "FiQA, chunked", datetime(2026, 1, 2), ""))
@@ -70,7 +70,7 @@ def job_name(execution: Run) -> str:
 
 
 def plain(text: str, also: str = "") -> str:
-    """A text of lower-case letters, digits and hyphens, and of the characters `also`."""
+    """The text with only lower-case letters, digits, hyphens, and the characters in `also`."""
     return re.sub(rf"[^a-z0-9{also}]+", "-", text.lower()).strip("-")
 
 
@@ -83,7 +83,7 @@ def _submitted(record: Mapping[str, Any]) -> str:
 
 
 def _read_all(paths: Iterable[str]) -> list[dict[str, Any]]:
-    """A year of nights in a bucket is hundreds of requests, which wait for the network."""
+    """Read records in parallel: a year of nightly jobs in a bucket means hundreds of network requests."""
     with ThreadPoolExecutor(_READERS) as readers:
         return list(readers.map(_read, paths))
 
@@ -102,15 +102,15 @@ def _read(path: str) -> dict[str, Any]:
 class RunRecord:
     """The run of a job."""
 
-    started: str  # in UTC; with its id, it identifies one execution
+    started: str  # in UTC; identifies one execution together with the run's id
     ledger: str | None = None  # None for a run without calls
     sources: int = 0  # number of retrievers that run in the workers
-    configurations: int = 1  # their number
+    configurations: int = 1  # number of configurations
     pools: Mapping[str, Quota] = field(default_factory=dict)
-    bigquery: str | None = None  # dataset that the run is published in; None for none
-    is_monitored: bool = False  # whether the changes since a baseline run are written at the end
-    all_rows: bool = False  # whether `results.duckdb` has the rows of large tables, too
-    corpora: tuple[TemporaryCorpora, ...] = ()  # those that are deleted at the end of the run
+    bigquery: str | None = None  # dataset in which the run is published, if any
+    is_monitored: bool = False  # True if changes since a baseline run are written at the end
+    all_rows: bool = False  # True if `results.duckdb` also has the rows of large tables
+    corpora: tuple[TemporaryCorpora, ...] = ()  # corpora that are deleted at the end of the run
 
     @classmethod
     def of(cls, experiment: Experiment, execution: Run, *, all_rows: bool = False) -> "RunRecord":
@@ -137,7 +137,7 @@ class RunRecord:
         return None if self.ledger is None else Ledger(self.ledger, Owner(run_id, self.started))
 
     def uses(self, run_id: str) -> list[LedgerUse]:
-        """The ledger's records of this run: they have the calls of lost workers, which engines do not report."""
+        """The ledger's records of this run, including calls of lost workers, which engines do not report."""
         return [] if (ledger := self.calls(run_id)) is None else ledger.uses()
 
     def seconds(self, now: datetime) -> float:

@@ -21,7 +21,7 @@ _MOST_FOREIGN = 10
 def run(
     place: str, clear: bool, older_than_days: float | None, form: str, *, compact: bool = False, screen: Screen = WHOLE
 ) -> str:
-    """Show, clear or compact a ledger; returns what to print."""
+    """Show, clear or compact a ledger; return the text to print."""
     if compact and clear:
         raise InputError("--clear and --compact cannot run together; choose one")
     if older_than_days is not None and not clear:
@@ -71,7 +71,7 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
 
 
 def as_json(survey: LedgerSurvey) -> str:
-    """A survey as one JSON document; moments are in UTC."""
+    """A survey as one JSON document; times are in UTC."""
     document = {**asdict(survey), "hits": survey.hits, "calls": survey.calls}
     document["damaged"] = [{"path": path, "reason": reason} for path, reason in survey.damaged]
     return json.dumps(document, indent=2, ensure_ascii=False, default=lambda moment: moment.isoformat())
@@ -117,7 +117,7 @@ def _holds_ledger(folder: str) -> bool:
 def _exists(place: str) -> bool:
     if files.is_local(place):
         return Path(place).is_dir()
-    try:  # an object store has no folders, only names that begin alike
+    try:  # an object store has no folders, only names with a common beginning
         return bool(files.beam().match([files.join(place, "**")], limits=[1])[0].metadata_list)
     except files.errors(place) as error:
         raise InputError(f"cannot be looked up: {gcs.explained(error, place)}", path=place) from error
@@ -152,7 +152,7 @@ def _repeated(survey: LedgerSurvey) -> str:
 
 
 def _size(count: int) -> str:
-    """Bytes for people.
+    """Bytes as text.
 
     >>> _size(999), _size(1_250_000)
     ('999 bytes', '1.2 MB')
@@ -161,7 +161,7 @@ def _size(count: int) -> str:
 
 
 def _span(time: timedelta) -> str:
-    """A time for people, in the largest unit of which it has at least two.
+    """A duration as text, in the largest unit of which it has at least two.
 
     >>> _span(timedelta(minutes=180)), _span(timedelta(seconds=90)), _span(timedelta(seconds=1))
     ('3 hours', '90 seconds', '1 second')

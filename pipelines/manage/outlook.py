@@ -22,12 +22,12 @@ LOST_AFTER_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 20.0
 _RATE_OVER_S = 300.0
 Point = tuple[float, int]
-"""Seconds since the start of the run, and the number of calls or queries that were done by then."""
+"""Seconds since the start of the run, and the number of calls or queries done by then."""
 
 
 @dataclass(frozen=True)
 class JobSnapshot:
-    """State, counters and errors of a job; engines add up all quota pools, so the pool of every counter is empty."""
+    """State, counters and errors of a job; engines add up all quota pools, so every counter's pool is empty."""
 
     state: str
     counts: Counts
@@ -47,7 +47,7 @@ class JobSnapshot:
 
 
 def gist(problem: str) -> str:
-    """The last line of an error message with a traceback; any other message as a whole.
+    """The last line of an error message with a traceback, or any other message as a whole.
 
     >>> gist("Traceback (most recent call last):\\n  File 'a.py', line 1\\nValueError: no [while running 'Read']\\n")
     "ValueError: no [while running 'Read']"
@@ -62,7 +62,7 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobSnapshot:
-    """Show snapshots of a job until it has ended; return the last. After the first, looks may fail for ten minutes."""
+    """Show snapshots of a job until it ends; return the last. After the first, looks may fail for ten minutes."""
     answered: float | None = None
     for pause_s in pauses():
         try:
@@ -80,7 +80,7 @@ def follow(
 
 
 def pauses() -> Iterator[float]:
-    """Seconds between requests: a short job is noticed at once, and a long one is not asked for too often."""
+    """Seconds between requests: the end of a short job is noticed at once, and a long job gets few requests."""
     pause_s = _FIRST_PAUSE_S
     while True:
         yield pause_s
@@ -91,19 +91,19 @@ def pauses() -> Iterator[float]:
 class Outlook:
     """Progress of a job."""
 
-    unit: str  # "calls" where services are called, else "queries", which count for each configuration and retriever
+    unit: str  # "calls" if services are called, else "queries", counted for each configuration and retriever
     done: int  # number of calls or queries
-    needed: int | None  # their number in the end, without what the ledger answers; None where it is not known yet
-    per_second: float | None  # None where nothing is done, or the job has ended
-    left_s: float | None  # None where it is not known
+    needed: int | None  # their final number, without those that the ledger answers; None if not known yet
+    per_second: float | None  # None if nothing is done yet, or the job has ended
+    left_s: float | None  # None if not known
     failures: int  # calls and queries that failed, as far as the engine reports them
-    cost: float | None  # of all calls so far, in the currency of the prices; None where no price is given
+    cost: float | None  # of all calls so far, in the prices' currency; None without prices
     unpriced: tuple[str, ...] = ()  # pools of calls without a price
 
     def parts(self) -> dict[str, str]:
-        """Texts for people, by their names."""
-        of = "" if self.needed is None else f" of {self.needed:,}"
-        parts = {"progress": f"{self.done:,}{of} {self.unit}"} if self.done or self.needed else {}
+        """Texts for users, by name."""
+        total = "" if self.needed is None else f" of {self.needed:,}"
+        parts = {"progress": f"{self.done:,}{total} {self.unit}"} if self.done or self.needed else {}
         if self.per_second is not None:
             parts["rate"] = f"{self.per_second:,.3g} {self.unit}/s"
         if self.left_s is not None:
@@ -111,15 +111,15 @@ class Outlook:
         if self.failures:
             parts["failures"] = f"{self.failures:,}"
         if self.cost is not None:
-            without = f", without {', '.join(self.unpriced)}: no price is given" if self.unpriced else ""
-            parts["cost"] = f"{self.cost:,.4g}{without}"
+            unpriced = f", without {', '.join(self.unpriced)}: no price is given" if self.unpriced else ""
+            parts["cost"] = f"{self.cost:,.4g}{unpriced}"
         return parts
 
 
 def outlook_of(
     run: RunRecord, uses: Sequence[LedgerUse], snapshot: JobSnapshot, began: Point, seconds: float
 ) -> Outlook:
-    """The progress of a job, from its counters and from the ledger's records of the run.
+    """A job's progress, from its counters and the ledger's records of the run.
 
     Its rate is measured from the point `began`; (0.0, 0) is the start of the run.
 
@@ -128,8 +128,8 @@ def outlook_of(
     {'progress': '50 of 200 queries', 'rate': '5 queries/s', 'left': 'about 30 s'}
     """
     unit, done, needed = progress(run, uses, snapshot.counts)
-    since_s, before = began
-    rate = (done - before) / (seconds - since_s) if seconds > since_s and done > before else None
+    since_s, earlier = began
+    rate = (done - earlier) / (seconds - since_s) if seconds > since_s and done > earlier else None
     rate = None if snapshot.has_ended else rate
     left_s = None if rate is None or needed is None else max(0, needed - done) / rate
     failures = snapshot.counts[Counter.CALLS_FAILED, ""] + snapshot.counts[Counter.FAILURES, ""]
@@ -138,10 +138,10 @@ def outlook_of(
 
 
 def progress(run: RunRecord, uses: Iterable[LedgerUse], counts: Counts) -> tuple[str, int, int | None]:
-    """The unit of work, how much of it is done, and how much there is; None where that is not known yet."""
-    by_lanes, answered = _of_lanes(uses)
-    by_engine = counts[Counter.CALLS_PLANNED, ""] - counts[Counter.LEDGER_HITS, ""]
-    calls, done = max(by_lanes, by_engine), max(answered, counts[Counter.CALLS_DONE, ""])
+    """The unit of work, the amount done, and the total amount (None if not known yet)."""
+    lane_calls, answered = _lane_calls(uses)
+    engine_calls = counts[Counter.CALLS_PLANNED, ""] - counts[Counter.LEDGER_HITS, ""]
+    calls, done = max(lane_calls, engine_calls), max(answered, counts[Counter.CALLS_DONE, ""])
     if calls or done or run.ledger is not None:
         return "calls", done, calls or None
     judged = counts[Counter.JUDGED_QUERIES, ""]
@@ -149,10 +149,10 @@ def progress(run: RunRecord, uses: Iterable[LedgerUse], counts: Counts) -> tuple
     return "queries", counts[Counter.QUERIES_SCORED, ""] + counts[Counter.QUERIES_ASKED, ""], needed or None
 
 
-def _of_lanes(uses: Iterable[LedgerUse]) -> tuple[int, int]:
-    """The calls that lanes have to make, and those that are answered.
+def _lane_calls(uses: Iterable[LedgerUse]) -> tuple[int, int]:
+    """The number of calls that lanes have to make, and the number of answered ones.
 
-    A lane that was lost with its worker is repeated: the ledger then answers what the lost one had paid for.
+    A lane that was lost with its worker is repeated; the ledger then answers the calls that the lost lane had paid for.
     """
     attempts = grouped((use.attempted, use) for use in sorted(uses, key=lambda use: use.at))
     needed = answered = 0
@@ -163,12 +163,12 @@ def _of_lanes(uses: Iterable[LedgerUse]) -> tuple[int, int]:
 
 
 def cost_of(uses: Iterable[LedgerUse], pools: Mapping[str, Quota]) -> tuple[float | None, tuple[str, ...]]:
-    """The cost of calls, and the pools without a price; None where no pool that was used has one."""
+    """The cost of calls (None if no used pool has a price), and the pools without a price."""
     costs: list[float] = []
     unpriced: dict[str, None] = {}
     for use in uses:
         for _, _, usage in use.usages:
-            if usage.position is not None:  # the same calls once more, as one configuration needs them
+            if usage.position is not None:  # the same calls again, attributed to one configuration
                 continue
             quota = pools.get(use.pool)
             cost = None if quota is None else quota.cost(usage.calls, usage.tokens)
@@ -181,7 +181,7 @@ def cost_of(uses: Iterable[LedgerUse], pools: Mapping[str, Quota]) -> tuple[floa
 
 @dataclass
 class Watch:
-    """A job that is followed: its rate is that of the last five minutes."""
+    """A job that is followed; its rate is measured over the last five minutes."""
 
     run: RunRecord | None
     run_id: str
@@ -195,7 +195,7 @@ class Watch:
         return " · ".join([snapshot.state, *texts])
 
     def look(self, snapshot: JobSnapshot, now: datetime) -> Outlook | None:
-        """The progress of the job; None where its record has no run."""
+        """The job's progress; None if its record has no run."""
         if self.run is None:
             return None
         with suppress(InputError):  # the ledger may be readable again at the next look

@@ -25,25 +25,25 @@ from rankbeam.transforms.records.errors import InputError
 def needless(
     runs: Sequence[Results], keep: int, older_than: float | None, now: datetime | None = None
 ) -> list[Results]:
-    """The runs to delete: of each experiment, all but the latest and its baseline."""
+    """The runs to delete: for each experiment, all except the latest ones and the baselines."""
     baselines = set(_baselines(runs))
-    before = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
-    chosen = []
+    limit = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
+    old_runs = []
     for place, run in enumerate(runs):
         later = sum(other.experiment == run.experiment for other in runs[place + 1 :])
-        is_old = before is None or run.execution[1] < before
+        is_old = limit is None or run.execution[1] < limit
         if later >= keep and is_old and (run.experiment, run.run_id) not in baselines:
-            chosen.append(run)
-    return chosen
+            old_runs.append(run)
+    return old_runs
 
 
 def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
-    """The runs that the latest run of each experiment is monitored against, by experiment and id."""
+    """The runs that each experiment's latest run is monitored against, by experiment and id."""
     firsts = {run.experiment: run.run_id for run in reversed(runs)}
     for name, latest in {run.experiment: run for run in runs}.items():
-        # The command `monitor` may have named another one, or none where the experiment has no key for it.
+        # The command `monitor` may have named another run, even if the experiment has no key for it.
         yield from ((name, row["baseline_run"]) for row in latest.rows("monitor", ["baseline_run"]))
-        with suppress(InputError, AttributeError):  # an experiment that cannot be read names none
+        with suppress(InputError, AttributeError):  # an experiment that cannot be read names no baseline
             experiment = latest.experiment_file.value
             is_gate = any(gate.get("value") == MONITOR for gate in experiment.get("gates") or ())
             if is_gate or "monitor" in experiment:
@@ -51,10 +51,10 @@ def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
 
 
 def delete(output: str, runs: Sequence[Results]) -> None:
-    """Delete all rows of runs, and rebuild the folder's DuckDB file where it has one.
+    """Delete all rows of runs, and rebuild the folder's DuckDB file if there is one.
 
-    In a folder, the row in `runs` goes first: a deletion that is interrupted leaves rows that nothing reads, and no
-    half run.
+    In a folder, the row in `runs` is deleted first: an interrupted deletion leaves rows that nothing reads, but no
+    partial run.
     """
     if is_table(output):
         delete_runs(DatasetName.parse(output), [run.execution for run in runs])
@@ -75,16 +75,16 @@ def delete(output: str, runs: Sequence[Results]) -> None:
 
 FOLDER = "indexes"
 DAYS = 30.0
-"""An index that no run has used for so long is not needed, by default."""
+"""By default, an index that no run has used for this long is not needed."""
 
 
 def unused(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
-    """The indexes beside an output that no run has used for some days."""
+    """The indexes in an output folder that no run has used for some days."""
     if is_table(output):
         raise InputError("is not a folder with results, beside which indexes are kept", path=output)
-    before = (now or datetime.now(UTC)) - timedelta(days=days)
+    limit = (now or datetime.now(UTC)) - timedelta(days=days)
     try:
-        return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < before]
+        return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < limit]
     except files.errors(output) as error:
         raise InputError(f"cannot be listed: {gcs.explained(error, output)}", path=output) from error
 
