@@ -18,14 +18,14 @@ _MARK, _HEAD_BYTES = b"rankbeam report</title>", 1 << 12
 
 
 def build(results: Results, against: "Against | None" = None) -> str:
-    """The report of a finished run: a page of HTML that needs no other file and no network."""
-    from rankbeam.pipelines.report.page import render  # Jinja is imported where a report is made, and nowhere else
+    """The report of a finished run: one HTML page that needs no other file and no network."""
+    from rankbeam.pipelines.report.page import render  # only reports need Jinja
 
     return render(results, against)
 
 
 def refuse_foreign(output: str) -> None:
-    """Make sure that the report of an output folder will replace nothing, or an earlier one."""
+    """Refuse to replace a file that is not an earlier report in an output folder."""
     place = files.join(output, FILE_NAME)
     if files.exists(place) and _MARK not in files.read_head(place, _HEAD_BYTES):
         raise InputError(
@@ -34,9 +34,9 @@ def refuse_foreign(output: str) -> None:
 
 
 def write(results: Results, path: str | None = None, against: "Against | None" = None) -> str:
-    """Write the report of a finished run; returns its path.
+    """Write the report of a finished run; return its path.
 
-    The file is complete or not there: it is built beside and then put in place.
+    The file is complete or absent: it is written under another name, and then renamed.
     """
     place = files.join(results.output, FILE_NAME) if path is None else path
     if path is None:
@@ -45,12 +45,12 @@ def write(results: Results, path: str | None = None, against: "Against | None" =
     if not files.is_local(place):  # an object appears when it is complete
         files.write(place, content)
         return place
-    beside = f"{place}.{uuid.uuid4().hex}.part"
+    part = f"{place}.{uuid.uuid4().hex}.part"
     try:
-        Path(beside).write_bytes(content)
-        os.replace(beside, place)  # noqa: PTH105  both are text here
+        Path(part).write_bytes(content)
+        os.replace(part, place)  # noqa: PTH105  both are text here
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=place) from error
     finally:
-        Path(beside).unlink(missing_ok=True)
+        Path(part).unlink(missing_ok=True)
     return place

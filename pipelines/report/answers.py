@@ -1,4 +1,4 @@
-"""The answers that a page holds: each with its claims, what the judge said of them, and the texts behind that."""
+"""The answers on a page, each with its claims, the judge's verdicts on them, and the texts behind the verdicts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -30,20 +30,20 @@ _QUESTION = ("step", "query_id", "items_hash", "right_hash", "position")
 
 Row = dict[str, Any]
 Claims = dict[tuple[str, str], list[Row]]
-"""By query and hash of a text."""
+"""Claims by query and text hash."""
 Verdicts = dict[tuple[Any, ...], Row]
-"""By step, query and hash of the text beside it; those of claims also by the claim."""
+"""Verdicts by step, query and hash of the evidence; verdicts on claims also by claim."""
 
 
 def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
-    """The wanted answers; of several samples the first, and of several judgements, too."""
-    some = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
-    answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, some) if row["sample"] == 0]
+    """The answers in some cells; only the first of several samples or judgements."""
+    query_ids = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
+    answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, query_ids) if row["sample"] == 0]
     if not answers:
         return None
     owners = {row["config_id"]: place for place, row in enumerate(results.configurations)}
-    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
-    page = _Page(*_judged(results, some), _texts(results, answers))
+    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in query_ids}
+    page = _Page(*_judged(results, query_ids), _texts(results, answers))
     lists: defaultdict[int, dict[int, Row]] = defaultdict(dict)
     for row in sorted(answers, key=lambda row: (owners[row["config_id"]], positions[row["query_id"]])):
         key = owners[row["config_id"]], positions[row["query_id"]]
@@ -54,7 +54,7 @@ def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
 
 
 def _judged(results: Results, ids: pa.Array) -> tuple[Claims, Verdicts]:
-    """The claims and the judge's verdicts about some queries, of each the first."""
+    """The claims and the judge's verdicts about some queries, from the first samples."""
     rows = (row for row in _rows(results, "claims", _CLAIM_COLUMNS, ids) if row["sample"] == 0)
     claims = grouped(((row["query_id"], row["text_hash"]), row) for row in rows)
     rows = (row for row in _rows(results, "verdicts", _VERDICT_COLUMNS, ids) if row["sample"] == 0)
@@ -67,7 +67,7 @@ def _judged(results: Results, ids: pa.Array) -> tuple[Claims, Verdicts]:
 
 
 def _median(rows: list[Row]) -> Row:
-    """The verdict of the only judge, or the lower median of the verdicts of several."""
+    """The verdict of the only judge, or the lower median of several judges' verdicts."""
     scale = step_named(rows[0]["step"]).scale if len(rows) > 1 else ()
     if not scale:
         return rows[-1]
@@ -77,7 +77,7 @@ def _median(rows: list[Row]) -> Row:
 
 @dataclass
 class _Page:
-    """Answers as the page's script reads them; long texts occur in it once."""
+    """Answers in the form that the page's script reads, with each long text stored once."""
 
     claims: Claims
     verdicts: Verdicts
@@ -85,7 +85,7 @@ class _Page:
     places: dict[str, int] = field(default_factory=dict)
 
     def answer(self, row: Row) -> Row:
-        """One answer: its texts, contexts, and the claims of itself and of the reference answer."""
+        """One answer: its texts, contexts, claims, and the reference answer's claims."""
         query_id, contexts = row["query_id"], row["contexts"]
         hashes = [context["text_hash"] for context in contexts]
         kind = self.verdicts.get(("answer_kind", query_id, row["answer_hash"] or ""))
@@ -105,14 +105,14 @@ class _Page:
         }
 
     def _context(self, query_id: str, context: Row, citations: Sequence[str]) -> list[Any]:
-        """Id, text, whether it is cited, and its grade."""
+        """Id, text, True if it is cited, and grade."""
         text = self.texts.get(context["text_hash"])
         grade = self.verdicts.get(("grade", query_id, context["text_hash"]))
         place = None if text is None else self._place(text)
         return [context["doc_id"], place, context["doc_id"] in citations, grade and grade["grade"]]
 
     def _claims(self, query_id: str, text_hash: str | None, evidence: list[str | None]) -> list[list[Any]]:
-        """The text of each claim, its place, and for each evidence a verdict and a reason, or None."""
+        """Each claim's text and position, and for each piece of evidence a verdict and a reason, or None."""
         claims = self.claims.get((query_id, text_hash or ""), [])
         return [
             [
@@ -137,15 +137,15 @@ class _Page:
 
 
 def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:
-    """The texts of the contexts, by hash."""
-    needed = pa.array(sorted({context["text_hash"] for row in answers for context in row["contexts"]}), pa.string())
-    rows = _rows(results, "texts", ("text_hash", "text"), needed, by="text_hash")
+    """The contexts' texts, by hash."""
+    hashes = pa.array(sorted({context["text_hash"] for row in answers for context in row["contexts"]}), pa.string())
+    rows = _rows(results, "texts", ("text_hash", "text"), hashes, by="text_hash")
     return {row["text_hash"]: row["text"] for row in rows}
 
 
 def _rows(results: Results, name: str, columns: Sequence[str], ids: pa.Array, by: str = "query_id") -> Iterator[Row]:
-    """The wanted rows of a table; none of a run that has no such table."""
+    """The rows of a table with some ids; none if the run has no such table."""
     try:
         yield from results.stream(name, columns, ids, by, _BATCH_ROWS)
     except InputError:
-        return  # the run is of an older release, or files were deleted, which takes nothing from the rest of a report
+        return  # an older release wrote the run, or files were deleted; the rest of the report is not affected

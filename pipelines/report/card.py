@@ -1,4 +1,4 @@
-"""The first screen of a report: what was the best, by how much, at what cost, and of what it is known."""
+"""The first screen of a report: the best configuration, its gain, its cost, and the data behind them."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ def _best(study: Study) -> list[CardFact]:
 
 
 def _gain(study: Study) -> list[CardFact]:
-    """The difference of the best configuration from the baseline, or of the next best one if the baseline is best."""
+    """The difference between the best configuration and the baseline, or the next best one if the baseline is best."""
     if len(study.titles) < 2:
         return []
     one, other = study.pair
@@ -71,7 +71,7 @@ def _difference(study: Study, row: Comparison, sign: int, label: str, against: s
 
 
 def _queries(study: Study, row: Comparison, order: tuple[int, int], sign: int) -> CardFact:
-    """Wins of the better configuration of a pair, as the decision states their difference."""
+    """Wins of a pair's better configuration, in the direction in which the decision states the difference."""
     won, lost = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
     better, worse = (study.titles.get(name, study.names[name]) for name in order)
     return CardFact("Won : lost", f"{won:,} : {lost:,}", f"queries, {better} against {worse}; {row.ties:,} tied")

@@ -38,13 +38,13 @@ class MatrixCell:
 
 
 GATED = ("difference", "difference_low", "difference_high")
-"""The values of gates that are about differences."""
+"""Values of gates on differences."""
 _MARGIN = 18.0
 _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 
 
 def comparisons(study: Study, metric: str) -> dict[str, Any]:
-    """The comparisons of one metric, for the page."""
+    """The comparisons by one metric, for the page."""
     order = study.order(metric)
     shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
@@ -64,7 +64,7 @@ def comparisons(study: Study, metric: str) -> dict[str, Any]:
 
 
 def with_baseline(study: Study, metric: str) -> tuple[list[dict[str, Any]], Markup | None]:
-    """Every configuration beside the baseline, the best first, and the axis of their differences."""
+    """Every configuration compared with the baseline, the best first, and the axis of the differences."""
     compared = ((one, study.overall.get((one, study.baseline, metric))) for one in study.order(metric))
     rows = {one: row for one, row in compared if row is not None}
     scale = _scale(rows.values())
@@ -74,14 +74,14 @@ def with_baseline(study: Study, metric: str) -> tuple[list[dict[str, Any]], Mark
 
 
 def _differences(study: Study, metric: str) -> tuple[float, ...]:
-    """The differences that matter: the limits of the metric's gates on differences, else the usual ones."""
+    """The differences that matter: the limits of the metric's gates on differences, else the default ones."""
     gates = [row for row in study.gates if row["metric"] == metric and row["value"] in GATED]
     limits = {abs(row["at_least"] if row["at_least"] is not None else row["at_most"]) for row in gates}
     return tuple(sorted(limits - {0.0})) or DIFFERENCES
 
 
 def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level: float) -> str:
-    """The queries that differences need, for a comparison without a significant difference."""
+    """The queries needed to detect differences, for a comparison without a significant difference."""
     numbers = [queries_for(row, difference, level) for difference in differences]
     if study.is_significant(row) is not False or None in numbers:
         return ""
@@ -130,7 +130,7 @@ def _hint(row: Comparison, sign: int) -> str:
 
 
 def _scale(rows: Iterable[Comparison]) -> PlotScale | None:
-    """A scale that holds all differences, their intervals, and zero; None where there is no difference."""
+    """A scale for all differences, their intervals, and zero; None without differences."""
     ends = [end for row in rows for end in (row.difference, row.ci_low, row.ci_high) if end is not None]
     return values_scale([0.0, *ends], _MARGIN, BAR_WIDTH - _MARGIN) if ends else None
 

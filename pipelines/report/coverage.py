@@ -1,4 +1,4 @@
-"""Slices, failures and coverage, and how the numbers were made."""
+"""Slices, failures and coverage, and how the numbers were computed."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _FAILURE_COLUMNS = ("query_id", "stage", "kind", "attempts", "message")
 
 
 def slice_tables(study: Study, metric: str) -> list[dict[str, Any]]:
-    """The metric by the values of each attribute, or of several that are crossed, for the page."""
+    """The metric by the values of each attribute, or of crossed attributes, for the page."""
     names = [name for name in study.results.slices if name != ALL]
     return [
         _slice_table(study, metric, grouping, [name for name in names if grouping_of(name) == grouping])
@@ -63,7 +63,7 @@ def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float |
         "level": None if mean is None else words.level(mean, low, high),
         "is_best": mean is not None and mean == best,
         "may_be_best": bool(row.may_be_best),
-        "size": row.requested if ranked_by(row.slice) else None,  # where each configuration has its own queries
+        "size": row.requested if ranked_by(row.slice) else None,  # if each configuration has its own queries
     }
 
 
@@ -71,7 +71,7 @@ def failures(study: Study) -> dict[str, Any]:
     """Failed calls, by kind and by message, for the page."""
     names = dict(zip(study.ids, study.names, strict=True))
     table = study.results.table("failures", ["config_id", *_FAILURE_COLUMNS])
-    table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
+    table = table.filter(table["query_id"].is_valid())  # documents that were not imported belong to no query
     columns = (table[name].to_pylist() for name in ("config_id", "stage", "kind"))
     by_kind = Counter(zip(*columns, strict=True))
     messages = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
@@ -90,17 +90,17 @@ def failures(study: Study) -> dict[str, Any]:
 
 
 def _counts(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str, str]]) -> list[int]:
-    """The number of failures of each kind: a configuration's own, and calls for what it is fused of or reranks."""
-    own, parts = configuration["config_id"], [] if configuration["derived_from"] else configuration.get("parts") or []
+    """The number of failures of each kind: a configuration's own, and those of rankings that it fuses or reranks."""
+    owner, parts = configuration["config_id"], [] if configuration["derived_from"] else configuration.get("parts") or []
     numbers = Counter[str]()
     for (caller, stage, kind), number in by_kind.items():
-        if caller == own or (caller in parts and stage != JUDGE):
+        if caller == owner or (caller in parts and stage != JUDGE):
             numbers[kind] += number
     return [numbers[kind] for kind in kinds]
 
 
 def coverage(study: Study) -> dict[str, Any]:
-    """Status of each configuration's judged queries, for every group of metrics that share a status."""
+    """Status of each configuration's judged queries, for every panel."""
     firsts = {study.mean(0, metric).panel: metric for metric in reversed(study.metrics)}
     panels = {panel: firsts[panel] for panel in dict.fromkeys(study.mean(0, metric).panel for metric in study.metrics)}
     means = [
@@ -113,12 +113,12 @@ def coverage(study: Study) -> dict[str, Any]:
     rows = [(name, panel, [int(getattr(row, column)) for column in columns]) for name, panel, row in means]
     first = rows[0][2]
     is_whole = first[0] > 0 and not any(first[1:]) and all(numbers == first for _, _, numbers in rows)
-    scored = first[0] if is_whole else None  # number of queries, where every configuration has scored all of them
+    scored = first[0] if is_whole else None  # number of queries, if every configuration has scored all of them
     return {"has_panels": len(panels) > 1, "columns": columns, "rows": rows, "scored": scored}
 
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:
-    known: dict[str, Any] = study.results.run["dataset"]
+    dataset: dict[str, Any] = study.results.run["dataset"]
     labels = {
         "queries": "queries in the file",
         "judged": "judged queries (these are asked and scored)",
@@ -128,56 +128,56 @@ def dataset_facts(study: Study) -> list[tuple[str, str]]:
         "repeated": "judgements given twice",
         "without_text": "judged queries without text",
     }
-    return [(label, f"{known[name]:,}") for name, label in labels.items() if known.get(name)]
+    return [(label, f"{dataset[name]:,}") for name, label in labels.items() if dataset.get(name)]
 
 
 def method(study: Study) -> list[str]:
-    known: dict[str, Any] = study.results.run["statistics"]
-    replicates, seed = known.get("replicates", 0), known.get("seed", 0)
+    statistics: dict[str, Any] = study.results.run["statistics"]
+    replicates, seed = statistics.get("replicates", 0), statistics.get("seed", 0)
     intervals = (
         f"Intervals hold with {study.confidence} confidence, "
-        "taking the queries as a sample of all those that could be asked. "
+        "treating the queries as a sample of all queries that could be asked. "
     )
     means = (
-        "That of a mean is Student's, of the values and one more at each end of the metric's range: few queries do not "
-        "exclude rare values that none of them has shown; values that are all 0 or 1 have the exact interval of "
-        "a share (Clopper and Pearson). "
+        "The interval of a mean is Student's, of the values and one more at each end of the metric's range, because "
+        "few queries cannot rule out rare values that none of them shows; if all values are 0 or 1, it is the exact "
+        "interval of a proportion (Clopper and Pearson). "
     )
     if replicates:
-        drawn = (
-            f"Intervals of differences, and those that hold for all configurations at once, rest on {replicates:,} "
+        bootstrap = (
+            f"Intervals of differences, and intervals for all configurations at once, rest on {replicates:,} "
             "bootstrap replicates; a query's weight in a replicate is a hash of its id, the replicate's number and the "
             f"seed ({seed}), so that the same input gives the same numbers everywhere."
         )
     else:
-        drawn = "Those of differences are Student's, as the run asked for no bootstrap replicates."
-    rare = " Where fewer than ten queries differ, they allow for differences that no query showed."
-    pairs = "every pair of configurations" if known.get("all_pairs") else "every configuration and the baseline"
+        bootstrap = "Intervals of differences are Student's, because the run has no bootstrap replicates."
+    rare = " If fewer than ten queries differ, they allow for differences that no query shows."
+    pairs = "every pair of configurations" if statistics.get("all_pairs") else "every configuration and the baseline"
     tests = (
-        f"Comparisons are paired, query by query, between {pairs}; p-values are those of a randomisation test, "
-        "adjusted over all comparisons of a metric where a column says so (Holm for the risk of any false "
+        f"Comparisons are paired, query by query, between {pairs}; p-values come from a randomisation test, and are "
+        "adjusted over all comparisons of a metric if a column says so (Holm for the risk of any false "
         "discovery, Benjamini and Hochberg for their share)."
     )
-    small = f"Slices of fewer than {known.get('min_slice', 0)} queries have means, but no interval and no comparison."
-    return [intervals + means + drawn + rare, tests, small, *_clusters(study)]
+    small = f"Slices with fewer than {statistics.get('min_slice', 0)} queries have means only."
+    return [intervals + means + bootstrap + rare, tests, small, *_clusters(study)]
 
 
 def _clusters(study: Study) -> list[str]:
-    """The rules for queries of one cluster; none without clusters."""
+    """The rules for clusters of queries; empty without clusters."""
     cluster = study.results.run["statistics"].get("cluster")
     counts = [row.clusters for row in study.results.means.values() if row.slice == ALL and row.clusters is not None]
     if cluster is None or not counts:
         return []
     sentence = (
-        f"Queries with the same {cluster} are one cluster: standard errors are those of clusters, the bootstrap draws "
-        "clusters, and the randomisation test flips the signs of clusters. Where a number of queries decides, the "
-        f"effective number of clusters does ({min(counts):.3g} here). Values of 0 and 1 have no exact interval."
+        f"Queries with the same {cluster} are one cluster: standard errors are computed over clusters, the bootstrap "
+        "draws clusters, and the randomisation test flips the signs of clusters. The effective number of clusters "
+        f"({min(counts):.3g} here) replaces the number of queries. Values of 0 and 1 have no exact interval."
     )
     return [sentence]
 
 
 def along_ranks(study: Study, metric: str, attribute: str, names: Sequence[str]) -> LinePlot | None:
-    """A curve for each configuration; None for other slices, and for the metric that says the rank itself."""
+    """A curve for each configuration over slices by rank; None for other slices, and for the metric of the rank."""
     if ranked_by(attribute) is None or ranking_metric(attribute, study.metrics) == metric:
         return None
     curves = [

@@ -28,7 +28,7 @@ _BATCH_ROWS = 1 << 12
 
 
 def precision_recall(study: Study) -> LinePlot | None:
-    """A curve for each configuration; None where its rankings or the judgements are not there, or are too many."""
+    """A curve for each configuration; None without rankings or judgements, or if there are too many queries."""
     ids = study.values.ids
     if len(ids) > MOST_QUERIES:
         return None
@@ -44,14 +44,14 @@ def precision_recall(study: Study) -> LinePlot | None:
 
 
 def _values(study: Study, relevant: Mapping[str, int]) -> dict[str, list[FloatArray]]:
-    """By config_id, values of its queries by level of recall."""
+    """The queries' values at each level of recall, by config_id."""
     values: defaultdict[str, list[FloatArray]] = defaultdict(list)
     try:
         for batch in study.results.batches("rankings", ["config_id", "query_id", "documents"], _BATCH_ROWS):
             for config_id in pc.unique(batch["config_id"]):
-                own = batch.filter(pc.equal(batch["config_id"], config_id))
-                values[config_id.as_py()].append(_interpolated(own, relevant))
-    except InputError:  # the files may have been deleted, which takes nothing from the rest of a report
+                rankings = batch.filter(pc.equal(batch["config_id"], config_id))
+                values[config_id.as_py()].append(_interpolated(rankings, relevant))
+    except InputError:  # the files may have been deleted; the rest of the report is not affected
         return {}
     return values
 
@@ -77,7 +77,7 @@ def _points(values: FloatArray, confidence: float) -> list[tuple[float, float, f
 
 
 def against_k(study: Study) -> list[LinePlot]:
-    """A plot for each metric that the run has at several cutoffs, a line a configuration."""
+    """A plot for each metric that the run has at several cutoffs, with a line for each configuration."""
     families: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for metric in study.metrics:
         name, at, cutoff = metric.rpartition("@")
@@ -102,7 +102,7 @@ def _ends(row: ConfigurationMetric) -> tuple[float, float]:
 
 
 def trend(study: Study, metric: str, runs: list[Results]) -> LinePlot | None:
-    """A metric over the runs up to this one, a line for each of its configurations; None for a first run."""
+    """A metric over the runs up to this one, with a line for each of its configurations; None for a first run."""
     if len(runs) < 2:
         return None
     curves = [Curve(study.titles[place], _run_points(study.ids[place], metric, runs)) for place in study.order(metric)]
@@ -110,7 +110,7 @@ def trend(study: Study, metric: str, runs: list[Results]) -> LinePlot | None:
 
 
 def changes(study: Study, metric: str) -> list[str]:
-    """The changes since the baseline run, a sentence for each configuration."""
+    """The changes since the baseline run: one sentence for each configuration."""
     names = dict(zip(study.ids, study.names, strict=True))
     return [
         f"{names[row['config_id']]}: {_change(row)} since the baseline run {row['baseline_run']}"

@@ -1,4 +1,4 @@
-"""The data that the page's script works with: column by column, and bounded."""
+"""The data for the page's script, by column and of limited size."""
 
 import base64
 import json
@@ -78,7 +78,7 @@ def _queries(values: QueryValues) -> dict[str, Any]:
 
 
 def _means(study: Study) -> dict[str, Any]:
-    """The table `configuration_metrics`; without slices where these would be too many."""
+    """The table `configuration_metrics`; without slices if there are too many rows."""
     columns = [name for name in tables.CONFIGURATION_METRICS.names if name not in _KEYS]
     rows = list(study.results.means.values())
     rows = rows if len(rows) <= MOST_ROWS else [row for row in rows if row.slice == ALL]
@@ -94,14 +94,14 @@ def _comparisons(study: Study) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[ConfigurationMetric | Comparison], names: list[str], **places: list[int]) -> dict[str, Any]:
-    """A table: positions of configurations, then slice, metric, and the columns that are not empty."""
+    """A table: positions of configurations, then slice, metric and all columns that are not empty."""
     values = {name: [getattr(row, name) for row in rows] for name in ("slice", "metric", *names)}
     known = {name: column for name, column in values.items() if any(value is not None for value in column)}
     return {"positions": places, "columns": known}
 
 
 def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:
-    """The differences of all queries from the baseline, for a page that does not hold all queries."""
+    """All queries' differences from the baseline, for a page that does not contain all queries."""
     return [
         {
             "metric": metric,
@@ -128,7 +128,7 @@ def _histogram(differences: FloatArray) -> dict[str, Any]:
 
 
 def as_json(document: Any) -> str:
-    r"""JSON without any letter that means something to HTML or to JavaScript's line ends.
+    r"""JSON without characters that have a meaning in HTML, or end a line in JavaScript.
 
     >>> as_json("</script>\u2028")
     '"\\u003c/script\\u003e\\u2028"'
@@ -137,20 +137,20 @@ def as_json(document: Any) -> str:
 
 
 def _numbers(column: FloatArray) -> dict[str, Any]:
-    """A column of numbers, exactly: the distinct ones, and their positions by row; NaN for a missing value."""
+    """A column of exact numbers: the distinct ones, and each row's position among them; NaN for a missing value."""
     distinct, codes = np.unique(column, return_inverse=True)
     return {"values": _base64(distinct.astype("<f8")), **_positions(codes)}
 
 
 def _words(column: list[str]) -> dict[str, Any]:
-    """A column of words: the distinct ones, and for each row which."""
+    """A column of words: the distinct ones, and each row's position among them."""
     distinct = list(dict.fromkeys(column))
     places = {value: position for position, value in enumerate(distinct)}
     return {"values": distinct, **_positions(np.array([places[value] for value in column], np.int64))}
 
 
 def _positions(codes: Any) -> dict[str, Any]:
-    """Positions in base64, in one, two or four bytes each."""
+    """Positions in base64, each with one, two or four bytes."""
     largest = int(codes.max(initial=0))
     width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
     return {"codes": _base64(codes.astype(f"<u{width}")), "bytes": width}

@@ -1,4 +1,4 @@
-"""Sections of a report about a run's answers, its judge, and the cost of both."""
+"""Report sections about a run's answers, its judge, and the cost of both."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def judge(study: Study) -> Row | None:
 
 
 def _labelled(study: Study) -> list[Row]:
-    """Means by labels and judge, and how many labels the judge is worth."""
+    """Means by labels and judge, and the number of labels that the judge is worth."""
     rows = (study.results.means.get((config_id, ALL, metric)) for config_id in study.ids for metric in study.metrics)
     names = dict(zip(study.ids, study.names, strict=True))
     return [
@@ -53,13 +53,13 @@ def _labelled(study: Study) -> list[Row]:
 
 def _decisions(study: Study) -> list[Row]:
     return [
-        {**vars(one), **vars(one.agreement), "share": one.agreement.share, "warning": one.warning}
-        for one in judge_decisions(study.results)
+        {**vars(decision), **vars(decision.agreement), "share": decision.agreement.share, "warning": decision.warning}
+        for decision in judge_decisions(study.results)
     ]
 
 
 def _holes(study: Study) -> tuple[list[Row], str]:
-    """The pairs that compare otherwise with holes filled, and the audit of the judge."""
+    """The pairs that compare differently with holes filled, and the audit of the judge."""
     if not fills_holes(study.results):
         return [], ""
     audit = audit_in(study.results)
@@ -67,9 +67,9 @@ def _holes(study: Study) -> tuple[list[Row], str]:
 
 
 def counted_answers(results: Results) -> list[Row]:
-    """The answers of each configuration, status, model and prompt: their number, tokens and costs.
+    """Number, tokens and cost of answers for each configuration, status, model and prompt.
 
-    A run may have millions of answers, so only the sums of a batch are kept.
+    A run may have millions of answers, so only each batch's sums are kept in memory.
     """
     batches = results.batches("answers", (*_KEYS, *_SUMMED))
     sums = [_sums(pa.Table.from_batches([batch])) for batch in batches if batch.num_rows]
@@ -90,7 +90,7 @@ def _sums(answers: pa.Table) -> pa.Table:
 
 
 def by_configuration(study: Study, counted: Sequence[Row], statuses: Sequence[str]) -> list[Row]:
-    rows_of = grouped((row["config_id"], row) for row in counted)
+    groups = grouped((row["config_id"], row) for row in counted)
     return [
         {
             "name": name,
@@ -104,12 +104,12 @@ def by_configuration(study: Study, counted: Sequence[Row], statuses: Sequence[st
             else sum(row["cost"] for row in rows),
         }
         for config_id, name in zip(study.ids, study.names, strict=True)
-        if (rows := rows_of.get(config_id))
+        if (rows := groups.get(config_id))
     ]
 
 
 def _steps(study: Study) -> list[Row]:
-    """Measurements of the judge from its verdicts, for runs that have none."""
+    """Measurements of the judge derived from its verdicts, for runs without stored measurements."""
     names = ("step", "judge", "model_version", "prompt_hash")
     counted = Counter(
         tuple(row[name] for name in names)

@@ -1,4 +1,4 @@
-"""The leaderboard of every metric: means, intervals as bars, and which configurations may be the best."""
+"""The leaderboard of every metric: means, intervals as bars, and the configurations that may be the best."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _MARGIN = 14.0
-_MOST_NAMED = 3  # in a sentence; the table marks them all
+_MOST_NAMED = 3  # in a sentence; the table marks all of them
 
 
 def board(study: Study, metric: str) -> dict[str, Any]:
     """The leaderboard of a metric, for the page."""
     order = study.order(metric)
-    rows = [study.mean(place_of, metric) for place_of in order]
+    rows = [study.mean(position, metric) for position in order]
     scale = _scale(rows)
     return {
         "metric": metric,
-        "places": [_place(study, place_of, row, scale) for place_of, row in zip(order, rows, strict=True)],
+        "places": [_place(study, position, row, scale) for position, row in zip(order, rows, strict=True)],
         "axis": None if scale is None else bar_axis(scale, "bar axis", "Axis"),
         "has_joint": any(row.joint_low is not None for row in rows),
         "has_bounds": any(row.failed for row in rows),
@@ -37,7 +37,7 @@ def board(study: Study, metric: str) -> dict[str, Any]:
 
 
 def half_width(row: ConfigurationMetric) -> str:
-    """Distance from the mean to the further end of an interval."""
+    """Distance from the mean to the farther end of its interval."""
     return "" if row.half_width is None else f"±{row.half_width:.3f}{doubt(row)}"
 
 
@@ -46,7 +46,7 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Pl
         "rank": _rank(study, configuration, row),
         "name": study.titles[configuration],
         "is_baseline": configuration == study.baseline and len(study.titles) > 1,
-        "may_be_best": row.may_be_best,  # it shows no significant difference from the best; None if that is not known
+        "may_be_best": row.may_be_best,  # True without a significant difference from the best; None if not known
         "row": row,
         "is_cut_short": study.is_cut_short(row),
         "mean": words.value(row.mean),
@@ -60,12 +60,12 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Pl
 
 
 def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
-    """1 for the best of its dialect; equal means share one; None for a failed configuration."""
+    """1 for the best of its dialect; equal means share a rank; None for a failed configuration."""
     dialects = study.results.dialects
-    alike = [title for title in study.titles if dialects[title] == dialects[configuration]]
+    peers = [title for title in study.titles if dialects[title] == dialects[configuration]]
     if row.mean is None:
         return None
-    sign, means = sign_of(row.metric), [study.mean(place_of, row.metric).mean for place_of in alike]
+    sign, means = sign_of(row.metric), [study.mean(position, row.metric).mean for position in peers]
     return 1 + sum(1 for mean in means if mean is not None and sign * mean > sign * row.mean)
 
 
@@ -97,7 +97,7 @@ def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float
 
 
 def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
-    """Findings that the leaderboard itself does not show, in sentences."""
+    """Sentences about findings that the leaderboard itself does not show."""
     best = study.mean(order[0], metric)
     if best.mean is None:
         return [f"No configuration has a value of {metric}: every query failed."]
@@ -107,13 +107,13 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
 
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
-    rows = [study.mean(place_of, metric) for place_of in order]
+    rows = [study.mean(position, metric) for position in order]
     verdicts = [row.may_be_best for row in rows]
     if len(set(study.results.dialects)) > 1 or all(verdict is None for verdict in verdicts):
-        return []  # values by the rules of different tools are no better or worse than each other
+        return []  # values by different tools' rules cannot be ranked against each other
     if any(row.is_unreliable for row in rows):
-        return []  # the page begins with it
-    others = [study.titles[place_of] for place_of, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
+        return []  # the page begins with this warning
+    others = [study.titles[position] for position, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     confidence = study.results.confidence_of_best(1 + len(others))
     if not others:
         compared = "every other configuration" + (" with a value" if None in verdicts else "")

@@ -1,4 +1,4 @@
-"""Put the page together: its parts as HTML, and the data from which its script draws the rest."""
+"""Assemble the page: its parts as HTML, and the data from which its script draws the rest."""
 
 import base64
 import hashlib
@@ -116,9 +116,9 @@ def render(results: Results, against: Against | None = None) -> str:
 
 
 def in_notebook(results: Results, warnings: list[str]) -> str:
-    """A run as HTML without scripts, which looks right in light and dark themes, and without its style, too.
+    """A run as HTML without scripts, which looks right in light and dark themes, even without its style.
 
-    By its first metric it is in pictures, by the others in numbers.
+    The first metric is shown in pictures, the others in numbers.
     """
     study = Study(results)
     pairs, axis = compare.with_baseline(study, study.metrics[0])
@@ -154,7 +154,7 @@ def _stages_title(sections: list[dict[str, Any]]) -> str:
 
 
 def _overview(study: Study) -> list[dict[str, Any]]:
-    """Every configuration's means of all metrics."""
+    """Every configuration's means for all metrics."""
     best = {metric: study.mean(study.order(metric)[0], metric).mean for metric in study.metrics}
     rows = []
     for name in study.order(study.metrics[0]):
@@ -177,14 +177,14 @@ def origin(study: Study) -> list[tuple[str, str]]:
     """Provenance of the run, as label and value."""
     versions = study.results.run["versions"]
     costs = [row["cost"] for row in study.usage if row["cost"] is not None]
-    known = {
+    facts = {
         "command": versions.get("command"),
         "commit": versions.get("commit"),
         "took": duration(study),
         "cost": f"{sum(costs):,.4g}" if costs else None,
         **{name: versions.get(name) for name in _DATASET},
     }
-    return [(label, value) for label, value in known.items() if value]
+    return [(label, value) for label, value in facts.items() if value]
 
 
 def _rendered(template: str, **values: Any) -> str:
@@ -213,14 +213,14 @@ def _interval(row: Any, *, sign: bool = False) -> str:
 
 
 def _printable(value: Any) -> Any:
-    """A text without characters that HTML cannot hold, or that turn the direction of what follows."""
+    """The text without characters that HTML cannot contain, or that change the direction of the following text."""
     return _UNPRINTABLE.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def in_parts(name: str) -> Markup:
-    """A name that breaks where its parts end, and elsewhere only if it must."""
-    whole = Markup("<wbr>").join(_PART_ENDS.split(_printable(name)))
-    return whole if len(name) < _LONG_NAME else Markup('<span class="long">{}</span>').format(whole)
+    """A name with line breaks where its parts end, and elsewhere only if necessary."""
+    broken = Markup("<wbr>").join(_PART_ENDS.split(_printable(name)))
+    return broken if len(name) < _LONG_NAME else Markup('<span class="long">{}</span>').format(broken)
 
 
 @cache
@@ -239,7 +239,7 @@ def _file(*names: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """The page may run its own script and use its own style, and nothing else."""
+    """A policy that allows only the page's own script and style."""
     allowed = {"style-src": _hash(style), "script-src": _hash(script), "img-src": "data:"}
     sources = "; ".join(f"{name} {source}" for name, source in allowed.items())
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"

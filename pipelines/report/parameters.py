@@ -1,6 +1,6 @@
-"""The parameters in which configurations differ: a column each, to filter by, heat maps of pairs, and sweeps.
+"""The parameters in which configurations differ: columns to filter by, heat maps of pairs, and sweeps.
 
-Configurations that differ in one numeric parameter alone are a line, and all lines along it a sweep.
+Configurations that differ only in one numeric parameter form a line, and all lines along the parameter a sweep.
 """
 
 import itertools
@@ -31,7 +31,7 @@ class Parameter:
     values: list[str]
 
     def shown(self, places: Sequence[int]) -> str:
-        """The values of configurations that share a row."""
+        """The values for configurations that share a row."""
         return ", ".join(self.values[place] for place in self.chosen(places))
 
     def chosen(self, places: Sequence[int]) -> list[int]:
@@ -41,19 +41,19 @@ class Parameter:
 def parameters(study: Study) -> list[Parameter]:
     """Return the parameters in which configurations differ, those with the fewest values first.
 
-    Parameters that merely follow the type of a retriever or stage, such as `k1` beside a service, say no more than it.
+    Parameters that merely follow from the type of a retriever or stage, such as `k1`, are left out.
     """
     names = dict.fromkeys(name for row in study.parameters for name in row)
     types = [row.get(_TYPE) for row in study.parameters]
     columns = {name: [row.get(name) for row in study.parameters] for name in names}
-    of_stages = {stage: column for stage in ADDED if any(column := [_stage(row, stage) for row in study.parameters])}
+    stages = {stage: column for stage in ADDED if any(column := [_stage(row, stage) for row in study.parameters])}
     differing_columns = {
         name: column
         for name, column in columns.items()
-        if name == _TYPE or _varies([*map(str, of_stages.get(name.partition(".")[0], types))], column)
+        if name == _TYPE or _varies([*map(str, stages.get(name.partition(".")[0], types))], column)
     }
-    known = [_parameter(study, name, column) for name, column in (of_stages | differing_columns).items()]
-    differing = [parameter for parameter in known if 1 < len(parameter.values) <= MOST_VALUES]
+    candidates = [_parameter(study, name, column) for name, column in (stages | differing_columns).items()]
+    differing = [parameter for parameter in candidates if 1 < len(parameter.values) <= MOST_VALUES]
     return sorted(differing, key=lambda parameter: len(parameter.values))[:MOST_PARAMETERS]
 
 
@@ -79,9 +79,9 @@ def _parameter(study: Study, name: str, of: list[Any]) -> Parameter:
 
 
 def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bool) -> list[dict[str, Any]]:
-    """The best means by the values of two parameters: a map for each pair that is combined with each other.
+    """The best means by the values of two parameters: one map for each pair of combined parameters.
 
-    If configurations differ in two parameters only, the plot of a sweep shows the same means already.
+    If configurations differ in only two parameters, the plot of a sweep already shows the same means.
     """
     pairs = itertools.combinations(known if len(known) > 2 or not is_swept else [], 2)
     maps = [_heat_map(study, metric, *sorted(pair, key=lambda parameter: -len(parameter.values))) for pair in pairs]
@@ -96,7 +96,7 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> d
             key = row.of[place], column.of[place]
             best[key] = max(best.get(key, (mean, place)), (mean, place), key=lambda entry: sign * entry[0])
     crossed = sum(len({key[1] for key in best if key[0] == value}) > 1 for value in row.values)
-    if crossed < 2:  # where one parameter decides the other, there is nothing to see
+    if crossed < 2:  # if one parameter determines the other, there is nothing to see
         return None
     means = [mean for mean, _ in best.values()]
     low, high = min(means), max(means)
@@ -120,7 +120,7 @@ Points = list[tuple[float, int]]
 
 
 def sweeps(study: Study) -> dict[str, list[tuple[str, Points]]]:
-    """The sweeps over numeric parameters of the experiment, each with its lines; a number in a name does not count."""
+    """The sweeps over the experiment's numeric parameters, each with its lines."""
     bases = [row["name"].partition(":")[0] for row in study.results.configurations]
     names = dict.fromkeys(key for name_values in study.parameters for key in name_values)
     known = {name: _lines(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))}
@@ -128,7 +128,7 @@ def sweeps(study: Study) -> dict[str, list[tuple[str, Points]]]:
 
 
 def _lines(study: Study, name: str, bases: list[str]) -> list[tuple[str, Points]]:
-    """The lines along a parameter, each with its label: configurations that differ in it alone."""
+    """The lines along a parameter, each with its label: configurations that differ only in this parameter."""
     points_by_rest = []
     for position, parameters in enumerate(study.parameters):
         if _is_number(value := parameters.get(name)):
@@ -139,7 +139,7 @@ def _lines(study: Study, name: str, bases: list[str]) -> list[tuple[str, Points]
 
 
 def plot(study: Study, parameter: str, lines: list[tuple[str, Points]], metric: str) -> LinePlot | None:
-    """One metric along one parameter; None where no configuration has a value."""
+    """One metric along one parameter; None if no configuration has a value."""
     short, written = study.short(parameter), partial(_written, study, parameter)
     curves = [Curve(label, list(_points(study, points, metric, written))) for label, points in lines]
     sign = sign_of(metric)
@@ -159,15 +159,15 @@ def _written(study: Study, parameter: str, value: float) -> str:
 
 
 def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> list[str]:
-    """Per line the names of its configurations, and the parameters that tell it from other lines of these names."""
+    """Each line's configuration names, and the parameters that distinguish it from other lines with these names."""
     names = [tuple(dict.fromkeys(bases[position] for _, position in points)) for points in lines]
     firsts = [study.parameters[points[0][1]] for points in lines]
     labels = []
-    for own, first in zip(names, firsts, strict=True):
-        same = [label for other, label in zip(names, firsts, strict=True) if other == own]
+    for line, first in zip(names, firsts, strict=True):
+        peers = [label for other, label in zip(names, firsts, strict=True) if other == line]
         differing = [
-            key for key in first if key != name and len({json.dumps(parameters.get(key)) for parameters in same}) > 1
+            key for key in first if key != name and len({json.dumps(parameters.get(key)) for parameters in peers}) > 1
         ]
-        chosen = [f"{study.short(key)} {study.written(key, first[key])}" for key in differing]
-        labels.append(", ".join([words.series(list(own), 3), *chosen]))
+        details = [f"{study.short(key)} {study.written(key, first[key])}" for key in differing]
+        labels.append(", ".join([words.series(list(line), 3), *details]))
     return labels

@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 640.0, 300.0
 BAR_WIDTH, BAR_HEIGHT = 260.0, 22.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
 MOST_LINES, FEW_LINES = 8, 3
-"""The most lines of a plot, and the most with which the intervals of all lines are drawn."""
+"""Maximum lines in a plot, and maximum lines for which all intervals are drawn."""
 _LETTER = 6.5
 _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # a circle
@@ -22,7 +22,7 @@ _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
 )
 
 Point = tuple[float, float, float, float, str]
-"""Across, up, both ends of an interval, and what the point is of."""
+"""Across, up, both ends of an interval, and a label."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ def line_plot(
     curves: Iterable[Curve],
     written: Callable[[float], str] = words.plain_number,
 ) -> LinePlot | None:
-    """A plot of the first curves; None where no curve has a point.
+    """A plot of the first curves; None if no curve has a point.
 
-    `written` writes a value of the axis as people read it.
+    `written` formats a value on the axis.
     """
-    known = [line for line in curves if line.points]
-    if not known:
+    drawable = [line for line in curves if line.points]
+    if not drawable:
         return None
-    drawn = known[:MOST_LINES]
+    drawn = drawable[:MOST_LINES]
     points = [point for line in drawn for point in line.points]
     scales = inner_scales([point[0] for point in points], [end for point in points for end in point[1:4]])
     parts = [*axes(*scales, [point[0] for point in points], across, written), *_bands(*scales, drawn)]
@@ -73,10 +73,10 @@ def line_plot(
         [(line.label, _sample(place)) for place, line in enumerate(drawn)],
         [
             (line.label, name, words.value(up), words.interval(low, high))
-            for line in known
+            for line in drawable
             for _, up, low, high, name in line.points
         ],
-        len(known) - len(drawn),
+        len(drawable) - len(drawn),
     )
 
 
@@ -118,7 +118,7 @@ def bar_axis(scale: PlotScale, kind: str, title: str) -> Markup:
 
 
 def _bands(across: PlotScale, up: PlotScale, lines: Sequence[Curve]) -> list[Markup]:
-    """The intervals of each line as an area; of the first line alone where they would cover each other."""
+    """Each line's intervals as an area; only the first line's if areas would cover each other."""
     shown = lines if len(lines) <= FEW_LINES else lines[:1]
     return [_band(across, up, line.points, place) for place, line in enumerate(shown)]
 
@@ -138,7 +138,7 @@ def _curve(across: PlotScale, up: PlotScale, line: Curve, place: int) -> Markup:
 
 
 def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
-    """A point, in a shape of its line's own: colour is not all that tells lines apart."""
+    """A point in its line's own shape, so that colour is not the only difference between lines."""
     title = [svg.element("title", {}, hint)] if hint else []
     outline = _OUTLINES[place % len(_OUTLINES)]
     if not outline:

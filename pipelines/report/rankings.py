@@ -1,4 +1,4 @@
-"""The rankings that a page holds: of the queries at which configurations differ most."""
+"""The rankings on a page: for the queries on which configurations differ most."""
 
 from collections import defaultdict
 from typing import Any
@@ -20,11 +20,11 @@ _MOST_UNRETRIEVED, _MOST_LETTERS_OF_A_TITLE = 10, 120
 _BATCH_ROWS = 1 << 12
 
 Cells = set[tuple[int, int]]
-"""Configuration and query, by their positions."""
+"""Configuration and query, by position."""
 
 
 def shown_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:
-    """The rankings of a page: all of a small run, else those at which one of a pair loses or wins most."""
+    """The rankings on a page: all in a small run, else those on which one of a pair loses or wins most."""
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
         queries: IntArray = np.arange(min(len(values), _MOST_RANKINGS // len(configurations)))
@@ -50,23 +50,23 @@ def are_written(results: Results) -> bool:
     except InputError:
         if results.stored is not None:
             raise
-        return False  # their files may have been deleted, which takes nothing from the rest of a report
+        return False  # the files may have been deleted; the rest of the report is not affected
 
 
 def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, Any]:
-    """The wanted rankings, with each document's title and text once, and relevant documents that are in none."""
+    """The rankings in some cells, with each document's title and text once, and relevant documents in no ranking."""
     owners = [row["config_id"] for row in results.configurations]
-    some = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
-    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
+    query_ids = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
+    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in query_ids}
     cells_read: dict[tuple[int, int], tuple[list[Any], int]] = {}
     retrieved: defaultdict[int, set[str]] = defaultdict(set)
-    for row in results.stream("rankings", ["config_id", "query_id", "documents"], some, most=_BATCH_ROWS):
+    for row in results.stream("rankings", ["config_id", "query_id", "documents"], query_ids, most=_BATCH_ROWS):
         key = owners.index(row["config_id"]), positions[row["query_id"]]
         retrieved[key[1]].update(document["doc_id"] for document in row["documents"])
         if key in cells:
             cells_read[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
     files = DatasetFiles(results)
-    unretrieved = _unretrieved(files, some, positions, retrieved)
+    unretrieved = _unretrieved(files, query_ids, positions, retrieved)
     ids_shown = {document["doc_id"] for shown, _ in cells_read.values() for document in shown if not document["text"]}
     known = files.documents(ids_shown | {doc_id for own, _ in unretrieved.values() for doc_id, _ in own})
     documents: dict[tuple[str, str], int] = {}
@@ -75,7 +75,7 @@ def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, An
         return documents.setdefault((doc_id, cut(text or known.get(doc_id, ("", ""))[1])), len(documents))
 
     lists: dict[int, dict[int, list[Any]]] = {}
-    for (owner, query), (shown, count) in sorted(cells_read.items()):  # the same page in whatever order rows are read
+    for (owner, query), (shown, count) in sorted(cells_read.items()):  # the reading order does not matter
         places = [place(document["doc_id"], document["text"]) for document in shown]
         scores = [None if document["score"] is None else float(f"{document['score']:.6g}") for document in shown]
         grades = [document["grade"] for document in shown]
@@ -96,12 +96,12 @@ def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, An
 def _unretrieved(
     files: DatasetFiles, ids: pa.Array, positions: dict[str, int], retrieved: dict[int, set[str]]
 ) -> dict[int, tuple[list[tuple[str, float]], int]]:
-    """By query, relevant documents that no configuration retrieved, the first of them, and how many there are."""
+    """For each query, the first relevant documents that no configuration retrieved, and the number of all of them."""
     missed = {}
     for query_id, judged in files.relevant(ids).items():
-        own = [judgement for judgement in judged if judgement[0] not in retrieved[positions[query_id]]]
-        if own:
-            missed[positions[query_id]] = own[:_MOST_UNRETRIEVED], len(own)
+        unseen = [judgement for judgement in judged if judgement[0] not in retrieved[positions[query_id]]]
+        if unseen:
+            missed[positions[query_id]] = unseen[:_MOST_UNRETRIEVED], len(unseen)
     return missed
 
 

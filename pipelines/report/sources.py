@@ -1,4 +1,4 @@
-"""Parts of the dataset's own files that a page shows: the documents, judgements and attributes it needs."""
+"""Parts of the dataset's own files that a page shows: the documents, judgements and attributes that it needs."""
 
 import json
 from collections import defaultdict
@@ -16,59 +16,59 @@ from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import InputError
 
 MOST_BYTES = 256 << 20
-"""A larger file is not read for a report: it would take longer than all else."""
+"""Reports do not read larger files, which would take longer than everything else."""
 
 _MOST_LETTERS, _MOST_LETTERS_OF_ALL = 400, 2_000_000
 
 
 @dataclass(frozen=True)
 class DatasetFiles:
-    """The files of the run's dataset, as far as they are known, still there, and not too large."""
+    """The files of the run's dataset, as far as they are known, still exist, and are not too large."""
 
     results: Results
 
     @cached_property
     def _places(self) -> dict[str, str]:
-        """The path of each file, by its role."""
+        """Each file's path, by role."""
         versions = self.results.run["versions"]
         known = {role: versions.get(f"dataset.{role}") for role in ("queries", "qrels", "corpus")}
         return {role: path for role, path in known.items() if path is not None and _is_readable(path)}
 
     def documents(self, doc_ids: set[str]) -> dict[str, tuple[str, str]]:
-        """Titles and texts of documents, by their ids."""
+        """Titles and texts of documents, by id."""
         return {entry.id: (entry.title, entry.text) for entry in self._entries("corpus", doc_ids)}
 
     def relevant(self, ids: pa.Array) -> dict[str, list[tuple[str, float]]]:
-        """Documents that are judged relevant to some queries, with their grades, the highest first."""
+        """Documents that are judged relevant to some queries, with their grades, highest first."""
         judged: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
         try:
             for path in self._paths("qrels"):
                 for batch in rows.read_qrels(path):
                     is_wanted = pc.is_in(batch["query_id"], value_set=ids)
-                    chosen = batch.filter(pc.and_(is_wanted, pc.greater(batch["grade"], 0)))
-                    columns = (chosen[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
+                    relevant = batch.filter(pc.and_(is_wanted, pc.greater(batch["grade"], 0)))
+                    columns = (relevant[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
                     for query_id, doc_id, grade in zip(*columns, strict=True):
                         judged[query_id].append((doc_id, grade))
-        except InputError:  # spans of evidence, say, or a file that has changed
+        except InputError:  # for example evidence spans, or a file that has changed
             return {}
         return {query: sorted(set(own), key=lambda entry: (-entry[1], entry[0])) for query, own in judged.items()}
 
     def attributes(self, ids: list[str]) -> dict[str, dict[str, str]]:
-        """Attributes of queries, by their ids; of the first ones where they are many."""
-        attributes_of, letters = {}, 0
+        """Attributes of queries, by id; only the first queries' if there are too many."""
+        by_query, letters = {}, 0
         for entry in self._entries("queries", set(ids)):
             if entry.attributes and letters < _MOST_LETTERS_OF_ALL:
-                own = {name: _shown(name, value) for name, value in entry.attributes.items() if value}
-                attributes_of[entry.id] = own
-                letters += sum(map(len, own.values()))
-        return attributes_of
+                shown = {name: _shown(name, value) for name, value in entry.attributes.items() if value}
+                by_query[entry.id] = shown
+                letters += sum(map(len, shown.values()))
+        return by_query
 
     def _entries(self, role: str, ids: set[str]) -> Iterator[texts.TextEntry]:
         try:
             for path in self._paths(role):
                 yield from texts.read_chosen(path, role, ids)
         except InputError:
-            return  # a file that has changed since takes nothing from the rest of a report
+            return  # the file may have changed; the rest of the report is not affected
 
     def _paths(self, role: str) -> list[str]:
         place = self._places.get(role)
@@ -76,7 +76,7 @@ class DatasetFiles:
 
 
 def _shown(name: str, value: str) -> str:
-    """The beginning of a value; a history stays a list of messages."""
+    """The beginning of a value; a history remains a list of messages."""
     messages = history_of({HISTORY: value}) if name == HISTORY else []
     if not messages:
         return value[:_MOST_LETTERS]

@@ -1,4 +1,4 @@
-"""The gains of stages in a report, the trade of cost for quality, and latency and cost of calls."""
+"""Report sections on the gains of stages, the trade-off between cost and quality, and calls' latency and cost."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from rankbeam.transforms.records.stages import RETRIEVER
 
 MOST_POINTS = 60
 _LEAST_LATENCY_S = 0.01
-"""Latencies below it are those of models that compare words in this process, which says nothing about services."""
+"""Lower latencies come from models that compare words in this process, which tell nothing about services."""
 Usage = list[dict[str, Any]]
 COST, LATENCY = "cost of 1,000 queries", "sum of the median latencies of its calls, in seconds"
 
@@ -37,7 +37,7 @@ def stages(study: Study, metric: str) -> dict[str, Any] | None:
 
 
 def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
-    """Cost, or else latency, and quality of every configuration; None where they do not differ."""
+    """Cost, or else latency, and quality of every configuration; None if costs and latencies do not differ."""
     usage = usage_rows(study.results)
     known = [place for place in study.order(metric) if study.mean(place, metric).mean is not None]
     queries = queries_of(study.results)
@@ -54,14 +54,14 @@ def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
 
 
 def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) -> float | None:
-    """Cost of 1,000 queries, of the cheapest of the configurations with equal values."""
+    """Cost of 1,000 queries for the cheapest of the configurations with equal values."""
     costs = (cost_of_1000_queries(usage, queries, study.ids[member]) for member in study.members[place])
     return min((cost for cost in costs if cost is not None), default=None)
 
 
 def _latency(study: Study, usage: Usage, place: int) -> float | None:
-    of_members = (usage_of(usage, study.ids[member]) for member in study.members[place])
-    return min(sum(row["p50_s"] or 0.0 for row in rows) for rows in of_members)
+    usages = (usage_of(usage, study.ids[member]) for member in study.members[place])
+    return min(sum(row["p50_s"] or 0.0 for row in rows) for rows in usages)
 
 
 def _drawn(
@@ -104,11 +104,11 @@ def used(study: Study) -> dict[str, Any] | None:
     services = usage_rows(study.results)
     if not services:
         return None
-    of = [pair for place in study.order(study.metrics[0]) for pair in _usage(study, services, place)]
+    usages = [pair for place in study.order(study.metrics[0]) for pair in _usage(study, services, place)]
     return {
         "services": services,
-        "configurations": of,
-        "is_shared": any(row["shared_calls"] for _, row in of),
+        "configurations": usages,
+        "is_shared": any(row["shared_calls"] for _, row in usages),
         "has_latency": any(row["p50_s"] is not None for row in services),
         "has_cost": any(row["cost"] is not None for row in services),
         "has_tokens": any(row["input_tokens"] or row["output_tokens"] for row in services),
@@ -116,7 +116,7 @@ def used(study: Study) -> dict[str, Any] | None:
 
 
 def _usage(study: Study, services: Usage, place: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The usage of configurations with equal values: by their common title where it is equal, too."""
+    """The usage of configurations with equal values, under their common title if usage is equal, too."""
     rows = {member: usage_of(services, study.ids[member]) for member in study.members[place]}
     if all(used == rows[place] for used in rows.values()):
         yield from ((study.titles[place], row) for row in rows[place])

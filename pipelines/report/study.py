@@ -1,4 +1,4 @@
-"""One run, with what several parts of its report need to know."""
+"""One run, with the facts that several parts of its report need."""
 
 import json
 from collections import Counter
@@ -18,14 +18,14 @@ from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMet
 from rankbeam.transforms.records.slices import ALL
 
 LEADING = 16
-"""The most configurations that are compared with each other; the best ones are chosen."""
+"""Maximum number of configurations to compare with each other; the best ones are chosen."""
 
 MOST_ROWS = 5_000
-"""The most rows of a table in a page."""
+"""Maximum rows of a table on a page."""
 
 
 INSIDE = "retriever."
-"""The component whose parameters go without its name."""
+"""The component whose name is left out of parameters."""
 
 
 class Pair(NamedTuple):
@@ -60,12 +60,12 @@ class Study:
 
     @cached_property
     def titles(self) -> dict[int, str]:
-        """The configurations, those with equal values once, with a name for all of these."""
+        """The configurations, with one entry and one name for all that have equal values."""
         return {self.ids.index(row["config_id"]): row["name"] for row in self._distinct}
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
-        """For each of `titles` the configurations that it means."""
+        """The configurations behind each of `titles`."""
         return {self.ids.index(row["config_id"]): [*map(self.ids.index, row["config_ids"])] for row in self._distinct}
 
     @cached_property
@@ -76,8 +76,8 @@ class Study:
     def comparisons(self) -> list[Pair]:
         """The comparisons.
 
-        Where there are more than `MOST_ROWS`, slices are left out; where that is not enough, also pairs of neither the
-        baseline nor leading configurations.
+        If there are more than `MOST_ROWS`, slices are left out; if that is not enough, only pairs of leading
+        configurations and pairs with the baseline remain.
         """
         table = self._compared
         if table.num_rows > MOST_ROWS:
@@ -86,8 +86,8 @@ class Study:
             leading = pa.array(
                 sorted({self.ids[place] for name in self.metrics for place in self.order(name)[:LEADING]})
             )
-            both = [pc.is_in(table[name], value_set=leading) for name in ("config_id", "baseline")]
-            table = table.filter(pc.or_(pc.and_(*both), pc.equal(table["baseline"], self.ids[self.baseline])))
+            leads = [pc.is_in(table[name], value_set=leading) for name in ("config_id", "baseline")]
+            table = table.filter(pc.or_(pc.and_(*leads), pc.equal(table["baseline"], self.ids[self.baseline])))
         places = {config_id: position for position, config_id in enumerate(self.ids)}
         rows = map(Comparison.of, table.to_pylist())
         return [Pair(places[row.config_id], places[row.baseline], row) for row in rows]
@@ -116,12 +116,12 @@ class Study:
 
     @cached_property
     def monitor(self) -> list[dict[str, Any]]:
-        """The rows of `monitor`; none of a run that was not compared with a baseline run."""
+        """The rows of `monitor`; none if the run was not compared with a baseline run."""
         return self.results.rows("monitor")
 
     @cached_property
     def parameters(self) -> list[dict[str, Any]]:
-        """The parameters of every configuration, by their path."""
+        """The parameters of every configuration, by path."""
         return [flat_parameters(json.loads(row["parameters"])) for row in self.results.configurations]
 
     @cached_property
@@ -132,11 +132,11 @@ class Study:
         return {name: last if lasts[last] == 1 else name.removeprefix(INSIDE) for name, last in shorts.items()}
 
     def short(self, parameter: str) -> str:
-        """A parameter's name without its component, where no other component has one of that name."""
+        """A parameter's name without its component, if no other component has a parameter with this name."""
         return self._short.get(parameter, parameter.removeprefix(INSIDE))
 
     def written(self, parameter: str, value: Any) -> str:
-        """A parameter's value as people read it: its label in the grid, if it has one."""
+        """A parameter's value as text: its label in the grid, if it has one."""
         label = self.results.labels.get(parameter.rpartition(".")[2], {}).get(json.dumps(value))
         return label or words.parameter(value)
 
@@ -146,13 +146,13 @@ class Study:
         return {(one, other, row.metric): row for one, other, row in self.comparisons if row.slice == ALL}
 
     def compared(self, one: int, other: int, metric: str) -> tuple[Comparison | None, int]:
-        """The comparison of two configurations, either way round, and the sign of `one` minus `other` in it."""
+        """The comparison of two configurations in either direction, and the sign of `one` minus `other` in it."""
         row = self.overall.get((one, other, metric))
         return (self.overall.get((other, one, metric)), -1) if row is None else (row, 1)
 
     @cached_property
     def baseline(self) -> int:
-        """The configuration that every other one is compared with; the first where there is nothing to compare."""
+        """The configuration that all others are compared with; the first if there are no comparisons."""
         table = self._compared
         once = pc.and_(pc.equal(table["slice"], ALL), pc.equal(table["metric"], self.metrics[0]))
         compared = Counter(table["baseline"].filter(once).to_pylist())
@@ -171,17 +171,17 @@ class Study:
         return self.results.means[self.ids[configuration], name, metric]
 
     def is_cut_short(self, row: ConfigurationMetric) -> bool:
-        """Return whether the metric of a mean looks at more documents than `top_k` leaves."""
+        """Return whether the metric of a mean reads more documents than `top_k` leaves."""
         return (row.config_id, row.metric) in self.results.cut_short
 
     def order(self, metric: str) -> list[int]:
-        """The configurations, equal ones once, the best first; failed ones last."""
+        """The configurations, equal ones once, best first, failed ones last."""
         means = {title: self.mean(title, metric).mean for title in self.titles}
         return sorted(means, key=lambda name: (means[name] is None, -sign_of(metric) * (means[name] or 0.0), name))
 
     @property
     def pair(self) -> tuple[int, int]:
-        """The two configurations that are compared at first: the best other one minus the baseline, as everywhere."""
+        """The two configurations that are compared initially: the best other one minus the baseline, as everywhere."""
         order = self.order(self.metrics[0])
         if order[0] != self.baseline:
             return order[0], self.baseline
@@ -190,5 +190,5 @@ class Study:
         return second, self.baseline
 
     def is_significant(self, row: Comparison) -> bool | None:
-        """Return whether a comparison shows a difference; None where it was not tested."""
+        """Return whether a comparison shows a difference; None if it was not tested."""
         return row.is_significant(self.level)

@@ -1,4 +1,4 @@
-"""SVG elements as text that is safe to put into a page, and scales: where a value lies in a picture, and at an axis."""
+"""SVG elements as text that is safe in a page, and scales that map values to positions in a picture and on an axis."""
 
 import math
 from collections.abc import Sequence
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 _LOGARITHMIC_FROM = 8.0
-"""The smallest ratio of the largest value to the smallest at which an axis is logarithmic."""
+"""An axis is logarithmic from this ratio of the largest value to the smallest."""
 
 _NOISE = 1e-4
-"""Values that differ by so small a share are drawn as equal ones: labels have six digits."""
+"""Values with a smaller relative difference are drawn as equal: labels have six digits."""
 
 
 def element(name: str, attributes: dict[str, str | float], *children: str) -> Markup:
@@ -24,7 +24,7 @@ def element(name: str, attributes: dict[str, str | float], *children: str) -> Ma
 
 
 def picture(width: float, height: float, kind: str, title: str, description: str, *children: str) -> Markup:
-    """A picture that screen readers take as one, with a name and a description."""
+    """A picture that screen readers treat as one, with a name and a description."""
     return element(
         "svg",
         {"viewBox": f"0 0 {width:g} {height:g}", "class": kind, "role": "img", "aria-label": title},
@@ -48,7 +48,7 @@ def _number(value: str | float) -> str:
 
 @dataclass(frozen=True)
 class PlotScale:
-    """A mapping of values to places."""
+    """A mapping from values to positions."""
 
     low: float
     high: float
@@ -57,7 +57,7 @@ class PlotScale:
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        """The place of a value.
+        """The position of a value.
 
         >>> PlotScale(0.0, 2.0, 100.0, 200.0)(0.5)
         125.0
@@ -69,7 +69,7 @@ class PlotScale:
 
 
 def values_scale(values: Sequence[float], start: float, end: float) -> PlotScale:
-    """A scale that holds all values, with some room, and ends at two round numbers, also where all values are equal.
+    """A scale around all values that ends at two round numbers, even if all values are equal.
 
     >>> values_scale([0.05, 0.05], 0.0, 1.0)
     PlotScale(low=0.04, high=0.05, start=0.0, end=1.0, logarithmic=False)
@@ -95,13 +95,13 @@ def ticks(scale: PlotScale) -> list[float]:
 
 
 def parameter_scale(values: Sequence[float], start: float, end: float) -> PlotScale:
-    """A scale for the values of a parameter: logarithmic where they grow by ratios."""
+    """A scale for a parameter's values: logarithmic if they grow by ratios."""
     low, high = min(values), max(values)
     return PlotScale(low, high, start, end, logarithmic=low > 0 and high / low >= _LOGARITHMIC_FROM)
 
 
 def _step(span: float) -> float:
-    """A round step that divides a span into about five."""
+    """A round step that divides a span into about five parts."""
     rough = span / 5 or 0.2
     power = 10.0 ** math.floor(math.log10(rough))
     return next((factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9)), rough)

@@ -1,4 +1,4 @@
-"""Every query's values as arrays: read column by column, so that a million rows do not become lists."""
+"""Every query's values as arrays, read column by column, so that a million rows do not become lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class QueryValues:
     Attributes:
         ids: n query ids, in order.
         values: float64[m, c, n]; NaN for a missing value.
-        status: int8[c, n], a `Status` each: that of the rankings.
-        judged: int8[c, n] by the position of a judged metric, whose status is its own.
-        rows: per query one row of the table, with its text and its slices.
+        status: int8[c, n], the `Status` of each ranking.
+        judged: int8[c, n] for each judged metric, which has its own status, by the metric's position.
+        rows: one table row for each query, with its text and its slices.
     """
 
     ids: pa.Array
@@ -48,32 +48,32 @@ class QueryValues:
         )
 
     def differences(self, metric: int, one: int, other: int) -> FloatArray:
-        """float64[n]: by how much the values of one configuration exceed those of another."""
+        """float64[n]: the values of one configuration minus those of another."""
         differences: FloatArray = self.values[metric, one] - self.values[metric, other]
         return differences
 
     def extremes(self, one: int, other: int, worst: int, best: int) -> IntArray:
-        """The queries at which one configuration loses, and wins, most against another by the first metric."""
+        """The queries on which one configuration loses and wins most against another, by the first metric."""
         differences = self.differences(0, one, other)
         order = np.argsort(differences, kind="stable")[: np.count_nonzero(~np.isnan(differences))]
         chosen = np.concatenate([order[:worst], order[max(worst, len(order) - best) :]])
-        some: IntArray = chosen[differences[chosen] != 0.0]
-        return some
+        differing: IntArray = chosen[differences[chosen] != 0.0]
+        return differing
 
 
 def read_values(results: Results) -> QueryValues:
-    """Read `query_metrics`, some rows at a time: a row takes twenty times as much as its values."""
+    """Read `query_metrics` in batches: a row takes twenty times as much memory as its values."""
     configurations = pa.array([row["config_id"] for row in results.configurations])
     metrics = pa.array(results.metrics)
     ids = _ids(results)
     values = np.full((len(metrics), len(configurations), len(ids)), np.nan)
     status = np.full((len(configurations), len(ids)), Status.MISSING, np.int8)
     judged = {metric: status.copy() for metric, name in enumerate(results.metrics) if results.is_judged(name)}
-    positions_of, is_known = _finder(ids), np.zeros(len(ids), bool)
+    find, is_known = _finder(ids), np.zeros(len(ids), bool)
     places, rows = [np.empty(0, np.int64)], list[pa.Table]()
     columns = ["config_id", "query_id", "status", "metrics", *_OF_QUERIES]
     for batch in results.batches("query_metrics", columns, _ROWS_AT_ONCE):
-        queries = positions_of(batch["query_id"])
+        queries = find(batch["query_id"])
         owners = _positions(batch["config_id"], configurations)
         status[owners, queries] = _positions(batch["status"], pa.array(LABELS))
         row = pc.list_parent_indices(batch["metrics"]).to_numpy(zero_copy_only=False)
@@ -81,29 +81,29 @@ def read_values(results: Results) -> QueryValues:
         metric = _positions(items.field("metric"), metrics)
         values[metric, owners[row], queries[row]] = items.field("value").to_numpy(zero_copy_only=False)
         if judged:
-            own = _positions(items.field("status"), pa.array(LABELS), absent=Status.MISSING)
+            all_statuses = _positions(items.field("status"), pa.array(LABELS), absent=Status.MISSING)
             for place, statuses in judged.items():
-                here = metric == place
-                statuses[owners[row[here]], queries[row[here]]] = own[here]
+                is_metric = metric == place
+                statuses[owners[row[is_metric]], queries[row[is_metric]]] = all_statuses[is_metric]
         new, first = np.unique(queries, return_index=True)
         first = first[~is_known[new]]
         is_known[queries] = True
         places.append(queries[first])
         rows.append(pa.Table.from_batches([batch.select(_OF_QUERIES).take(pa.array(first))]))
     order = pa.array(np.argsort(np.concatenate(places)))
-    of_queries = pa.concat_tables(rows or [tables.QUERY_METRICS.empty_table().select(_OF_QUERIES)])
-    return QueryValues(ids, values, status, judged, of_queries.take(order))
+    query_rows = pa.concat_tables(rows or [tables.QUERY_METRICS.empty_table().select(_OF_QUERIES)])
+    return QueryValues(ids, values, status, judged, query_rows.take(order))
 
 
 def _ids(results: Results) -> pa.Array:
     """The ids of all queries, sorted."""
-    some = (pc.unique(batch["query_id"]) for batch in results.batches("query_metrics", ["query_id"]))
-    ids = pc.unique(pa.chunked_array(some, pa.string()))
+    batches = (pc.unique(batch["query_id"]) for batch in results.batches("query_metrics", ["query_id"]))
+    ids = pc.unique(pa.chunked_array(batches, pa.string()))
     return ids.take(pc.sort_indices(ids))
 
 
 def _finder(ids: pa.Array) -> Callable[[pa.Array], IntArray]:
-    """Return a function from ids to their positions: it sorts hashes once, Arrow would index all ids per batch."""
+    """Return a function from ids to positions. It sorts hashes once, while Arrow would index all ids for each batch."""
     hashes = hashing.hash_strings(ids)
     order = np.argsort(hashes)
     ordered = hashes[order]
@@ -113,18 +113,18 @@ def _finder(ids: pa.Array) -> Callable[[pa.Array], IntArray]:
 
 
 def slices_of(rows: pa.Table) -> dict[str, list[str]]:
-    """The value of every query under every attribute that the run is sliced by."""
+    """Every query's value of every attribute that the run is sliced by."""
     names: dict[str, list[str]] = {}
     for position, slices in enumerate(rows["slices"].to_pylist()):
         for item in slices:
             if ranked_by(item["name"]):
-                continue  # each configuration has its own
+                continue  # each configuration has its own values
             names.setdefault(item["name"], [""] * rows.num_rows)[position] = item["value"]
     return names
 
 
 def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline: int, most: int) -> IntArray:
-    """The queries of a page: all of them, or those that differ most from the baseline, in order of their id."""
+    """The queries on a page: all of them, or those that differ most from the baseline, in the order of their ids."""
     if len(values) <= most:
         return np.arange(len(values))
     share = max(1, most // (2 * max(1, len(configurations))))

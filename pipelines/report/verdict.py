@@ -1,4 +1,4 @@
-"""The decision in one sentence: which configuration is better, by how much, at what cost, and whether to ship it."""
+"""The decision in one sentence: the better configuration, its gain and cost, and whether to ship it."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def verdict(study: Study) -> str:
 
 
 def states_difference(study: Study) -> bool:
-    """Return whether the decision names the difference by the first metric, which then is not repeated."""
+    """Return whether the decision states the difference in the first metric, so that it need not be repeated."""
     metric = _metric(study)
     return metric == study.metrics[0] and not _undecided(study, metric)
 
@@ -29,7 +29,7 @@ def states_difference(study: Study) -> bool:
 def _metric(study: Study) -> str:
     try:
         name = study.results.experiment_file.value.get("decide_by")
-    except InputError:  # tables whose experiment is no YAML
+    except InputError:  # tables whose experiment is not YAML
         name = None
     metric = None if name is None else named_in(name, parse_all(study.metrics))
     return study.metrics[0] if metric is None else str(metric)
@@ -53,7 +53,7 @@ def _undecided(study: Study, metric: str) -> str:
 
 
 def _compared(study: Study, metric: str) -> tuple[int, int, Comparison | None]:
-    """The best configuration, the baseline or else the next best one, and the comparison of the two."""
+    """The best configuration, the baseline or else the next best one, and their comparison."""
     order = study.order(metric)
     best = order[0]
     other = study.baseline if best != study.baseline and study.baseline in study.titles else order[1]
@@ -77,7 +77,7 @@ def _difference(study: Study, metric: str, one: int, other: int, row: Comparison
 
 
 def _cost(study: Study, one: int, other: int) -> Iterator[str]:
-    """The relative cost of a configuration, where both have a price."""
+    """The relative cost of a configuration, if both have a price."""
     rows = usage_rows(study.results)
     costs = [[row["cost"] for row in usage_of(rows, study.ids[name])] for name in (one, other)]
     if all(known and None not in known and sum(known) > 0 for known in costs):

@@ -1,4 +1,4 @@
-"""Numbers and counts as people read them."""
+"""Numbers and counts as text for people."""
 
 import json
 import math
@@ -33,12 +33,12 @@ def signed(number: float | None, digits: int = 4) -> str:
 
 
 def further(number: float | None) -> str:
-    """A further number of calls, or a further cost."""
+    """Additional calls, or an additional cost."""
     return _DASH if number is None else f"{number:+,.4g}".replace("-", _MINUS)
 
 
 def interval(low: float | None, high: float | None, *, sign: bool = False) -> str:
-    """Two ends of an interval; an open one where only the lower end is known.
+    """The two ends of an interval; an open interval if only the lower end is known.
 
     >>> interval(0.1, 0.25), interval(0.1, None), interval(None, None), interval(-0.1, 0.2, sign=True)
     ('0.1000 to 0.2500', '0.1000 or more', '–', '−0.1000 to +0.2000')
@@ -61,12 +61,12 @@ def probability(number: float | None) -> str:
 
 
 def level(number: float, low: float, high: float) -> int:
-    """The shade of a number in a table, from 0 for the lowest one to 4 for the highest."""
+    """The shade of a number in a table, from 0 for the lowest to 4 for the highest."""
     return min(_LEVELS - 1, int((number - low) / ((high - low) or 1.0) * _LEVELS))
 
 
 def percent(share: float) -> str:
-    """A share of one, with as many digits as it has.
+    """A share as a percentage, with all its digits.
 
     >>> percent(0.95), percent(0.999), percent(0.025)
     ('95%', '99.9%', '2.5%')
