@@ -1,9 +1,9 @@
-"""Suggestions for the next experiment: a table of rules about means that are low while others are high.
+"""Suggestions for the next experiment: rules about means that are low while others are high.
 
 A mean is low if its whole interval is below a rule's limit, and high if its whole interval is at or above it. Both hold
-with the run's confidence, and so does a rule with two conditions: it is wrong only if one of them is. If queries
-failed, the conditions must hold for the mean's lowest and highest possible value, too. No rule uses intervals over few
-queries, or verdicts of offline judges, which compare words.
+with the run's confidence, and so does a rule with two conditions, which is wrong only if one of them is. If queries
+failed, the conditions must also hold for the mean's lowest and highest possible values. No rule uses intervals over few
+queries, or verdicts of offline judges, which only compare words.
 """
 
 import math
@@ -21,7 +21,7 @@ from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 LOW, HIGH, NOISY = 0.5, 0.7, 0.1
-"""Limits: most of something is missing; most of it is present; a tenth of an answer's claims is wrong."""
+"""Limits: most is missing; most is present; a tenth of an answer's claims is wrong."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Rule:
     """One rule."""
 
     name: str
-    suggestion: str  # advice for a configuration for which it holds
-    low: tuple[str, ...]  # the metrics of which one must be low; a rule without any has only the other condition
-    high: tuple[str, ...]  # the metrics of which one must be high; with as many as `low`, the one at the same position
-    limit: float = HIGH  # the lowest value that is high
-    deeper: bool = False  # whether the high metric's cutoff must be greater than the low metric's, rather than equal
+    suggestion: str  # advice for a configuration for which the rule holds
+    low: tuple[str, ...]  # one of these metrics must be low; without any, only the other condition applies
+    high: tuple[str, ...]  # one of these metrics must be high; if `low` is not empty, the one at the same position
+    limit: float = HIGH  # the lowest value that counts as high
+    deeper: bool = False  # True if the high metric's cutoff must be greater than the low metric's, rather than equal
 
 
 RULES = (
@@ -87,29 +87,29 @@ class Advice:
 
 
 def advice(results: Results) -> list[Advice]:
-    """The rules that hold over all queries, rule by rule; configurations with equal values count as one."""
+    """The rules that hold over all queries, in the order of rules; configurations with equal values count as one."""
     rows = distinct(results)
     by_name = {row["name"]: [results.means[row["config_id"], ALL, name] for name in results.metrics] for row in rows}
-    some = [one for name, means in by_name.items() for one in advice_of(name, means)]
-    return sorted(some, key=lambda one: RULES.index(one.rule))
+    suggestions = [item for name, means in by_name.items() for item in advice_of(name, means)]
+    return sorted(suggestions, key=lambda item: RULES.index(item.rule))
 
 
 def advice_of(configuration: str, means: Sequence[ConfigurationMetric]) -> Iterator[Advice]:
-    """The rules that hold for the means of one configuration, each at most once for metrics with equal options.
+    """The rules that hold for one configuration's means, each at most once for metrics with equal options.
 
-    Of several cutoffs, the nearest pair decides: the deepest low recall and the next deeper high one.
+    With several cutoffs, the nearest pair decides: the deepest low recall and the next deeper high one.
     """
     known = list(filter(None, map(_Mean.of, means)))
     for rule in RULES:
-        chosen: dict[Hashable, Advice] = {}
+        nearest: dict[Hashable, Advice] = {}
         for low, high in sorted(_holding(rule, known), key=_order):
-            one = Advice(rule, configuration, None if low is None else low.row, high.row)
-            chosen.setdefault((high.name, high.options, high.in_tokens), one)
-        yield from chosen.values()
+            item = Advice(rule, configuration, None if low is None else low.row, high.row)
+            nearest.setdefault((high.name, high.options, high.in_tokens), item)
+        yield from nearest.values()
 
 
 class _Mean(NamedTuple):
-    """The mean of a metric whose name is split: the word that chooses its definition belongs to the name."""
+    """A mean with the parts of its metric's name; a word that chooses the definition belongs to the name."""
 
     name: str
     options: tuple[tuple[str, str | None], ...]
@@ -119,7 +119,7 @@ class _Mean(NamedTuple):
 
     @classmethod
     def of(cls, row: ConfigurationMetric) -> "_Mean | None":
-        """A mean by its metric's name; None for offline judges, and in a damaged table for what is not a metric."""
+        """A mean with its metric's parsed name; None for offline judges, and for invalid names in a damaged table."""
         try:
             written = split_name(row.metric)
         except InputError:

@@ -1,4 +1,4 @@
-"""The audit of a judge by documents that people judged, too, and pairs that compare otherwise with holes filled."""
+"""The audit of a judge by documents that people also judged, and pairs that compare differently with holes filled."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
 
 Pair = tuple[str, str]
-"""Query and document."""
+"""A query and a document."""
 
 _LEAST_KAPPA, _MOST_OVERRATED = 0.4, 0.1
 _MOST_NAMED = 10
@@ -28,16 +28,16 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Audit:
-    """Comparison of the judge's grades with people's, on the scale of people."""
+    """Comparison of the judge's grades with people's, on people's scale."""
 
-    grades: Sequence[int]  # those that occur, the lowest first
-    counts: Sequence[Sequence[int]]  # pairs of query and document, by grade of people (row) and of the judge (column)
+    grades: Sequence[int]  # grades that occur, lowest first
+    counts: Sequence[Sequence[int]]  # pairs of query and document, by people's grade (row) and the judge's (column)
     kappa: float | None  # quadratic kappa; None if it is not defined
-    interval: tuple[float, float] | None  # its bootstrap interval at 95%, over queries
+    interval: tuple[float, float] | None  # its 95% bootstrap interval, over queries
     overrated: int  # documents that people found not relevant and the judge found relevant
     not_relevant: int  # documents that people found not relevant
-    population: int = 0  # documents that both graded; of them, `pairs` were drawn, about as many of each judge's grade
-    estimates: Mapping[str, float] = field(default_factory=dict)  # of the population; none in older runs
+    population: int = 0  # documents that both graded; `pairs` of them were drawn, balanced by the judge's grade
+    estimates: Mapping[str, float] = field(default_factory=dict)  # for the population; empty in older runs
 
     @property
     def pairs(self) -> int:
@@ -55,7 +55,7 @@ class Audit:
 
     @property
     def overrating(self) -> tuple[float, float, float] | None:
-        """The probability that the judge finds a document relevant that people do not, and its interval at 95%."""
+        """The probability that the judge finds a document relevant although people do not, and its 95% interval."""
         if not self.not_relevant:
             return None
         share, (low, high) = self.overrated / self.not_relevant, wilson_interval(self.overrated, self.not_relevant)
@@ -76,14 +76,14 @@ class Audit:
 
     @property
     def doubt(self) -> str:
-        """Return why no gate should be put on filled means; "" where the judge agrees with people well enough."""
+        """The reason against gates on filled means; "" if the judge agrees with people well enough."""
         if self.interval is not None and self.interval[0] >= _LEAST_KAPPA:
             return ""
         low = "unknown" if self.interval is None else f"{self.interval[0]:.2f}"
         return f"the lower end of quadratic kappa is {low}; below {_LEAST_KAPPA}, put no gates on such means"
 
     def as_text(self) -> str:
-        """For people; "" where both graded nothing."""
+        """The audit as text; "" if people and judge have no graded documents in common."""
         if not self.pairs:
             return ""
         low, high = self.interval or (float("nan"), float("nan"))
@@ -119,26 +119,26 @@ class Audit:
 
 
 def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int], most: int = MOST_AUDITED) -> Audit:
-    """The audit over at most `most` pairs that both graded; grades of people below 0 do not count.
+    """The audit over at most `most` pairs that both graded; people's grades below 0 do not count.
 
     >>> audit_of({("q", "a"): 1.0, ("q", "b"): 0.0, ("r", "a"): 0.0}, {("q", "a"): 1, ("q", "b"): 1}).counts
     [[0, 1], [0, 1]]
     """
-    both = sorted(pair for pair in judge if human.get(pair, -1.0) >= 0)
+    pairs = sorted(pair for pair in judge if human.get(pair, -1.0) >= 0)
     rows = [
         {"query_id": query_id, "doc_id": doc_id, "human": human[query_id, doc_id], "judge": judge[query_id, doc_id]}
-        for query_id, doc_id in both
+        for query_id, doc_id in pairs
     ]
     return Audit.of(audit_row([pa.RecordBatch.from_pylist(rows, AUDITED)], "", most=most))
 
 
 def audit_in(run: Results) -> Audit | None:
-    """The audit of a run's judge; None where it filled no holes."""
+    """The audit of a run's judge; None if it filled no holes."""
     return next((Audit.of(row) for row in run.rows("agreement") if row["step"] == AUDIT), None)
 
 
 def problem_of_gate(run: Results, metric: str) -> str:
-    """Return why no gate should be put on a metric: its judge's audit; "" where there is no problem."""
+    """The reason in the judge's audit against a gate on a metric; "" if there is none."""
     if f"{HOLES}={LLM}" not in metric:
         return ""
     audit = audit_in(run)
@@ -152,7 +152,7 @@ class ChangedPair:
     metric: str
     first: str
     second: str
-    people: str  # result of the first against the second, such as "better, significant"
+    people: str  # result of the first against the second, for example "better, significant"
     judged_only: str  # the same without the documents that people did not judge
     filled: str  # the same with the judge's grades in the holes
 
@@ -167,7 +167,7 @@ def fills_holes(run: Results) -> bool:
 
 
 def changed_pairs(run: Results) -> list[ChangedPair]:
-    """All such pairs, metric by metric."""
+    """All changed pairs, metric by metric."""
     changed = []
     for filled in [metric for metric in parse_all(run.metrics) if isinstance(metric, Metric) and metric.holes]:
         people = replace(filled, holes=False)
@@ -180,14 +180,14 @@ def changed_pairs(run: Results) -> list[ChangedPair]:
 
 
 def hole_notes(run: Results) -> Iterator[str]:
-    """The audit, and the pairs that compare otherwise, for people."""
+    """Notes on the audit, and on pairs that compare differently."""
     if not fills_holes(run):
         return
     if (audit := audit_in(run)) is not None and (text := audit.as_text()):
         yield f"{HOLES}={LLM} · {text}"
     pairs = changed_pairs(run)
     if pairs:
-        more = [f"{len(pairs) - _MOST_NAMED:,} further pairs compare otherwise"] if len(pairs) > _MOST_NAMED else []
+        more = [f"{len(pairs) - _MOST_NAMED:,} further pairs compare differently"] if len(pairs) > _MOST_NAMED else []
         yield "\n".join([*(pair.sentence for pair in pairs[:_MOST_NAMED]), *more])
 
 

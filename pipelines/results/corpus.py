@@ -1,4 +1,4 @@
-"""Texts of the dataset of a run: the corpus that it searched, and the conversations of its queries."""
+"""Texts of a run's dataset: the corpus that it searched, and the conversations of its queries."""
 
 from collections.abc import Collection, Iterator
 
@@ -18,7 +18,7 @@ def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
 
 
 def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Queries with earlier turns, each with these as a text."""
+    """Queries with earlier turns, each with these turns as one text."""
     queries = _queries(run)
     for part in [] if queries is None else sources.expand(queries):
         for entry in texts.read_chosen(part, "queries", query_ids):
@@ -27,7 +27,7 @@ def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, s
 
 
 def _queries(run: Results) -> str | None:
-    """The path of the queries, or the source that a file of questions and answers is for the experiment."""
+    """The path of the queries, or the experiment's source for a file of questions and answers."""
     path: str | None = run.run["versions"].get("dataset.queries")
     dataset = run.experiment_file.value.get("dataset") or {}
     if path is None or "file" not in dataset:

@@ -1,4 +1,4 @@
-"""Compare decisions about pairs of configurations by the judge alone with those by labels and judge together."""
+"""Compare decisions about pairs of configurations by the judge alone with decisions by labels and judge together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ _SIGNS = {Verdict.BETTER: 1, Verdict.WORSE: -1, Verdict.UNDECIDED: 0, Verdict.EQ
 
 @dataclass(frozen=True)
 class JudgeDecisions:
-    """Agreement of the decisions by a judged metric with those by its form with labels."""
+    """Agreement between decisions by a judged metric and decisions by the same metric with labels."""
 
     metric: str
     agreement: DecisionAgreement  # pairs of configurations by decision: better, worse, or not significant
     tau_b: float | None = None  # Kendall's coefficient of the two rankings of configurations; None for fewer than five
-    tau_ap: float | None = None  # the same with more weight on the best configurations
+    tau_ap: float | None = None  # the same coefficient with more weight on the best configurations
 
     @property
     def warning(self) -> str:
-        """That the judge contradicts people; "" where it never does."""
+        """A warning that the judge contradicts people; "" if it never does."""
         if not self.agreement.opposite:
             return ""
         pairs = f"{self.agreement.opposite} of {self.agreement.pairs} pairs of configurations"
@@ -36,7 +36,7 @@ class JudgeDecisions:
 
 
 def judge_decisions(results: Results) -> list[JudgeDecisions]:
-    """The decisions of every metric that a run has with labels and without."""
+    """The decisions by every metric that a run has both with and without labels."""
     decisions = []
     for name in results.metrics:
         for metric in parse_all([name]) if "labels=" in name else ():
@@ -61,7 +61,7 @@ def _decisions(results: Results, judged: str, labelled: str) -> JudgeDecisions:
 
 
 def agreement_of(comparisons: Sequence[Comparison], judged: str, labelled: str, confidence: float) -> DecisionAgreement:
-    """The agreement on the pairs that both metrics could be tested for, over all queries."""
+    """The agreement on the pairs for which both metrics could be tested, over all queries."""
     by_judge, by_people = (_signs(comparisons, name, confidence) for name in (judged, labelled))
     pairs = [pair for pair in by_people if pair in by_judge]
     return decision_agreement([by_people[pair] for pair in pairs], [by_judge[pair] for pair in pairs])
@@ -74,7 +74,7 @@ def _signs(comparisons: Sequence[Comparison], metric: str, confidence: float) ->
 
 
 def unmatched_labels(results: Results) -> Iterator[str]:
-    """A warning about labels of texts that the run does not judge, by step."""
+    """A warning for each step with labels of texts that the run does not judge."""
     for row in results.rows("agreement"):
         if row["first"] == PEOPLE and row["unmatched"] and row["step"] != AUDIT:
             count = (

@@ -1,4 +1,4 @@
-"""Finds finished runs, in a folder or in BigQuery: the latest one, one by its id, or the baseline of another."""
+"""Find finished runs in a folder or in BigQuery: the latest one, one by its id, or another run's baseline."""
 
 from collections.abc import Sequence
 
@@ -12,22 +12,22 @@ _MOST_NAMED = 20
 
 
 def find_run(output: str, run_id: str | None = None, experiment: str | None = None) -> Results:
-    """One finished run: the one of that id, by default the one of the experiment that was started last."""
+    """One finished run: by its id, or by default the experiment's run that was started last."""
     runs = finished_runs(output)
     if run_id is not None and run_id not in (run.run_id for run in runs):
         problem = f"holds no finished run {run_id!r}; there are: {_listed([run.run_id for run in runs])}"
         raise InputError(problem, path=runs[0].output)
-    chosen = [run for run in runs if run_id in (None, run.run_id)]
+    candidates = [run for run in runs if run_id in (None, run.run_id)]
     if experiment is not None:
-        chosen = _of_experiment(chosen, experiment)
-    elif len(names := _experiments(chosen)) > 1:
+        candidates = _of_experiment(candidates, experiment)
+    elif len(names := _experiments(candidates)) > 1:
         problem = f"holds runs of {len(names)} experiments ({_listed(names)}); choose one with --experiment-name"
         raise InputError(problem, path=runs[0].output)
-    return chosen[-1]
+    return candidates[-1]
 
 
 def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
-    """The run that another one is compared with: by default the latest other run of the same experiment."""
+    """The run to compare another one with: by default the latest other run of the same experiment."""
     if run_id is not None:
         other = find_run(output, run_id)
         if other.execution == run.execution:
@@ -48,7 +48,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
 
 
 def finished_runs(output: str) -> list[Results]:
-    """All finished runs of a place, at least one, the one that was started last at the end."""
+    """All finished runs in a folder or dataset, at least one, in the order of their start."""
     if is_table(output):
         stored = bigquery.finished_runs(DatasetName.parse(output))
         runs = [Results(_place(output), run.run_id, InBigQuery(run)) for run in stored]
@@ -64,9 +64,9 @@ def finished_runs(output: str) -> list[Results]:
 
 
 def runs_alike(results: Results, most: int) -> list[Results]:
-    """The latest runs of an experiment with the same dataset, the given one last; of BigQuery that one alone."""
+    """The latest runs of the same experiment and dataset, this one last; in BigQuery only this one."""
     if is_table(results.output):
-        return [results]  # each run would be a query that is paid for
+        return [results]  # each run would cost a query
     try:
         finished = finished_runs(results.output)
     except InputError:  # the tables were moved, or are in memory
@@ -78,13 +78,13 @@ def runs_alike(results: Results, most: int) -> list[Results]:
 
 
 def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
-    chosen = [run for run in runs if run.experiment == experiment]
-    if not chosen:
+    matches = [run for run in runs if run.experiment == experiment]
+    if not matches:
         problem = (
             f"holds no finished run of the experiment {experiment!r}; there are runs of {_listed(_experiments(runs))}"
         )
         raise InputError(problem, path=runs[0].output)
-    return chosen
+    return matches
 
 
 def _experiments(runs: Sequence[Results]) -> list[str]:

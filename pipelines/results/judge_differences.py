@@ -1,4 +1,4 @@
-"""Differences between the judges of two runs: verdicts by other prompts or versions of a model do not compare."""
+"""Differences between two runs' judges: verdicts by other prompts or model versions cannot be compared."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -15,9 +15,9 @@ _DIFFERENCES = {
 
 
 def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> Iterator[str]:
-    """Sentences that name the metrics whose verdicts come from other prompts, or another version of the model.
+    """Sentences about metrics whose verdicts come from other prompts, or from another version of the model.
 
-    A run whose tables lack the prompts is left out.
+    Runs whose tables lack the prompts are left out.
     """
     if not run.judge_quality or not other.judge_quality:
         return
@@ -31,22 +31,22 @@ def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> I
 
 
 def judge_changes(runs: Iterable[Results], metric: str) -> list[str]:
-    """Changes of a metric's judge from run to run: its prompts or the version of its model, a sentence for each."""
+    """Changes of a metric's judge between runs, in its prompts or its model's version: one sentence for each."""
     return [
         f"{run.run_id}: {sentence}"
-        for before, run in pairwise(runs)
-        for sentence in judge_differences(run, before, [metric])
+        for earlier, run in pairwise(runs)
+        for sentence in judge_differences(run, earlier, [metric])
     ]
 
 
 def _steps(name: str) -> set[str]:
-    """The steps that a metric rests on, as `judge_quality` names them; none where no judge is asked."""
+    """The steps that a metric rests on, as `judge_quality` names them; empty without a judge."""
     metrics = parse_all([name])
     filled = {GradeStep.name for metric in metrics if not isinstance(metric, JudgedMetric) and metric.holes}
     return filled | {step for metric in metrics if isinstance(metric, JudgedMetric) for step in metric.steps}
 
 
 def _by_step(run: Results, column: str) -> dict[str, set[str]]:
-    """The values of a column by step, without steps where one is unknown."""
+    """The values of a column by step, without steps that have an unknown value."""
     values = grouped((row["step"], row[column]) for row in run.judge_quality)
     return {step: {value for value in own if value} for step, own in values.items() if None not in own}

@@ -24,9 +24,9 @@ _DECISIVE = ("empty", "failed", "missing", "undefined", "tie_lowest", "tie_highe
 
 
 def distinct(results: Results, first: str | None = None) -> list[Row]:
-    """The leaderboard by the first metric, without configurations whose values equal those of an earlier one.
+    """The leaderboard by the first metric, with one row for configurations with equal values.
 
-    Configurations of different dialects each keep their row, to be compared side by side.
+    Configurations in different dialects keep separate rows, to be compared side by side.
     """
     groups = grouped(
         ((dialect, *_decisive(results, row["config_id"])), row)
@@ -40,7 +40,7 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
 
 
 def _decisive(results: Results, config_id: str) -> Iterator[tuple[object, ...]]:
-    """The values by which configurations are equal, for each metric."""
+    """The values that equal configurations share, for each metric."""
     for metric in results.metrics:
         mean = results.means[config_id, ALL, metric]
         is_cut_short = (config_id, metric) in results.cut_short
@@ -48,7 +48,7 @@ def _decisive(results: Results, config_id: str) -> Iterator[tuple[object, ...]]:
 
 
 def best_mean(results: Results, name: str, metric: str) -> float | None:
-    """The best mean of a metric over a slice; None where all configurations failed."""
+    """The best mean of a metric over a slice; None if all configurations failed."""
     means = [results.means[row["config_id"], name, metric].mean for row in results.configurations]
     known = (mean for mean in means if mean is not None)
     return max(known, key=lambda mean: sign_of(metric) * mean, default=None)
@@ -63,7 +63,7 @@ def without_value(results: Results, metric: str) -> str:
 
 
 def named(names: Sequence[str]) -> str:
-    """Names in a sentence, the first of them where they are many.
+    """Names in a sentence; only the first ones if there are many.
 
     >>> named([*"abcdefghij"])
     'a, b, c, d, e, f, g, h, 2 more'
@@ -82,7 +82,7 @@ def joined(names: Sequence[str]) -> str:
     """
     if len(names) == 1:
         return names[0]
-    stems, labels = zip(*(_parted(name) for name in names), strict=True)
+    stems, labels = zip(*(_split(name) for name in names), strict=True)
     keys = {tuple(label) for label in labels}
     if len(set(stems)) > 1 or len(keys) > 1:
         return _listed(names)
@@ -95,8 +95,8 @@ def joined(names: Sequence[str]) -> str:
     return f"{stems[0]}{f':{common}' if common else ''} ({key} {', '.join(chosen)})"
 
 
-def _parted(name: str) -> tuple[str, dict[str, str]]:
-    """The name under `configurations:`, and what the grid chose."""
+def _split(name: str) -> tuple[str, dict[str, str]]:
+    """The name under `configurations:`, and the grid's values."""
     stem, _, label = name.partition(":")
     pairs = [part.partition("=") for part in label.split(",")]
     return (stem, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
@@ -107,12 +107,12 @@ def _listed(names: Sequence[str]) -> str:
     return " = ".join(names[:_MOST_NAMED]) + more
 
 
-_WHO = re.compile(r"[(,](judge|embeddings)=([\w.-]+)[,)]")  # what is no metric, in a damaged table, has none
+_WHO = re.compile(r"[(,](judge|embeddings)=([\w.-]+)[,)]")  # in a damaged table, an invalid name has none
 _MOST = 8
 
 
 def doubt(row: ConfigurationMetric | Comparison) -> str:
-    """Mark after an interval over few queries; "" after others."""
+    """The mark after an interval over few queries; "" after others."""
     return "‡" if row.is_unreliable else ""
 
 
@@ -131,7 +131,7 @@ def offline_words(metric: str) -> str:
 
 
 def geometric_words(results: Results, metric: str) -> str:
-    """The geometric means of the first configurations with their intervals; "" for other metrics."""
+    """The first configurations' geometric means with their intervals; "" for metrics that are not geometric."""
     name, *_ = re.split("[(@]", metric)
     if name not in METRICS or not METRICS[name].geometric:
         return ""

@@ -43,7 +43,7 @@ class Results:
         """The row of `runs`, with its JSON columns as values."""
         row = self._row | {name: json.loads(self._row[name]) for name in ("dataset", "versions", "statistics")}
         if isinstance(self.stored, InFolder) and (unread := self.stored.unread()):
-            sample = f"of large tables a random sample of the queries is read here: {'; '.join(unread)}"
+            sample = f"large tables are read only for a random sample of the queries: {'; '.join(unread)}"
             row["warnings"] = [*row["warnings"], sample]
         return row
 
@@ -53,7 +53,7 @@ class Results:
 
     @property
     def execution(self) -> tuple[str, datetime]:
-        """Identifies the run, wherever its tables are: its id, and when it was started."""
+        """The run's id and start time, which identify it wherever its tables are."""
         started_at = self.stored.run.started_at if isinstance(self.stored, InBigQuery) else self._row["started_at"]
         return self.run_id, started_at
 
@@ -106,7 +106,7 @@ class Results:
         return [Comparison.of(row) for row in self.rows("comparisons")]
 
     def metric_named(self, name: str) -> str:
-        """The metric of the run that a name means, which may leave out the judge."""
+        """The run's metric with a name, which may leave out the judge."""
         metric = name if name in self.metrics else named_in(name, parse_all(self.metrics))
         if metric is None:
             raise InputError(f"the run has no metric {name}; {did_you_mean(name, self.metrics)}")
@@ -123,14 +123,14 @@ class Results:
 
     @cached_property
     def experiment_file(self) -> Located:
-        """The experiment that the run was made from, as it was given."""
+        """The run's experiment file, as it was written."""
         return load(self.run["experiment_yaml"], self.output)
 
     @cached_property
     def labels(self) -> dict[str, dict[str, str]]:
-        """The labels of a parameter's values, given as JSON, by the parameter's name without its component.
+        """The labels of parameters' values: by the parameter's name without its component, then by the value as JSON.
 
-        Labels are decoration: a run whose experiment cannot be read has none.
+        Labels are only decoration: a run whose experiment cannot be read has none.
         """
         try:
             grid = self.experiment_file.value.get("grid") or {}
@@ -151,7 +151,7 @@ class Results:
 
     @cached_property
     def sliced_by(self) -> tuple[str, ...]:
-        """The attributes, and crossings of them, that the slices are by."""
+        """The attributes, and crossed attributes, by which there are slices."""
         return tuple(map(canonical, self.experiment_file.value.get("slices") or ()))
 
     @cached_property
@@ -168,29 +168,29 @@ class Results:
 
     @cached_property
     def judge_quality(self) -> list[dict[str, Any]]:
-        """The rows of `judge_quality` by step; none where nothing was judged."""
+        """The rows of `judge_quality`, sorted by step; empty if nothing was judged."""
         return sorted(self.rows("judge_quality"), key=lambda row: row["step"])
 
     @property
     def judge_settings(self) -> Mapping[str, Any]:
-        """`judge:` of the experiment; a list of services alone sets nothing else."""
+        """The experiment's `judge:`; empty if it is only a list of services."""
         settings = self.experiment_file.value["judge"]
         return settings if isinstance(settings, Mapping) else {}
 
     @property
     def sentinel_accuracy(self) -> float | None:
-        """The share of known items that the judge got right, in the step where that is lowest, if any."""
+        """The lowest share of known items that the judge got right in any step, if known."""
         shares = (row["sentinel_accuracy"] for row in self.judge_quality)
         return min((share for share in shares if share is not None), default=None)
 
     def mixed_versions(self) -> str:
-        """That several versions of the judge judged, for people; "" where one did, or the experiment allows several."""
+        """A warning that several versions of the judge judged; "" if only one did, or the experiment allows several."""
         mixture = mixed_versions(self.judge_quality)
         is_strict = bool(mixture) and self.judge_settings.get("strict_version", False)
         return f"{mixture} (judge.strict_version)" if is_strict else ""
 
     def confidence_of_best(self, number: int) -> str:
-        """The confidence that the best configuration is among this number, also after a race; such as 95%."""
+        """The confidence that the best configuration is among this number, also after a race; for example 95%."""
         wrong = 1.0 - self.run["statistics"]["confidence"]
         if any(row.get("dropped_at") is not None for row in self.configurations):
             lost = float(self.experiment_file.value["race"].get("alpha", ALPHA))
@@ -198,7 +198,7 @@ class Results:
         return f"{100.0 * (1.0 - wrong):g}%"
 
     def leaderboard(self) -> list[dict[str, Any]]:
-        """The configurations, the best by the first metric first; failed ones last."""
+        """The configurations, best first by the first metric, failed ones last."""
         metric = self.metrics[0]
 
         def height(row: dict[str, Any]) -> tuple[float, int]:
@@ -208,7 +208,7 @@ class Results:
         return sorted(self.configurations, key=height)
 
     def over_failure_rate(self, most: float, unanswered: Mapping[str, float] | None = None) -> str:
-        """The configurations with a larger share of failed queries or answers, for people; "" if there are none."""
+        """A text about configurations with a larger share of failed queries or answers; "" if there are none."""
         lacking = self._unanswered if unanswered is None else unanswered
         queries = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
         answers = {row["name"]: lacking.get(row["config_id"], 0.0) for row in self.configurations}
@@ -224,30 +224,30 @@ class Results:
 
     @cached_property
     def _unanswered(self) -> dict[str, float]:
-        """By config_id, the share of answers that failed."""
+        """The share of answers that failed, by config_id."""
         try:
             return answer_tables.unanswered(self.batches("answers", ["config_id", "status"]))
-        except InputError:  # the run is of an earlier version
+        except InputError:  # an earlier version wrote the run
             return {}
 
     def most_failures(self) -> str:
-        """The warning of the run about what failed most, for people; "" where nothing failed."""
+        """The run's warning about the most frequent failure; "" if nothing failed."""
         return next((warning for warning in self.run["warnings"] if _FAILED.match(warning)), "")
 
     def unmet(self) -> str:
-        """A warning about a service of whose results none is judged, for people; "" if there is no such service."""
+        """A warning about services without any judged result; "" if there are none."""
         names = [warning.partition(": no document")[0] for warning in self.run["warnings"] if warning.endswith(UNMET)]
         return f"none of the retrieved documents is judged: {', '.join(names)}" if names else ""
 
     def over_budget(self) -> str:
-        """That calls were not made because of what they cost, for people; "" where that is not so."""
+        """A warning that calls were not made because of their cost; "" if all were made."""
         return "; ".join(warning for warning in self.run["warnings"] if warning.startswith(OVER_BUDGET))
 
     def query_metrics(self, config_id: str) -> Iterator[dict[str, Any]]:
-        """The queries of one configuration, sorted by the bytes of their ids, each with its metrics as a dict.
+        """One configuration's queries, sorted by the bytes of their ids, each with its metrics as a dict.
 
-        Where metrics are judged, `statuses` has the status of each metric, and `reasons` why it has no value. Where
-        bounds of ties are known, `ties` has the lowest and the highest value of each metric.
+        If metrics are judged, `statuses` has each metric's status, and `reasons` the reason for a missing value. If
+        bounds under ties are known, `ties` has each metric's lowest and highest value.
         """
         table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
         rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
@@ -270,14 +270,14 @@ class Results:
         by: str = "query_id",
         most: int = _ROWS_AT_ONCE,
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a table, read some at a time; with `keys`, those whose column `by` is one of them."""
+        """The rows of a table, read in batches; with `keys`, only rows whose column `by` has one of them."""
         if keys is not None and not isinstance(keys, pa.Array):
             keys = pa.array([key for key in keys if key], pa.string())
         for batch in self.batches(name, columns, most):
             yield from (batch if keys is None else batch.filter(pc.is_in(batch[by], value_set=keys))).to_pylist()
 
     def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The rows of a table; none of a run that is of an earlier version and has no such table."""
+        """The rows of a table; empty if the run is from an earlier version without this table."""
         rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
         return rows
 
@@ -295,11 +295,11 @@ class Results:
 
 
 def flat_parameters(value: Any, name: str = "") -> dict[str, Any]:
-    """Parameters by their path; lists are values."""
+    """Parameters by path; lists are values."""
     if not isinstance(value, dict):
         return {name: value}
     return {
-        key: one
+        key: leaf
         for part, inner in value.items()
-        for key, one in flat_parameters(inner, f"{name}.{part}" if name else part).items()
+        for key, leaf in flat_parameters(inner, f"{name}.{part}" if name else part).items()
     }

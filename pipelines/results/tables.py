@@ -1,4 +1,4 @@
-"""The tables of a run: in Parquet files below a folder, in BigQuery, or, before it is finished, in memory."""
+"""A run's tables: in Parquet files below a folder, in BigQuery, or in memory before the run is finished."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 
 _CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")
-"""Tables that are small, and read several times."""
+"""Small tables that are read several times."""
 _ORDERED_BY = {
     "configurations": ("position",),
     "configuration_metrics": ("config_id", "slice", "metric"),
@@ -40,18 +40,18 @@ class InFolder:
     most_bytes: int | None = None
 
     def unread(self) -> list[str]:
-        """Limits on reading large tables, for people."""
+        """Texts about large tables that are read only in part."""
         if self.most_bytes is None:
             return []
         return [words for name in tables.LARGE if (words := self._unread(name))]
 
     def _unread(self, name: str) -> str:
         sizes = sizes_of(self.output, name, self.run_id)
-        read, every = sum(sizes[path] for path in self._paths(name)), sum(sizes.values())
-        return "" if read == every else f"{name}: {read / every:.1%} of {every / 1e9:,.2f} GB"
+        read, total = sum(sizes[path] for path in self._paths(name)), sum(sizes.values())
+        return "" if read == total else f"{name}: {read / total:.1%} of {total / 1e9:,.2f} GB"
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """One table, its rows as they were written; a table that an older run lacks is empty, and a column null."""
+        """One table, with rows as they were written; tables that an older run lacks are empty, and columns null."""
         parts = [_read(path, name, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
         rows = _complete(pa.concat_tables(parts), name, columns)
         if not rows.num_rows and name in tables.NEVER_EMPTY:
@@ -75,7 +75,7 @@ class InFolder:
 
 
 def sizes_of(output: str, name: str, run_id: str) -> dict[str, int]:
-    """The files of a table of a run, with their bytes; none where the run is older than the table."""
+    """The files of a run's table, with their bytes; empty if the run is older than the table."""
     try:
         return {path: size for path, size, _ in matching.version(run_folder(output, name, run_id))}
     except InputError:
@@ -85,7 +85,7 @@ def sizes_of(output: str, name: str, run_id: str) -> dict[str, int]:
 
 
 def _complete(rows: pa.Table, name: str, columns: Sequence[str] | None) -> pa.Table:
-    """The rows with the columns that an older run lacks, which are null."""
+    """The rows, with null for columns that an older run lacks."""
     for column in columns or tables.TABLES[name].names:
         if column not in rows.column_names:
             field = tables.TABLES[name].field(column)
@@ -100,7 +100,7 @@ def _read(path: str, name: str, columns: Sequence[str] | None) -> pa.Table:
 
 
 def _check(schema: pa.Schema, name: str, path: str) -> None:
-    """Refuse columns of another type, of a table that another program wrote or changed."""
+    """Refuse columns of another type, which means that another program wrote or changed the table."""
     for column in tables.TABLES[name]:
         if column.name in schema.names and not _is_like(schema.field(column.name).type, column.type):
             types = f"the column {column.name} is {schema.field(column.name).type}, not {column.type}"
@@ -144,7 +144,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class InBigQuery:
-    """Rows of a BigQuery dataset, which keeps them in no order; they are sorted as in files."""
+    """Rows of a BigQuery dataset, which has no order; they are sorted as in files."""
 
     run: StoredRun
     _cached: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -176,7 +176,7 @@ class InBigQuery:
         return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys]))
 
     def _places(self, key: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The sort key of rows: configurations and metrics have the order of the experiment."""
+        """The sort key of rows: configurations and metrics are in the experiment's order."""
         if key in ("config_id", "baseline"):
             return pc.index_in(column, value_set=self.table("configurations", None)["config_id"].combine_chunks())
         return pc.index_in(column, value_set=self._metrics(column)) if key == "metric" else column
@@ -187,7 +187,7 @@ class InBigQuery:
         entries = load(text, bigquery.place_of(self.run.dataset)).value.get("metrics") or DEFAULT_METRICS
         try:
             known = [str(metric) for metric in parse_all(entries)]
-        except InputError:  # another version may have more of them
+        except InputError:  # another version may have more metrics
             known = []
         return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())
 

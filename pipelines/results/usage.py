@@ -1,4 +1,4 @@
-"""Usage of a run's services, in total and for each configuration, and the gains of stages that it pays for."""
+"""Usage of a run's services, in total and for each configuration, and the gains of the stages that cause it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,18 +21,18 @@ PAYS = {
     Verdict.UNDECIDED: "not shown",
     Verdict.UNKNOWN: "–",
 }
-"""Words for each verdict on the gain of a stage."""
+"""Words for each verdict on a stage's gain."""
 
 
 def usage_rows(results: Results) -> list[Row]:
-    """The rows of `usage`, without the common columns; none of a run that is older than the table."""
+    """The rows of `usage`, without the common columns; empty if the run is older than the table."""
     return [{name: value for name, value in row.items() if name not in _COMMON} for row in results.rows("usage")]
 
 
 def usage_of(rows: list[Row], config_id: str | None) -> list[Row]:
-    """The usage of one configuration, by stage, quota pool and model; empty for a run of an earlier version.
+    """One configuration's usage, by stage, quota pool and model; empty for a run from an earlier version.
 
-    Of the stage "judge" these are the calls that generate answers, so it is "answer" here.
+    In the stage "judge", a configuration's calls are those that generate answers, so the stage is "answer" here.
 
     >>> row = {"stage": "judge", "pool": "p", "model": "m", "configurations": [{"config_id": "c", "calls": 2}]}
     >>> usage_of([row], "c")
@@ -40,16 +40,16 @@ def usage_of(rows: list[Row], config_id: str | None) -> list[Row]:
     """
     return [
         {name: row[name] for name in _SERVICE}
-        | {name: value for name, value in of.items() if name != "config_id"}
+        | {name: value for name, value in share.items() if name != "config_id"}
         | ({"stage": "answer"} if row["stage"] == JUDGE else {})
         for row in rows
-        for of in row["configurations"] or ()
-        if of["config_id"] == config_id
+        for share in row["configurations"] or ()
+        if share["config_id"] == config_id
     ]
 
 
 def seconds(number: float | None) -> str:
-    """A duration, as people read it.
+    """A duration as text.
 
     >>> seconds(0.0304), seconds(1.5), seconds(None)
     ('30 ms', '1.50 s', '–')
@@ -61,25 +61,25 @@ def seconds(number: float | None) -> str:
 
 @dataclass(frozen=True)
 class StageGain:
-    """The gain of a configuration over one that differs from it by one stage only, in one metric over all queries."""
+    """The gain of a configuration over another one without one of its stages, in one metric over all queries."""
 
     row: Comparison
-    stage: str  # the one in which they differ
-    name: str  # of the configuration with the stage
-    without: str  # name of the other one
+    stage: str  # the stage in which the two differ
+    name: str  # name of the configuration with the stage
+    without: str  # name of the other configuration
     verdict: Verdict  # after the correction over all comparisons
-    calls: float  # further calls for each query
-    seconds: float | None  # median latency of a call of the stage; None if there was none
-    cost: float | None  # further cost of 1,000 queries; None if a price is unknown
+    calls: float  # additional calls per query
+    seconds: float | None  # median latency of the stage's calls; None if there were none
+    cost: float | None  # additional cost of 1,000 queries; None if a price is unknown
 
     @property
     def pays(self) -> str:
-        """The verdict in words: does the stage pay?"""
+        """The verdict as text: does the stage pay?"""
         return PAYS[self.verdict]
 
 
 def stage_gains(results: Results, metric: str) -> list[StageGain]:
-    """The gains of stages in one metric, in the experiment's order; none in runs of older releases."""
+    """The gains of stages in one metric, in the experiment's order; empty for runs from older releases."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
     usage, queries = usage_rows(results), queries_of(results)
     confidence = float(results.run["statistics"].get("confidence", 0.95))
@@ -108,7 +108,7 @@ def cost_of_1000_queries(usage: list[Row], queries: Mapping[str, int], config_id
 
 
 def queries_of(results: Results) -> dict[str, int]:
-    """The number of queries that each configuration was called for, whether they have a value or not; at least 1."""
+    """The number of queries for which each configuration was called, with or without a value; at least 1."""
     numbers = {row["config_id"]: 1 for row in results.configurations}
     for row in results.means.values():
         if row.slice == ALL:
@@ -122,9 +122,9 @@ def _calls(usage: list[Row], queries: Mapping[str, int], config_id: str) -> floa
 
 
 def _seconds(usage: list[dict[str, Any]], row: Comparison) -> float | None:
-    """Median latency of a call of the stage; with several services, that of the slowest."""
+    """Median latency of the stage's calls; with several services, the slowest service's."""
     stage = row.stage if row.stage in ADDED else "retrieve"
-    known = (of["p50_s"] for of in usage_of(usage, row.config_id) if of["stage"] == stage)
+    known = (usages["p50_s"] for usages in usage_of(usage, row.config_id) if usages["stage"] == stage)
     return max((second for second in known if second is not None), default=None)
 
 

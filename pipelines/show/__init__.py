@@ -1,4 +1,4 @@
-"""Print what a run says: for a terminal, for programs, and for pasting into documents and papers."""
+"""Print a run's results: for a terminal, for programs, and for pasting into documents and papers."""
 
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
 from rankbeam.pipelines.show.exports import as_latex, as_markdown

@@ -1,4 +1,4 @@
-"""Copies of evaluated files: the values of each row's query beside the row."""
+"""Copies of evaluated files, with the values for each row's query added to the row."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 STATUS = "rankbeam_status"
-"""The column that says which metrics of a row have no value, and why."""
+"""The column that lists a row's metrics without a value, with reasons."""
 _COLUMNS = ("config_id", "query_id", "status", "metrics")
 _NOT_EVALUATED = "not evaluated"
 EVENT = "gen_ai.evaluation.result"
@@ -53,7 +53,7 @@ def written(results: Results, source: CaseSource, new: str, configuration: str |
 
 
 def config_ids(results: Results, path: str, target: str | None) -> dict[str | None, str]:
-    """By the `config` of a row, None for any, the configuration whose results it gets."""
+    """The configuration whose results a row gets, by the row's `config`, or None for any."""
     names = [row["name"] for row in results.configurations]
     if target is not None and target not in names:
         raise InputError(f"--configuration {target!r}: no configuration has this name; {did_you_mean(target, names)}")
@@ -84,7 +84,7 @@ def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
 
 
 def write_events(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
-    """Write the scores of a file's rows as events; the id of a row's query is that of its trace."""
+    """Write the scores of a file's rows as events; a row's query id is the id of its trace."""
     files.refuse_existing(new)
     by_config = config_ids(results, source.path, configuration)
     rows = results.stream("query_metrics", _COLUMNS, set(by_config.values()), "config_id")

@@ -1,4 +1,4 @@
-"""Results of a run for programs: JSON, CSV, and the lines that trec_eval prints."""
+"""A run's results for programs: JSON, CSV, and lines like those of trec_eval."""
 
 import csv
 import functools
@@ -23,7 +23,7 @@ from rankbeam.transforms.records.slices import ALL
 
 
 def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> str:
-    """One JSON document: the run, the leaderboard with slices, comparisons, and queries when asked for."""
+    """One JSON document: the run, the leaderboard with slices, comparisons, and optionally queries."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
     common = {field.name for field in COMMON} | {"config_id", "slice", "metric"}
     numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
@@ -62,13 +62,13 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
         ],
         "advice": [
             {
-                "configuration": one.configuration,
-                "rule": one.rule.name,
-                "suggestion": one.rule.suggestion,
-                "because": one.because,
-                "metrics": {row.metric: [row.mean, row.ci_low, row.ci_high] for row in one.rows},
+                "configuration": item.configuration,
+                "rule": item.rule.name,
+                "suggestion": item.rule.suggestion,
+                "because": item.because,
+                "metrics": {row.metric: [row.mean, row.ci_low, row.ci_high] for row in item.rows},
             }
-            for one in advice(results)
+            for item in advice(results)
         ],
     }
     if per_query:
@@ -104,7 +104,7 @@ def as_csv(results: Results, *, per_query: bool = False) -> str:
 
 
 def as_trec(results: Results, tags: Mapping[str, str], *, per_query: bool = False) -> Iterator[str]:
-    """The lines that trec_eval prints, one run after the other; metrics that it lacks have their own names."""
+    """The lines that trec_eval prints, one run after the other; metrics unknown to it have their own names."""
     names = trec_names(known for known in parse_all(results.metrics) if isinstance(known, Metric))
     for row in results.configurations:
         queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
@@ -126,10 +126,10 @@ def _combined(metric: Metric, total: float, queries: int) -> float:
 
 
 def _added(values: list[float]) -> float:
-    """The sum as trec_eval makes it, query by query in the order of their ids.
+    """The sum as trec_eval computes it, query by query in the order of their ids.
 
-    The means of the tables are rounded once, after an exact sum; that is better, but its last printed digit may be
-    another one. Python's own `sum` would be exact as well.
+    The means in the tables are rounded once, after an exact sum. That is better, but its last printed digit may
+    differ. Python's own `sum` would be exact, too.
 
     >>> _added([1e16, 1.0, -1e16])
     0.0

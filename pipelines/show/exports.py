@@ -26,7 +26,7 @@ from rankbeam.transforms.records.slices import ALL
 
 
 def as_markdown(results: Results) -> str:
-    """The leaderboard and the first metric by slice, as tables of GitHub's Markdown.
+    """The leaderboard and the first metric by slice, as tables in GitHub's Markdown.
 
     Superscripts name the configurations that a value is significantly better than.
     """
@@ -45,9 +45,9 @@ def as_markdown(results: Results) -> str:
     head = ["#", "configuration", *map(_markdown, results.metrics), *count_columns(results)]
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
     failed = _markdown(without_value(results, results.metrics[0]))
-    of_metrics = [_markdown(note) + "." for note in metric_notes(results)]
+    metric_texts = [_markdown(note) + "." for note in metric_notes(results)]
     absent = _markdown_left_out(results, significance.letters)
-    notes = [absent, _markdown_notes(results, significance), *of_metrics, failed, _markdown_source(results)]
+    notes = [absent, _markdown_notes(results, significance), *metric_texts, failed, _markdown_source(results)]
     return "\n\n".join([markdown_rows(Table(head, rows, 2)), *filter(None, notes), *slices]) + "\n"
 
 
@@ -134,11 +134,11 @@ LATEX_TABLE = r"""% Needs \usepackage{{booktabs}} in the preamble; names in othe
 \end{{tabular}}
 \end{{table}}
 """
-"""Takes `caption`, `label`, `columns`, `head` and `rows`."""
+"""A template with `caption`, `label`, `columns`, `head` and `rows`."""
 
 
 def as_latex(results: Results) -> str:
-    """The leaderboard as a table of LaTeX with booktabs, like those of ranx.
+    """The leaderboard as a LaTeX table with booktabs, like those of ranx.
 
     Superscripts name the configurations that a value is significantly better than.
     """
@@ -158,13 +158,13 @@ def as_latex(results: Results) -> str:
 
 
 def latex_text(text: str) -> str:
-    """A text with every character that LaTeX would take for a command as it is read."""
+    """A text with LaTeX's special characters escaped."""
     escaped = "".join(_LATEX_SPECIALS.get(letter, letter) for letter in printable(text))
     return re.sub("-(?=-)", "-{}", escaped)  # two hyphens would become a dash
 
 
 def _latex_column(results: Results, metric: str, significance: Significance) -> list[str]:
-    """The cells of one metric; as in ranx, room is kept for the letters that other cells have."""
+    """The cells of one metric; as in ranx, they leave room for the letters in other cells."""
     best = best_mean(results, ALL, metric)
     worse = {config_id: significance.worse(config_id, metric) for config_id in significance.letters}
     used = [letter for letter in significance.letters.values() if any(letter in marks for marks in worse.values())]
@@ -198,7 +198,7 @@ def _latex_caption(results: Results, significance: Significance) -> str:
     if results.cut_short:
         notes.append(f"{_DAGGER} {latex_text(CUT_SHORT.partition(' ')[2])}.")
     if any(mean.is_unreliable for row in results.configurations for mean in overall(results, row["config_id"])):
-        notes.append(f"Means of fewer than {FEW_QUERIES} queries, whose tests and intervals are unreliable.")
+        notes.append(f"Some means cover fewer than {FEW_QUERIES} queries; their tests and intervals are unreliable.")
     if absent := _left_out(results, significance):
         notes.append(f"Left out of the means: {'; '.join(absent)}.")
     notes += [latex_text(note) + "." for note in metric_notes(results)]
@@ -211,14 +211,14 @@ def _latex_caption(results: Results, significance: Significance) -> str:
 
 
 def _left_out(results: Results, significance: Significance) -> list[str]:
-    """The queries that means leave out, for all metrics alike or by metric."""
+    """The queries that means leave out, for all metrics together or by metric."""
     if words := left_out(results):
         return [
             f"{latex_text(metric)} ({', '.join(words_left)})"
             for place, metric in enumerate(results.metrics)
             if (
                 words_left := [
-                    f"{significance.letters[row]}: {of[place]}" for row, of in words.items() if of[place] != NONE
+                    f"{significance.letters[row]}: {cell[place]}" for row, cell in words.items() if cell[place] != NONE
                 ]
             )
         ]
@@ -231,7 +231,7 @@ def _left_out(results: Results, significance: Significance) -> list[str]:
 
 
 def latex_label(name: str) -> str:
-    """A name as `\\ref` takes it.
+    """A name in the form that `\\ref` accepts.
 
     >>> latex_label("my run: 2")
     'my-run-2'

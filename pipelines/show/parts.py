@@ -23,18 +23,18 @@ UNRELIABLE = f"‡ {FEW}"
 
 def has_doubt(results: Results) -> bool:
     """Return whether an interval that tables show rests on few queries."""
-    shown = {ALL: results.metrics} | {name: results.metrics[:1] for name in results.slices if name != ALL}
+    tables = {ALL: results.metrics} | {name: results.metrics[:1] for name in results.slices if name != ALL}
     ids = [row["config_id"] for row in results.configurations]
     return any(
         results.means[config_id, name, metric].is_unreliable
         for config_id in ids
-        for name, metrics in shown.items()
+        for name, metrics in tables.items()
         for metric in metrics
     )
 
 
 def mark(results: Results, mean: ConfigurationMetric) -> str:
-    """The mark behind a mean that looks at more documents than `top_k` leaves; "" behind others."""
+    """The mark after a mean that reads more documents than `top_k` leaves; "" after others."""
     return "†" if (mean.config_id, mean.metric) in results.cut_short else ""
 
 
@@ -43,7 +43,7 @@ def overall(results: Results, config_id: str) -> list[ConfigurationMetric]:
 
 
 def count_columns(results: Results) -> list[str]:
-    """Names of the columns that count queries: those that are not empty for all configurations."""
+    """Names of the columns that count queries, without those that are 0 for all configurations."""
     first = [overall(results, row["config_id"])[0] for row in results.configurations]
     return ["queries", *(name for name in COUNTS if any(getattr(row, name) for row in first))]
 
@@ -55,9 +55,9 @@ def counts(results: Results, config_id: str) -> list[str]:
 
 
 def left_out(results: Results) -> dict[str, list[str]]:
-    """By configuration, for each metric the queries that its mean is without, in words.
+    """The queries that each metric's mean leaves out, as text, by configuration.
 
-    Empty where the first metric, which the columns of counts are of, speaks for all of them.
+    Empty if all metrics leave out the same queries as the first one, which the columns of counts describe.
     """
     rows = {row["config_id"]: overall(results, row["config_id"]) for row in distinct(results)}
     words = {config_id: [_left_out(mean) for mean in means] for config_id, means in rows.items()}
@@ -71,7 +71,7 @@ def _left_out(mean: ConfigurationMetric) -> str:
 
 
 def metric_notes(results: Results) -> list[str]:
-    """Offline models among those that judged, and geometric means."""
+    """Notes on offline models that judged, and on geometric means."""
     geometric = [geometric_words(results, metric) for metric in results.metrics]
     return list(dict.fromkeys(filter(None, [*map(offline_words, results.metrics), *geometric])))
 
@@ -85,22 +85,22 @@ class Slices:
 
     @property
     def too_many(self) -> str:
-        """A pointer to another place if these are more than fit into a table; else ""."""
+        """A pointer to another table if there are too many slices for one here; else ""."""
         if self.by_rank or len(self.names) <= _MOST_SLICES:
             return ""
         return f"{self.attribute} has {len(self.names):,} values; see the table configuration_metrics"
 
     @property
     def by_rank(self) -> bool:
-        """True if each configuration has queries of its own in each of the slices."""
+        """True if each configuration has its own queries in each slice."""
         return ranked_by(self.attribute) is not None
 
     def size(self, mean: ConfigurationMetric) -> str:
-        """The number of queries behind a mean, where the heading cannot say it."""
+        """The number of queries behind a mean, if the heading cannot show it."""
         return f" ({mean.requested:,})" if self.by_rank else ""
 
     def headings(self, results: Results) -> list[str]:
-        """The values of the attribute, each with its number of queries if that is equal for all configurations."""
+        """The attribute's values, each with its number of queries if that is equal for all configurations."""
         if self.by_rank:
             return [value_of(name) for name in self.names]
         first = results.leaderboard()[0]["config_id"]
@@ -115,30 +115,30 @@ def slices_by_attribute(results: Results) -> Iterator[Slices]:
 
 
 def best_by(results: Results, metric: str) -> str:
-    """Configurations that may be the best by a metric, and those without a value, in words; "" if nothing is known."""
+    """A text about configurations that may be the best by a metric, or have no value; "" if nothing is known."""
     sentences = " ".join(filter(None, (_comparison(results, metric), without_value(results, metric))))
     return f"By {metric}, {sentences}" if sentences else ""
 
 
 def _comparison(results: Results, metric: str) -> str:
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
-    known = {name: row for name, row in rows.items() if row.may_be_best is not None}
-    if len(set(results.dialects)) > 1 or not known:
-        return ""  # values by the rules of different tools are no better or worse than each other
-    different = {row.equal_to or row.config_id for row in known.values()}
+    ranked = {name: row for name, row in rows.items() if row.may_be_best is not None}
+    if len(set(results.dialects)) > 1 or not ranked:
+        return ""  # values by different tools' rules cannot be ranked against each other
+    different = {row.equal_to or row.config_id for row in ranked.values()}
     if len(different) == 1:
         return "the configurations have equal values at every query."
-    if any(row.is_unreliable for row in known.values()):
+    if any(row.is_unreliable for row in ranked.values()):
         return f"no decision is possible yet: there are fewer than {FEW_QUERIES} queries or clusters."
-    may_be = [name for name, row in known.items() if row.may_be_best]
+    may_be = [name for name, row in ranked.items() if row.may_be_best]
     level = results.confidence_of_best(len(may_be))
     if len(may_be) == 1:
         (best,) = may_be
-        low, high = known[best].joint_low, known[best].joint_high
+        low, high = ranked[best].joint_low, ranked[best].joint_high
         picked = f"allowing for its having been picked from {len(different)}"
         interval = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{interval}"
-    return f"{len(may_be)} of {len(known)} show no significant difference from the best at {level}: {named(may_be)}."
+    return f"{len(may_be)} of {len(ranked)} show no significant difference from the best at {level}: {named(may_be)}."
 
 
 @dataclass(frozen=True)
@@ -177,22 +177,22 @@ class Significance:
         )
 
     def worse(self, config_id: str, metric: str) -> list[str]:
-        """Letters of the configurations that one is significantly better than."""
+        """Letters of the configurations that `config_id` is significantly better than."""
         return [letter for other, letter in self.letters.items() if (metric, config_id, other) in self.better]
 
     def written(self, letters: list[str]) -> str:
-        """Letters as one superscript; with commas where a configuration may have more than one letter."""
+        """Letters as one superscript, with commas if a configuration may have more than one letter."""
         return ("" if len(self.letters) <= len(string.ascii_lowercase) else ",").join(letters)
 
     @property
     def test(self) -> str:
-        """The test and its correction, in words."""
-        # Holm's correction is the only one that makes `p_adjusted`.
+        """The test and its correction, as text."""
+        # Only Holm's correction sets `p_adjusted`.
         return f"paired randomisation test {'with Holm' if self.corrected else 'without'} correction"
 
     @property
     def pairs(self) -> str:
-        """Tested pairs, in words."""
+        """The tested pairs, as text."""
         return (
             "All pairs were tested."
             if self.baseline is None
@@ -201,7 +201,7 @@ class Significance:
 
 
 def letters_for(count: int) -> list[str]:
-    """The first letters of the series a, b … z, aa, ab and so on.
+    """The first labels of the series a, b … z, aa, ab and so on.
 
     >>> [*letters_for(28)[:2], *letters_for(28)[25:]]
     ['a', 'b', 'z', 'aa', 'ab']

@@ -1,4 +1,4 @@
-"""The finished runs of a place, one a row, and a metric over the runs of an experiment."""
+"""The finished runs in a folder or dataset, one per row, and a metric over an experiment's runs."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def as_text(runs: Sequence[Results], screen: Screen = WHOLE) -> str:
 
 
 def _row(results: Results) -> dict[str, Any]:
-    """A run as JSON values; the best configuration is that of the first metric, null where none has a value."""
+    """A run as JSON values; the best configuration is the best by the first metric, or null without any value."""
     best = distinct(results)[0]
     mean = overall(results, best["config_id"])[0]
     costs = [row["cost"] for row in results.table("usage").to_pylist() if row["cost"] is not None]
@@ -64,17 +64,17 @@ def _cells(results: Results) -> list[str]:
 
 @dataclass(frozen=True)
 class TrendRow:
-    """One run of a trend; a configuration that it lacks has no value."""
+    """One run in a trend; a configuration that the run lacks has no value."""
 
     run_id: str
     started_at: str
     state: str
-    values: dict[str, dict[str, float | None]]  # by configuration: mean, low, high
+    values: dict[str, dict[str, float | None]]  # mean, low and high by configuration
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A metric over runs, the latest last, and what makes runs hard to compare."""
+    """A metric over runs, the latest last, with notes on what makes runs hard to compare."""
 
     experiment: str
     metric: str
@@ -97,7 +97,7 @@ class Trend:
 
 
 def trend_of(results: Results, metric: str | None, count: int) -> Trend:
-    """A metric over the latest runs of a run's experiment on the same dataset, up to that run."""
+    """A metric over the latest runs of the same experiment on the same dataset, up to this run."""
     name = results.metrics[0] if metric is None else results.metric_named(metric)
     runs = runs_alike(results, count)
     names = tuple(row["name"] for row in results.leaderboard())

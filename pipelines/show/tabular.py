@@ -1,6 +1,6 @@
 """Small tables of texts, for GitHub's Markdown and for a screen.
 
-In a narrow terminal tables leave columns out and sentences wrap; a pipe gets everything whole.
+In a narrow terminal, tables leave columns out and sentences wrap; a pipe gets everything in full.
 """
 
 import re
@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 NO_VALUE = "–"
 GAP = 3
-"""Blanks between two columns."""
+"""Number of blanks between two columns."""
 
 _PARTS = re.compile(r"\(?[^\s,:/=;(-]*[\s,:/=;-]*")
 
@@ -23,7 +23,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def number(value: float | None, form: str = ".4f") -> str:
-    """Write a number; without one, a dash.
+    """A number as text, or a dash without a number.
 
     >>> number(0.25), number(-0.5, "+.2f"), number(None)
     ('0.2500', '-0.50', '–')
@@ -53,7 +53,7 @@ class Table:
         return [max(map(_letters, column)) for column in zip(self.columns, *self.rows, strict=True)]
 
     def printable(self) -> "Table":
-        """The table, whatever its texts hold, with a line for every row."""
+        """The table with only printable characters, and one line for every row."""
         columns, *rows = ([printable(cell) for cell in cells] for cells in (self.columns, *self.rows))
         return replace(self, columns=columns, rows=rows, drop=[printable(heading) for heading in self.drop])
 
@@ -65,7 +65,7 @@ class Table:
 
 
 def printable(text: str) -> str:
-    """A text without what would move the cursor, colour a terminal, or end a row of a table.
+    """The text without characters that would move the cursor, colour a terminal, or end a table row.
 
     >>> printable("one\\ntwo")
     'one two'
@@ -83,8 +83,8 @@ def lines_of(table: Table, *, strong: bool = False) -> list[str]:
         for line in range(height):
             padded = []
             for place, (part, width) in enumerate(zip(parts, widths, strict=True)):
-                at = line - (height - len(part) if low else 0)
-                text = part[at] if 0 <= at < len(part) else ""
+                index = line - (height - len(part) if low else 0)
+                text = part[index] if 0 <= index < len(part) else ""
                 room = " " * (width - cell_len(text))
                 shown = click.style(text, bold=True) if place in bold and text else text
                 padded.append(shown + room if place in worded else room + shown)
@@ -101,7 +101,7 @@ def width_of(table: Table) -> int:
 
 
 def pieces(text: str, most: int) -> list[str]:
-    """A text in pieces, cut behind blanks and signs, and before brackets, where it has some.
+    """A text in pieces, cut after blanks and signs and before brackets if possible.
 
     >>> pieces("bm25:chunk_size=256,top_k=10", 20)
     ['bm25:chunk_size=256,', 'top_k=10']
@@ -134,19 +134,19 @@ def _letters(cell: str) -> int:
 
 
 def markdown_table(table: Table) -> str:
-    """As a table of GitHub's Markdown, whatever the texts hold."""
+    """A table in GitHub's Markdown, with texts escaped."""
     columns, *rows = ([markdown_text(cell) for cell in row] for row in (table.columns, *table.rows))
     return markdown_rows(Table(columns, rows, table.left))
 
 
 def markdown_rows(table: Table) -> str:
-    """As a table of GitHub's Markdown, of cells that are Markdown already."""
+    """A table in GitHub's Markdown, with cells that are already Markdown."""
     rule = ["---" if place < table.left else "---:" for place in range(len(table.columns))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (table.columns, rule, *table.rows))
 
 
 def markdown_text(text: str) -> str:
-    r"""A text that Markdown shows as it is: neither markup nor HTML nor the end of a row.
+    r"""A text escaped such that Markdown shows it unchanged: as neither markup nor HTML nor the end of a row.
 
     >>> markdown_text("a|b <i>")
     'a\\|b &lt;i&gt;'
@@ -156,7 +156,7 @@ def markdown_text(text: str) -> str:
 
 
 _LONGEST_WORDS, _SHORTEST_WORDS = 30, 8
-"""Letters of a cell of words in a table that is too wide: longer cells go on in further lines."""
+"""Maximum letters of a text cell in a table that is too wide: longer cells continue on further lines."""
 
 _LEFT_OUT = "Left out to fit {} characters: {}. --wide shows all columns."
 
@@ -165,18 +165,18 @@ _LEFT_OUT = "Left out to fit {} characters: {}. --wide shows all columns."
 class Screen:
     """Screen that shows text."""
 
-    width: int | None = None  # letters of a line of a terminal; None if nothing is to be wrapped or left out
+    width: int | None = None  # letters in a line; None if nothing is to be wrapped or left out
     wide: bool = False
 
     @classmethod
     def of(cls, stream: object = None, *, wide: bool = False) -> "Screen":
-        """The terminal behind a stream, standard output by default; no limit where it is a file or a pipe."""
-        stream = sys.stdout if stream is None else stream  # None as well where a daemon has closed it
+        """The terminal behind a stream, by default standard output; no limit if it is a file or a pipe."""
+        stream = sys.stdout if stream is None else stream  # None, too, if a daemon has closed it
         is_terminal = getattr(stream, "isatty", lambda: False)()
         return cls(shutil.get_terminal_size().columns if is_terminal else None, wide)
 
     def table(self, table: Table) -> str:
-        """A table; where it is too wide, columns of its `drop` are left out, which a sentence says."""
+        """A table; if it is too wide, columns in its `drop` are left out, and a sentence says so."""
         table = table.printable()
         if self.width is None:
             return "\n".join(lines_of(table))
@@ -190,7 +190,7 @@ class Screen:
         return "\n".join(lines)
 
     def prose(self, text: str, indent: str = "") -> str:
-        """Sentences, wrapped at blanks; words that are longer than a line, such as paths, stay whole.
+        """Sentences wrapped at blanks; words longer than a line, such as paths, are not broken.
 
         >>> Screen(20).prose("the best with 95% confidence")
         'the best with 95%\\nconfidence'
@@ -220,7 +220,7 @@ def _wrapped(line: str, width: int, indent: str) -> str:
 
 
 def _fitted(table: Table, width: int) -> tuple[Table, set[str]]:
-    """A table that fits, if that is possible, and the headings of the columns that it leaves out."""
+    """A table that fits, if possible, and the headings of the columns that it leaves out."""
     left_out: set[str] = set()
     for heading in table.drop:
         if width_of(_folded(table, _LONGEST_WORDS)) <= width:
@@ -234,7 +234,7 @@ def _fitted(table: Table, width: int) -> tuple[Table, set[str]]:
 
 
 def _folded(table: Table, most: int) -> Table:
-    """A table whose cells of words, and headings with options, go on in further lines."""
+    """A table whose text cells, and headings with options, continue on further lines."""
     columns = [_heading(heading) for heading in table.columns]
     worded = set(table.worded())
     rows = [
@@ -245,7 +245,7 @@ def _folded(table: Table, most: int) -> Table:
 
 
 def _heading(heading: str) -> str:
-    """A heading in two lines, where it has options in brackets.
+    """A heading, in two lines if it has options in brackets.
 
     >>> _heading("ContextRelevance(judge=lexical)@5")
     'ContextRelevance\\n(judge=lexical)@5'

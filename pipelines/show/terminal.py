@@ -1,4 +1,4 @@
-"""The tables that people see in a terminal."""
+"""The tables that users see in a terminal."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,8 +43,8 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
     if (used := usage_table(results)) is not None:
         parts.append(screen.table(used))
         parts += [screen.prose(SHARED)] if any(cell.endswith("*") for row in used.rows for cell in row) else []
-    if (of_stages := stage_table(results)) is not None:
-        parts.append(screen.table(of_stages))
+    if (stages := stage_table(results)) is not None:
+        parts.append(screen.table(stages))
     for part in slices_by_attribute(results):
         sliced = part.too_many
         parts.append(screen.prose(sliced) if sliced else screen.table(_by_slice(results, part, rows)))
@@ -92,7 +92,7 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def _tables(results: Results, rows: Sequence[dict[str, Any]]) -> Iterator[Table]:
-    """Notes on queries without a value and on ties, if there are any."""
+    """Tables of queries left out and of means' bounds, if there are any."""
     means = {row["name"]: overall(results, row["config_id"]) for row in rows}
     if words := left_out(results):
         yield _by_metric(results, "queries left out", {row["name"]: words[row["config_id"]] for row in rows})
@@ -122,7 +122,7 @@ def _by_slice(results: Results, part: Slices, rows: Sequence[dict[str, Any]]) ->
 
 
 def _strong(means: Sequence[Sequence[ConfigurationMetric]], best: Sequence[float | None]) -> set[tuple[int, int]]:
-    """The cells with the best means: row, and column of the table."""
+    """The cells with the best means, as row and column in the table."""
     return {
         (number, place)
         for number, own in enumerate(means)
@@ -153,19 +153,19 @@ _BOUNDS: Sequence[tuple[str, Callable[[ConfigurationMetric], str], Callable[[Con
     ("had failed queries been answered", _bounds, lambda mean: mean.failed),
     ("if ties fell otherwise", _tie_bounds, lambda mean: mean.tie_lowest is not None),
     ("if unjudged documents were judged", _unjudged, lambda mean: mean.unjudged_lowest is not None),
-)  # bounds of means by the title of their table, and the means that have them
+)  # title of a table, the bounds of a mean, and a check for means that have them
 
 
 def _cell(results: Results, row: ConfigurationMetric) -> str:
     if row.mean is None:
         return row.absent
-    # Near an end of the range one side of an interval is the longer; a plain ± has to hold both.
+    # Near an end of the range, one side of an interval is longer; a plain ± has to cover both.
     half_width = "" if row.half_width is None else f" ±{row.half_width:.3f}{doubt(row)}"
     return f"{row.mean:.4f}{mark(results, row)}{half_width}"
 
 
 def advice_lines(results: Results) -> list[str]:
-    """One line for each rule and its metrics, below a title; none where no rule holds."""
+    """A title, and one line for each rule and its metrics; empty if no rule holds."""
     groups = grouped(((one.rule.suggestion, one.because), one.configuration) for one in advice(results))
     lines = [
         printable(f"- {suggestion} ({because}: {named(names)})") for (suggestion, because), names in groups.items()
@@ -174,7 +174,7 @@ def advice_lines(results: Results) -> list[str]:
 
 
 def judge_line(results: Results) -> str:
-    """Who judged, how far it agrees with itself, and how many known items it got right; "" where nothing was judged."""
+    """The judges, their agreement with themselves, and their accuracy on known items; "" if nothing was judged."""
     return "\n".join(_judge_line(rows) for rows in by_judge(results.judge_quality).values())
 
 

@@ -1,4 +1,4 @@
-"""The configurations of a finished run as trackers keep them."""
+"""The configurations of a finished run, as trackers store them."""
 
 import json
 import math
@@ -12,12 +12,12 @@ _OTHER = re.compile(r"[^\w.-]+")
 
 
 def trials_of(results: Results) -> list[Trial]:
-    """One trial for each configuration; means and the ends of their intervals over all queries."""
+    """One trial for each configuration, with means over all queries and the ends of their intervals."""
     return [_trial(results, row["config_id"], row["name"], row["parameters"]) for row in results.configurations]
 
 
 def tracked_name(metric: str) -> str:
-    """A metric's name of letters, digits, "_", "-" and ".": trackers refuse "@" and brackets.
+    """A metric's name with only letters, digits, "_", "-" and ".": trackers refuse "@" and brackets.
 
     >>> tracked_name("nDCG@10"), tracked_name("P(rel=2)@5")
     ('nDCG_at_10', 'P_rel_2_at_5')

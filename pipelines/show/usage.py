@@ -1,4 +1,4 @@
-"""Usage of the services of a run, for people: calls, gains of stages, applications, and corpora that still exist."""
+"""Usage of a run's services, as text: calls, gains of stages, applications, and corpora that still exist."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,39 +19,39 @@ _COLUMNS = ("config_id", "seconds", "first_token_s", "input_tokens", "output_tok
 
 
 def usage_lines(results: Results) -> list[str]:
-    """The cost of a run where prices are known, else its tokens; none where neither is.
+    """A run's cost if prices are known, else its tokens; empty if there are neither.
 
-    What has no price is named beside the cost of the rest.
+    Pools without a price are named after the cost of the others.
     """
     rows = results.table("usage").to_pylist()
     cost = sum(row["cost"] or 0.0 for row in rows)
     tokens = [sum(row[name] for row in rows) for name in ("input_tokens", "output_tokens")]
     unpriced = [row for row in rows if row["cost"] is None and row["input_tokens"] + row["output_tokens"]]
     calls = f"{sum(row['calls'] for row in rows):,} calls"
-    of_tokens = f"{tokens[0]:,} input and {tokens[1]:,} output tokens"
+    token_text = f"{tokens[0]:,} input and {tokens[1]:,} output tokens"
     if all(row["cost"] is None for row in rows):
-        return [f"tokens  {of_tokens} in {calls}"] if unpriced else []
-    details = ", ".join([calls, *([of_tokens] if any(tokens) else [])])
+        return [f"tokens  {token_text} in {calls}"] if unpriced else []
+    details = ", ".join([calls, *([token_text] if any(tokens) else [])])
     names = ", ".join(dict.fromkeys(row["pool"] for row in unpriced))
     return [f"cost    {cost:,.4g} ({details})" + (f", without {names}: no price is given" if names else "")]
 
 
 def usage_table(results: Results) -> Table | None:
-    """Calls, latency and cost of each configuration; None where no call was answered for any of them.
+    """Calls, latency and cost of each configuration; None if no call was answered for any of them.
 
-    Configurations with equal values have their own rows, as they may differ here; those that are cut from another one's
-    rankings, and call nothing besides, have its numbers and no row.
+    Configurations with equal values have their own rows, since usage may differ. Configurations that are cut from
+    another one's rankings, without other calls, share its numbers and have no row.
     """
     rows = usage_rows(results)
-    shown = [
+    usages = [
         (row["name"], usage)
         for row in results.leaderboard()
         for usage in usage_of(rows, row["config_id"])
         if usage not in usage_of(rows, row["derived_from"])
     ]
-    if all(usage["p50_s"] is None for _, usage in shown):
+    if all(usage["p50_s"] is None for _, usage in usages):
         return None
-    has_cost = any(usage["cost"] is not None for _, usage in shown)
+    has_cost = any(usage["cost"] is not None for _, usage in usages)
     return Table(
         ["latency", "service", "stage", "calls", "p50", "p95", *(["cost"] if has_cost else [])],
         [
@@ -64,7 +64,7 @@ def usage_table(results: Results) -> Table | None:
                 seconds(usage["p95_s"]),
                 *([number(usage["cost"], ",.4g")] if has_cost else []),
             ]
-            for name, usage in shown
+            for name, usage in usages
         ],
         left=3,
         drop=["calls"],
@@ -72,7 +72,7 @@ def usage_table(results: Results) -> Table | None:
 
 
 def stage_table(results: Results) -> Table | None:
-    """The gain of each stage in the first metric, with its calls, latency and cost; None without such pairs."""
+    """The gain of each stage in the first metric, with its calls, latency and cost; None without any gains."""
     gains = stage_gains(results, results.metrics[0])
     if not gains:
         return None
@@ -96,7 +96,7 @@ def _stage_row(gain: StageGain, *, has_calls: bool, has_cost: bool) -> list[str]
 
 
 def applications_table(results: Results) -> Table | None:
-    """Durations, tokens and cost of each application; None where none was asked."""
+    """Durations, tokens and cost of each application; None if no application was called."""
     names = {row["config_id"]: row["name"] for row in results.leaderboard() if _is_asked(row)}
     if not names:
         return None
@@ -131,13 +131,13 @@ def _application_row(name: str, answers: pa.Table) -> Sequence[str]:
 
 
 def _quantile(values: pa.ChunkedArray, share: float) -> float | None:
-    """The smallest value that this share of all do not exceed; None without values."""
+    """The smallest value that this share of all values does not exceed; None without values."""
     result: float | None = pc.quantile(values, share, interpolation="higher")[0].as_py() if len(values) else None
     return result
 
 
 def corpora_lines(results: Results) -> list[str]:
-    """A line for each corpus of a service that exists after the run, and until when."""
+    """A line for each corpus of a service that exists after the run, with its expiry."""
     return [
         f"corpus  {row['name']}: {row['resource']}, {row['files']:,} files, {_until(row['expires'])}"
         for row in sorted(results.table("corpora").to_pylist(), key=itemgetter("name"))

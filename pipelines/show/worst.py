@@ -93,4 +93,4 @@ def _answers(results: Results, config_id: str, query_ids: Sequence[str]) -> dict
             if row["config_id"] == config_id and row["sample"] == 0
         }
     except InputError:
-        return {}  # the run is of a release without this table
+        return {}  # a release without this table wrote the run

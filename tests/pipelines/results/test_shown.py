@@ -54,7 +54,7 @@ def test_of_a_large_table_whole_files_are_read(run: Results, parts: int, read: i
     assert some.means == run.means
     assert some.comparisons == run.comparisons
     (sample,) = set(some.run["warnings"]) - set(run.run["warnings"])
-    assert sample.startswith("of large tables a random sample of the queries is read here: query_metrics: ")
+    assert sample.startswith("large tables are read only for a random sample of the queries: query_metrics: ")
 
 
 def test_the_report_and_duckdb_hold_what_they_show(run: Results) -> None:
@@ -62,7 +62,7 @@ def test_the_report_and_duckdb_hold_what_they_show(run: Results) -> None:
     page = report.build(sampled(run, few))
     assert '"q0-000"' in page
     assert '"q1-000"' not in page
-    assert "a random sample of the queries is read here" in page
+    assert "read only for a random sample of the queries" in page
     left = left_out(run.output, few)
     assert left == [("query_metrics", RUN_ID)]
     with duckdb.connect(warehouse.build(run.output, left), read_only=True) as connection:
