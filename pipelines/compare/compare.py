@@ -1,4 +1,4 @@
-"""Compare configurations of finished runs, also across two runs: the pipeline's statistics without a pipeline."""
+"""Compare configurations of finished runs, also across two runs, with the pipeline's statistics but no pipeline."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 
 @dataclass(frozen=True)
 class NamedComparison:
-    """A comparison of configurations that may be of two runs."""
+    """A comparison of configurations, which may belong to two runs."""
 
     configuration: str
     baseline: str
@@ -39,9 +39,9 @@ class ComparisonQuestion:
 
     baseline: str | None = None
     metrics: tuple[str, ...] = ()
-    slices: tuple[str, ...] = (ALL,)  # "all", a slice such as "intent=how_to", or an attribute, for each of its values
+    slices: tuple[str, ...] = (ALL,)  # "all", a slice such as "intent=how_to", or an attribute for all its values
     all_pairs: bool = False
-    confidence: float | None = None  # None for that of the run
+    confidence: float | None = None  # None for the run's confidence
     seed: int | None = None
     replicates: int | None = None
     other_dataset: bool = False
@@ -59,7 +59,7 @@ class Compared:
     unmatched: tuple[str, ...] = ()  # names of configurations
     too_small: tuple[str, ...] = ()
     shared: Shared | None = None
-    unjudged: Mapping[str, str] = field(default_factory=dict)  # metrics with labels, by the one that is missing
+    unjudged: Mapping[str, str] = field(default_factory=dict)  # the missing metric for each metric with labels
 
     def warnings(self) -> Iterator[str]:
         if self.shared:
@@ -79,21 +79,21 @@ _UNJUDGED = "there is no metric {}, whose values for all queries the metric with
 
 
 @dataclass(frozen=True)
-class _Chosen(Evaluation):
-    """An evaluation with explicit pairs, where they differ from those with one baseline."""
+class _PairedEvaluation(Evaluation):
+    """An evaluation with explicit pairs, if they do not all have the same baseline."""
 
     chosen: tuple[tuple[int, int], ...] = ()
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Positions of the configurations that are compared, each with the one that is its baseline."""
+        """Positions of the compared configurations, each with its baseline's position."""
         return self.chosen or super().pairs
 
 
 def pair_of_runs(
     folder: str, run_id: str | None, other_folder: str | None, other_run_id: str | None, experiment: str | None = None
 ) -> tuple[Results, Results | None]:
-    """The run to compare, and the run of its baseline where that is another one."""
+    """The run to compare, and the baseline's run if it is another one."""
     run = find_run(folder, run_id, experiment)
     if other_folder is None and other_run_id is None:
         return run, None
@@ -101,7 +101,7 @@ def pair_of_runs(
 
 
 def compare(run: Results, other: Results | None, question: ComparisonQuestion) -> Compared:
-    """Compare the configurations of a run with a baseline, in it or in another run."""
+    """Compare a run's configurations with a baseline in the same run or in another one."""
     if other is not None:
         _check_dataset(run, other, question)
     metrics = _metrics(run, other, question)
@@ -109,17 +109,17 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     metrics = [name for name in metrics if name not in unjudged] or metrics
     slices = _slices(run, other, question)
     members, baseline, pairs = _members(run, other, question)
-    chosen = tuple(parse_all(metrics))
-    evaluation = _Chosen(
-        # The same configuration may be in both runs, with one id: here its position identifies it.
+    parsed = tuple(parse_all(metrics))
+    evaluation = _PairedEvaluation(
+        # The same configuration may be in both runs with the same id, so its position identifies it here.
         configurations=tuple(
             Configuration(str(position), configuration.name, 0, "", "{}", None, None)
             for position, configuration in enumerate(members)
         ),
-        metrics=chosen,
-        strata=_strata(run, other, chosen),
+        metrics=parsed,
+        strata=_strata(run, other, parsed),
         sources=(),
-        slices=() if slices == [ALL] else run.sliced_by,  # slices have p-values of their own to be corrected for
+        slices=() if slices == [ALL] else run.sliced_by,  # slices have their own p-values, which need correction
         baseline=baseline,
         statistics=_statistics(run, question),
         chosen=pairs,
@@ -146,7 +146,7 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
 
 
 def only_in_one(run: Results, other: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The metrics, and the names of configurations, that only one of two runs has."""
+    """The metrics and the names of configurations that only one of two runs has."""
     names = [[row["name"] for row in side.configurations] for side in (run, other)]
     metrics, configurations = (
         tuple(name for name in dict.fromkeys([*ours, *theirs]) if (name in ours) != (name in theirs))
@@ -165,7 +165,7 @@ def left_out_of(metrics: Sequence[str], configurations: Sequence[str]) -> Iterat
 
 
 def slices_matching(pattern: str, known: Sequence[str]) -> list[str]:
-    """The slices that a name matches: the slice itself, or all values of an attribute.
+    """The slices that a pattern matches: a slice itself, or all values of an attribute.
 
     >>> slices_matching("intent", ["all", "intent=a", "intent=b", "intent=a×level=1"])
     ['intent=a', 'intent=b']
@@ -216,7 +216,7 @@ def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -
 
 
 def _unjudged(run: Results, other: Results | None, metrics: Iterable[str]) -> dict[str, str]:
-    """Metrics with labels whose judge's own values one of the runs lacks, each with the metric of these values."""
+    """Metrics with labels that need the judge's own values, which one run lacks, each with the missing metric."""
     theirs = run.metrics if other is None else other.metrics
     return {
         str(panel.metrics[0]): str(judged)
@@ -238,17 +238,17 @@ def _slices(run: Results, other: Results | None, question: ComparisonQuestion) -
 
 
 def _statistics(run: Results, question: ComparisonQuestion) -> Statistics:
-    """The statistics of the run, with the question's changes, for the requested pairs only."""
+    """The run's statistics, with the question's changes, for the requested pairs only."""
     stated = {name: value for name, value in run.run["statistics"].items() if name in Statistics.__dataclass_fields__}
-    chosen = {name: getattr(question, name) for name in ("confidence", "seed", "replicates")}
-    requested = {name: value for name, value in chosen.items() if value is not None}
+    changes = {name: getattr(question, name) for name in ("confidence", "seed", "replicates")}
+    requested = {name: value for name, value in changes.items() if value is not None}
     return replace(Statistics(**stated), **requested, all_pairs=question.all_pairs)
 
 
 def _members(
     run: Results, other: Results | None, question: ComparisonQuestion
 ) -> tuple[list[Member], int, tuple[tuple[int, int], ...]]:
-    """The configurations, the position of the baseline, and the pairs where they are not all with that one."""
+    """The configurations, the baseline's position, and the pairs if they do not all have this baseline."""
     ours = [Member(run, row["config_id"], row["name"]) for row in run.configurations]
     if other is None:
         name = question.baseline or run.baseline

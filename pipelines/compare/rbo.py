@@ -25,10 +25,10 @@ _MOST_SHOWN = 5
 class RunOverlap:
     """Rank-biased overlap of two runs."""
 
-    run: str  # a path, as that of the baseline
+    run: str  # path; the baseline's is a path, too
     baseline: str
-    values: dict[str, float]  # by query that both runs have, the lowest first
-    only_run: int  # number of queries that one run alone has; they are left out
+    values: dict[str, float]  # by query, for queries in both runs, lowest first
+    only_run: int  # number of queries in this run only, which are left out
     only_baseline: int
 
     @property
@@ -37,7 +37,7 @@ class RunOverlap:
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
-        """Student's interval of the mean, with 95% confidence, from 0 to 1; None, None for one query."""
+        """Student's 95% interval of the mean, limited to 0 to 1; None, None for one query."""
         count = len(self.values)
         if count < 2:
             return None, None
@@ -63,7 +63,7 @@ class Overlaps:
         ]
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        """For people: a row for each run, then the queries that differ most."""
+        """A table with a row for each run, then the queries that differ most."""
         means = [
             [overlap.run, f"{overlap.mean:.4f}", interval(*overlap.interval, ".4f"), f"{len(overlap.values):,}"]
             for overlap in self.runs
@@ -102,7 +102,7 @@ class _Run:
 
     Attributes:
         queries: ids, sorted.
-        query: int64[m], position of the query of each document.
+        query: int64[m], position of each document's query.
         doc_id: Arrow strings [m].
         rank: int64[m].
     """
@@ -130,35 +130,35 @@ class _Run:
         return _Run(self.queries, self.query[within], self.doc_id.take(pa.array(within)), self.rank[within])
 
     def of(self, queries: pa.Array) -> tuple[pa.Table, IntArray]:
-        """The documents of some queries by the position of their query there, and the length of each ranking."""
+        """The documents of some queries, by the query's position in `queries`, and the length of each ranking."""
         position = pc.index_in(self.queries.take(pa.array(self.query)), value_set=queries)
         table = pa.table({"query": position, "doc_id": self.doc_id, "rank": self.rank}).filter(position.is_valid())
         return table, np.bincount(table["query"].to_numpy(), minlength=len(queries))
 
 
 def overlaps_of(paths: Sequence[str], p: float, depth: int | None) -> Overlaps:
-    """Rank-biased overlap of runs with the first of them; a document that stands twice has its better rank."""
+    """Rank-biased overlap of runs with the first one; a document that occurs twice has its better rank."""
     names = [PurePosixPath(path).name for path in paths]
-    shown = names if len(set(names)) == len(names) else list(paths)
+    labels = names if len(set(names)) == len(names) else list(paths)
     baseline, *others = (_Run.read(path).upto(depth) for path in paths)
-    overlaps = [_overlap(run, baseline, shown[place], shown[0], p) for place, run in enumerate(others, start=1)]
+    overlaps = [_overlap(run, baseline, labels[place], labels[0], p) for place, run in enumerate(others, start=1)]
     return Overlaps(p, overlaps)
 
 
 def _overlap(run: _Run, baseline: _Run, name: str, baseline_name: str, p: float) -> RunOverlap:
-    both = run.queries.filter(pc.is_in(run.queries, value_set=baseline.queries))
-    if not len(both):
-        own, other = run.queries[0].as_py(), baseline.queries[0].as_py()
-        raise InputError(f"shares no query with {baseline_name}: {own!r} here, {other!r} there", path=name)
-    values = _values(run, baseline, both, p)
+    common = run.queries.filter(pc.is_in(run.queries, value_set=baseline.queries))
+    if not len(common):
+        here, there = run.queries[0].as_py(), baseline.queries[0].as_py()
+        raise InputError(f"shares no query with {baseline_name}: {here!r} here, {there!r} there", path=name)
+    values = _values(run, baseline, common, p)
     order = np.argsort(values, kind="stable")
-    ids = both.take(pa.array(order)).to_pylist()
+    ids = common.take(pa.array(order)).to_pylist()
     return RunOverlap(
         name,
         baseline_name,
         dict(zip(ids, values[order].tolist(), strict=True)),
-        len(run.queries) - len(both),
-        len(baseline.queries) - len(both),
+        len(run.queries) - len(common),
+        len(baseline.queries) - len(common),
     )
 
 

@@ -29,7 +29,7 @@ _QUERIES_AT_ONCE = 50_000
 _STATUSES = pa.array(LABELS)
 _WITHOUT_LABEL = (LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE)
 _REASONS = {np.int8(len(LABELS) + i): reason for i, reason in enumerate(_WITHOUT_LABEL)}
-"""Statuses of their own: why a query lacks a human value."""
+"""Separate statuses for the reasons why a query lacks a human value."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Member:
 
 @dataclass
 class _Scores:
-    """The scores of one configuration: parallel parts, in the order of reading.
+    """One configuration's scores, as parallel parts in the order of reading.
 
     Attributes:
-        query_ids: n ids a part.
-        status: int8[n, p], one column a panel.
-        values: float64[n, m], one column a metric, panel by panel.
+        query_ids: n ids in each part.
+        status: int8[n, p], one column for each panel.
+        values: float64[n, m], one column for each metric, panel by panel.
         attributes: attributes of the queries.
     """
 
@@ -61,17 +61,17 @@ class _Scores:
 def partitions_of(
     members: Sequence[Member], panels: Sequence[Panel], slices: Sequence[str], *, with_attributes: bool
 ) -> Iterator[ScoredPartition]:
-    """The scored queries of some configurations, which may be of several runs, some queries at a time.
+    """The scored queries of configurations, which may belong to several runs, in batches.
 
-    A query that a run does not have is MISSING there; its attributes are those of the first run that has it.
+    A query that a run lacks is MISSING there; its attributes come from the first run that has it.
     """
     with_attributes, own_panels, panels = with_attributes or bool(slices), panels, _with_judged(panels)
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
     scores_by_member: dict[tuple[str, str, str], _Scores] = {}
     for output, run_id in runs:
-        own = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
-        ids = list(dict.fromkeys(member.config_id for member in own))
-        scores_by_id = _read(own[0].results, ids, panels, with_attributes=with_attributes)
+        group = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
+        ids = list(dict.fromkeys(member.config_id for member in group))
+        scores_by_id = _read(group[0].results, ids, panels, with_attributes=with_attributes)
         scores_by_member |= {(output, run_id, config_id): scores for config_id, scores in scores_by_id.items()}
     everyone = [part_of_ids for scores in scores_by_member.values() for part_of_ids in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
@@ -81,11 +81,11 @@ def partitions_of(
     aligned = {key: _aligned(scores, query_ids, panels) for key, scores in scores_by_member.items()}
     rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]
     for first in range(0, len(query_ids), _QUERIES_AT_ONCE):
-        here = slice(first, first + _QUERIES_AT_ONCE)
-        texts = pa.nulls(len(query_ids[here]), pa.string())
-        queries = pa.RecordBatch.from_arrays([query_ids[here], texts, attributes[here]], schema=columns.QUERIES)
+        batch = slice(first, first + _QUERIES_AT_ONCE)
+        texts = pa.nulls(len(query_ids[batch]), pa.string())
+        queries = pa.RecordBatch.from_arrays([query_ids[batch], texts, attributes[batch]], schema=columns.QUERIES)
         configurations = tuple(
-            ScoredConfiguration(position, tuple(_parted(status[here], values[here], panels))[: len(own_panels)])
+            ScoredConfiguration(position, tuple(_split(status[batch], values[batch], panels))[: len(own_panels)])
             for position, (status, values) in enumerate(rows)
         )
         by_rank = rank_slices(configurations, own_panels, slices)
@@ -93,13 +93,13 @@ def partitions_of(
 
 
 def judged_alone(panel: Panel) -> list[JudgedMetric]:
-    """The metrics of the judge alone on which a panel's metrics by labels and judge rest."""
+    """The judge's own metrics, on which a panel's metrics by labels and judge rest."""
     own = (metric for metric in panel.metrics if isinstance(metric, JudgedMetric))
     return [replace(metric, labels=False) for metric in own if metric.labels]
 
 
 def _with_judged(panels: Sequence[Panel]) -> Sequence[Panel]:
-    """The panels, and those of the judge's own values where metrics by labels and judge need them."""
+    """The panels, and panels of the judge's own values if metrics by labels and judge need them."""
     known = {str(metric) for panel in panels for metric in panel.metrics}
     judged = {str(plain): plain for panel in panels for plain in judged_alone(panel)}
     return (*panels, *panels_of([metric for name, metric in judged.items() if name not in known])[1:])
@@ -108,7 +108,7 @@ def _with_judged(panels: Sequence[Panel]) -> Sequence[Panel]:
 def _read(
     results: Results, config_ids: Sequence[str], panels: Sequence[Panel], *, with_attributes: bool
 ) -> dict[str, _Scores]:
-    """The scores of some configurations of a run, a batch of rows at a time: there may be millions."""
+    """The scores of a run's configurations, read in batches, as there may be millions of rows."""
     names = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
     scores_by_id = {config_id: _Scores([], [], [], []) for config_id in config_ids}
     for batch in results.batches("query_metrics", names, _ROWS_READ):
@@ -127,9 +127,9 @@ def _read(
 
 
 def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Status and values, as in `_Scores`, from n lists of metrics; the status of rankings is filled in elsewhere.
+    """Status and values, as in `_Scores`, from n lists of metrics; the caller fills in the status of rankings.
 
-    Values are NaN and MISSING where a list does not have a metric.
+    If a list lacks a metric, its value is NaN and its status MISSING.
     """
     metrics = [str(metric) for panel in panels for metric in panel.metrics]
     values = np.full((len(lists), len(metrics)), np.nan)
@@ -141,8 +141,8 @@ def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[n
     values[row[is_known], column[is_known]] = flat.field("value").to_numpy(zero_copy_only=False)[is_known]
     if len(panels) > 1:  # runs without judged metrics may be too old for a status of metrics
         judged = column >= len(panels[0].metrics)
-        own = pc.index_in(flat.field("status").filter(pa.array(judged)), _STATUSES)
-        own_status = own.to_numpy(zero_copy_only=False)
+        labels = pc.index_in(flat.field("status").filter(pa.array(judged)), _STATUSES)
+        own_status = labels.to_numpy(zero_copy_only=False)
         if flat.type.get_field_index("reason") >= 0:
             reasons = flat.field("reason").filter(pa.array(judged))
             for code, reason in _REASONS.items():
@@ -151,19 +151,19 @@ def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[n
     return status, values
 
 
-def _parted(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Panel]) -> Iterator[ScoredPanel]:
-    """The panels of one configuration, from the columns of all of them."""
+def _split(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Panel]) -> Iterator[ScoredPanel]:
+    """One configuration's panels, from the columns of all panels."""
     names = [panel.name for panel in panels]
     starts = np.cumsum([0, *(len(panel.metrics) for panel in panels)])
     for place, panel in enumerate(panels):
-        own = ScoredPanel(status[:, place], values[:, starts[place] : starts[place + 1]])
-        for plain in judged_alone(panel):
-            judge = names.index(str(plain))
+        scored = ScoredPanel(status[:, place], values[:, starts[place] : starts[place + 1]])
+        for judge_metric in judged_alone(panel):
+            judge = names.index(str(judge_metric))
             judged = np.where(status[:, judge] <= Status.EMPTY, values[:, starts[judge]], np.nan)
-            reasons = pa.array([_REASONS.get(code) for code in own.status], pa.string())
-            codes = np.where(reasons.is_valid(), np.int8(Status.UNDEFINED), own.status).astype(np.int8)
-            own = replace(own, status=codes, judged=judged, reasons=reasons)
-        yield own
+            reasons = pa.array([_REASONS.get(code) for code in scored.status], pa.string())
+            codes = np.where(reasons.is_valid(), np.int8(Status.UNDEFINED), scored.status).astype(np.int8)
+            scored = replace(scored, status=codes, judged=judged, reasons=reasons)
+        yield scored
 
 
 def _aligned(scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
@@ -178,6 +178,6 @@ def _aligned(scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]) -> t
 
 
 def _attributes(query_ids: pa.Array, all_scores: Sequence[_Scores]) -> pa.Array:
-    own = pa.chunked_array([part for scores in all_scores for part in scores.query_ids], pa.string())
+    ids = pa.chunked_array([part for scores in all_scores for part in scores.query_ids], pa.string())
     attributes = pa.chunked_array([part for scores in all_scores for part in scores.attributes], columns.ATTRIBUTES)
-    return attributes.take(pc.index_in(query_ids, own)).combine_chunks()
+    return attributes.take(pc.index_in(query_ids, ids)).combine_chunks()

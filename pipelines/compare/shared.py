@@ -14,8 +14,8 @@ class Shared:
 
     Attributes:
         both: number of queries with the same id in both runs.
-        only_run: number of queries in this run alone.
-        only_other: number of queries in the baseline's run alone.
+        only_run: number of queries only in this run.
+        only_other: number of queries only in the baseline's run.
         reworded: number of queries in both runs whose texts differ.
         rejudged: parts of the datasets that differ although all queries are the same; "" if queries differ.
     """
@@ -28,7 +28,7 @@ class Shared:
 
     @property
     def is_most(self) -> bool:
-        """Return whether at least half of this run's queries are the baseline's."""
+        """Return whether the baseline's run has at least half of this run's queries, with the same texts."""
         return self.both - self.reworded >= (self.both + self.only_run) / 2
 
     @property
@@ -52,7 +52,7 @@ def shared_queries(run: Results, other: Results | None) -> Shared | None:
 
 
 def _rejudged(run: Results, other: Results) -> str:
-    """The parts of two datasets that differ if their queries are the same, by their fingerprints; else ""."""
+    """The parts of two datasets that differ, by fingerprint, if their queries are the same; else ""."""
     (qrels, texts, *references), (others, same, *theirs) = (
         side.run["dataset_fingerprint"].split("-") for side in (run, other)
     )
@@ -63,7 +63,7 @@ def _rejudged(run: Results, other: Results) -> str:
 
 
 def _queries(run: Results) -> pa.Table:
-    """The id and text of every query of a run, as query_id and text_first."""
+    """The id and text of every query in a run, as query_id and text_first."""
     names = ["query_id", "text"]
     parts = [
         pa.table([batch[name] for name in names], names).group_by(names).aggregate([])

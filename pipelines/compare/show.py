@@ -28,7 +28,7 @@ from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
 
 _MOST_OPEN = 10
-"""So many comparisons without a significant difference have sentences of their own."""
+"""Maximum number of comparisons without a significant difference that get their own sentences."""
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
@@ -43,18 +43,18 @@ def as_markdown(compared: Compared) -> str:
 
 
 def as_latex(compared: Compared) -> str:
-    """The table as one of LaTeX with booktabs; significant differences are bold, the sentences its caption."""
-    shown = table(compared)
-    place = list(shown.columns).index("difference")
-    rows = [[_latex_cell(cell) for cell in row] for row in shown.rows]
+    """A LaTeX table with booktabs; significant differences are bold, and the sentences are its caption."""
+    content = table(compared)
+    place = list(content.columns).index("difference")
+    rows = [[_latex_cell(cell) for cell in row] for row in content.rows]
     for row, entry in zip(rows, compared.rows, strict=True):
         if entry.row.verdict(compared.statistics.confidence) in (Verdict.BETTER, Verdict.WORSE):
             row[place] = rf"\textbf{{{row[place]}}}"
     return LATEX_TABLE.format(
         caption="\n".join(map(latex_text, [*sentences(compared), "Significant differences are in boldface."])),
         label=f"{latex_label(compared.run.run['experiment'])}-differences",
-        columns="l" * shown.left + "r" * (len(shown.columns) - shown.left),
-        head=" & ".join(rf"\textbf{{{latex_text(heading)}}}" for heading in shown.columns),
+        columns="l" * content.left + "r" * (len(content.columns) - content.left),
+        head=" & ".join(rf"\textbf{{{latex_text(heading)}}}" for heading in content.columns),
         rows="\n".join(" & ".join(row) + r" \\" for row in rows),
     )
 
@@ -91,22 +91,22 @@ def as_json(compared: Compared) -> str:
 
 
 def sentences(compared: Compared) -> list[str]:
-    """For each metric and slice, the verdict on each configuration against a baseline."""
+    """The verdict on each configuration against a baseline, for each metric and slice."""
     groups: dict[tuple[str, str, str], dict[Verdict, list[str]]] = {}
     for row in compared.rows:
         verdicts = groups.setdefault((row.row.metric, row.row.slice, _against(row, compared)), {})
         verdicts.setdefault(row.row.verdict(compared.statistics.confidence), []).append(row.configuration)
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
     doubt = [f"{UNRELIABLE}."] if any(row.row.is_unreliable for row in compared.rows) else []
-    verdicts_of = [
+    verdict_sentences = [
         f"{metric}{_over(name)}, against {baseline} at {confidence}: {_verdicts(by_verdict)}."
         for (metric, name, baseline), by_verdict in groups.items()
     ]
-    return [*doubt, *_clusters(compared), *_named_once([*verdicts_of, *_needed(compared)], compared)]
+    return [*doubt, *_clusters(compared), *_named_once([*verdict_sentences, *_detectable(compared)], compared)]
 
 
 def _named_once(texts: list[str], compared: Compared) -> list[str]:
-    """The sentences with the id and time of the baseline's run in the first one only."""
+    """The sentences, with the id and time of the baseline's run only in the first one."""
     run = "" if compared.other is None else f" ({compared.other.named})"
     return [*texts[:1], *(text.replace(run, "") for text in texts[1:])] if run else texts
 
@@ -115,8 +115,8 @@ def _over(name: str) -> str:
     return "" if name == ALL else f" over {name}"
 
 
-def _needed(compared: Compared) -> list[str]:
-    """For comparisons without a significant difference, what their queries detect and what smaller differences need."""
+def _detectable(compared: Compared) -> list[str]:
+    """Sentences about detectable differences, for comparisons without a significant one, and the queries for others."""
     families = grouped(((side.row.metric, side.row.slice), side.row) for side in compared.rows)
     confidence, sentences = compared.statistics.confidence, []
     for comparison in compared.rows:
@@ -135,7 +135,7 @@ def _needed(compared: Compared) -> list[str]:
 
 
 def _clusters(compared: Compared) -> list[str]:
-    """The units of evidence, where they are not queries."""
+    """A sentence about the units of evidence, if they are not queries."""
     counts = [row.row.clusters for row in compared.rows if row.row.clusters is not None]
     if not counts:
         return []
@@ -198,7 +198,7 @@ def table(compared: Compared) -> Table:
 
 
 def _is_same(compared: Compared) -> bool:
-    """True if every configuration is compared with the one of its name in another run."""
+    """True if every configuration is compared with the configuration of the same name in another run."""
     return all(row.configuration == row.baseline for row in compared.rows)
 
 
@@ -219,4 +219,4 @@ def _documents(compared: Compared) -> list[dict[str, object]]:
 
 
 SHOWN = {"json": as_json, "csv": as_csv, "markdown": as_markdown, "latex": as_latex}
-"""Formats for programs and documents, by their names."""
+"""Formats for programs and documents, by name."""
