@@ -1,4 +1,4 @@
-"""Read decisions of people: our own files, and annotations of Phoenix and Langfuse."""
+"""Read people's decisions from our own files, and from annotations in Phoenix and Langfuse."""
 
 import json
 from collections import defaultdict
@@ -22,7 +22,7 @@ from rankbeam.transforms.records.labels import ADJUDICATED, LABELS, Label, text_
 _IDS = ("id", "rankbeam_id", "metadata.rankbeam_id", "attributes.metadata.rankbeam_id", "input.metadata.rankbeam_id")
 _DECISIONS = ("decision", "label", "annotation.label", "result.label", "stringValue", "value")
 _ANNOTATORS = ("annotator", "annotator_name", "identifier", "user.username", "authorUserId", "annotator_kind", "source")
-_KINDS, _MACHINES = ("annotator_kind", "source"), ("LLM", "CODE", "EVAL")  # of Phoenix and Langfuse
+_KINDS, _MACHINES = ("annotator_kind", "source"), ("LLM", "CODE", "EVAL")  # in Phoenix and Langfuse
 _COMMENTS = ("comment", "explanation", "annotation.explanation", "result.explanation")
 _TEXTS = ("text", "input.text", "output", "output.value", "attributes.output.value")
 _SOMEBODY = "unnamed"
@@ -33,15 +33,15 @@ class AppliedLabels:
     """Summary of a file of decisions."""
 
     path: str
-    items: int  # with a decision
-    queries: int  # of these items
-    whole: int  # queries whose every item has a decision, in this file or an earlier one
+    items: int  # items with a decision
+    queries: int  # queries of these items
+    whole: int  # queries with decisions on all items, in this file or earlier ones
     drawn: int  # number of queries that were drawn
     undecided: int  # items without a decision
-    unknown: int  # annotations of another tool that belong to no item
-    by_machines: int  # annotations of another tool by a model or code
-    divided: int  # of the queries that count as whole, those of which no annotator decided all items
-    judgements: str | None = None  # file that labels of documents make; None without a query completely labelled
+    unknown: int  # another tool's annotations that belong to no item
+    by_machines: int  # another tool's annotations by a model or code
+    divided: int  # whole queries without any annotator who decided all items
+    judgements: str | None = None  # file of judgements from document labels; None if no query is completely labelled
 
     def as_text(self) -> str:
         lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
@@ -64,7 +64,7 @@ class AppliedLabels:
 
 @dataclass(frozen=True)
 class _Row:
-    """One row of a file or table, and where it is; rows of a table have no line."""
+    """One row of a file, with its line, or of a table, without."""
 
     values: Mapping[str, Any]
     line: int | None
@@ -87,19 +87,19 @@ class _Row:
 
 
 def apply(output: str, path: str, annotator: str = "", place: str | None = None) -> AppliedLabels:
-    """Save the decisions of a file, or of a table of BigQuery, as labels of an output folder, or of `place`.
+    """Save the decisions in a file or a BigQuery table as labels of an output folder, or in `place`.
 
-    `annotator` is the name for rows without one. Every mistake is reported with its line; nothing is saved then.
+    `annotator` is the name for rows without one. Every mistake is reported with its line, and then nothing is saved.
     """
     tasks = _tasks_of(output)
     by_text = _by_text(tasks)
     rows = list(_rows_of(path))
-    by_people = [row for row in rows if row.is_ours or row.first(_KINDS).upper() not in _MACHINES]
+    human_rows = [row for row in rows if row.is_ours or row.first(_KINDS).upper() not in _MACHINES]
     problems: list[InputError] = []
     labels: list[Label] = []
     decided: dict[tuple[str, str], tuple[str, int | None]] = {}
     undecided = unknown = 0
-    for row in by_people:
+    for row in human_rows:
         try:
             item_id = row.first(_IDS)
             if not row.is_ours and item_id not in tasks:
@@ -129,7 +129,7 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     if not labels:
         raise InputError("has no decision about an item of the tasks; it needs `id` and `decision`", path=path)
     place = place or files.join(output, FOLDER)
-    return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(by_people))
+    return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(human_rows))
 
 
 def _saved(
@@ -143,8 +143,8 @@ def _saved(
             problem += f"{known[row.item_id, row.annotator]!r}; delete the earlier labels in {place} to replace them"
             raise InputError(problem, path=path)
     drawings = [read_index(index) for index in indexes(output)]
-    every = [task for tasks, _ in drawings for task in tasks]
-    content = judgements(every, (*earlier, *labels))
+    all_tasks = [task for tasks, _ in drawings for task in tasks]
+    content = judgements(all_tasks, (*earlier, *labels))
     new = [row for row in labels if row not in set(earlier)] if is_table(place) else labels
     saved = save_labels(place, new) if new else place
     qrels = files.join(output, TASKS_FOLDER, QRELS) if content else None
@@ -157,13 +157,13 @@ def _saved(
     adjudicated = by_annotator[ADJUDICATED]
     decided = {row.item_id for row in labels}
     ids = grouped(((drawing.metric, task.query_id), task.item_id) for tasks, drawing in drawings for task in tasks)
-    needed = {key: {*of_query} for key, of_query in ids.items()}
-    metrics = {metric for (metric, _), of_query in needed.items() if of_query & decided}
-    drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
-    whole = [of_query for of_query in drawn if of_query <= items]
-    ranked = {task.item_id for task in every if task.doc_id is not None}  # judgements may be of several annotators
-    judged = [of_query for of_query in whole if not of_query & ranked]
-    divided = sum(all(of_query - own - adjudicated for own in by_annotator.values()) for of_query in judged)
+    all_ids = {key: {*item_ids} for key, item_ids in ids.items()}
+    metrics = {metric for (metric, _), item_ids in all_ids.items() if item_ids & decided}
+    drawn = [item_ids for (metric, _), item_ids in all_ids.items() if metric in metrics]
+    whole = [item_ids for item_ids in drawn if item_ids <= items]
+    ranked = {task.item_id for task in all_tasks if task.doc_id is not None}  # these may have several annotators
+    judged = [item_ids for item_ids in whole if not item_ids & ranked]
+    divided = sum(all(item_ids - own - adjudicated for own in by_annotator.values()) for item_ids in judged)
     queries = len({row.query_id for row in labels})
     return AppliedLabels(
         saved, len(decided), queries, len(whole), len(drawn), undecided, unknown, by_machines, divided, qrels
@@ -178,18 +178,18 @@ def _tasks_of(output: str) -> dict[str, list[LabelTask]]:
 
 
 def _by_text(tasks: Mapping[str, Sequence[LabelTask]]) -> dict[str, str]:
-    """Items by the hash of their text, where it is the text of one item only."""
+    """Items by the hash of their text, for texts of only one item."""
     result = grouped((text_hash(task.right_text), item_id) for item_id, (task, *_) in tasks.items())
     return {name: items[0] for name, items in result.items() if len(items) == 1}
 
 
 def _decision(written: str, choices: Sequence[str]) -> str:
-    """The choice of that spelling, in any case, with spaces or underscores."""
-    same = [choice for choice in choices if _plain(choice) == _plain(written)]
-    if written not in choices and len(same) != 1:
+    """The choice with this spelling, in upper or lower case, with spaces or underscores."""
+    matches = [choice for choice in choices if _plain(choice) == _plain(written)]
+    if written not in choices and len(matches) != 1:
         hint = did_you_mean(written, choices)
         raise InputError(f"unknown decision {shortened(written)!r}; {hint}; empty means undecided")
-    return written if written in choices else same[0]
+    return written if written in choices else matches[0]
 
 
 def _plain(word: str) -> str:
@@ -197,33 +197,33 @@ def _plain(word: str) -> str:
 
 
 def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Label:
-    own: dict[str, Any] = {"decision": decision, "annotator": annotator, "comment": comment or None}
-    return Label(**{name: getattr(task, name) for name in LABELS.names if name not in own}, **own)
+    values: dict[str, Any] = {"decision": decision, "annotator": annotator, "comment": comment or None}
+    return Label(**{name: getattr(task, name) for name in LABELS.names if name not in values}, **values)
 
 
 def _rows_of(path: str) -> Iterator[_Row]:
     """The rows of a file, each with its line, or of a table."""
     if is_table(path):
-        yield from _of_table(path)
+        yield from _table_rows(path)
         return
     text = read_text(path)
     if path.lower().endswith(".csv"):
         yield from (_Row(row, line) for line, row in table_rows(path, text))
     elif text.lstrip().startswith("["):
-        yield from _of_list(text, path)
+        yield from _list_rows(text, path)
     else:
         for line, content in enumerate(text.split("\n"), 1):
             if content.strip():
                 yield _Row(_mapping(content, path, line), line)
 
 
-def _of_table(path: str) -> Iterator[_Row]:
+def _table_rows(path: str) -> Iterator[_Row]:
     for batch in read.batches(TableSource.parse(path), ()):
         for row in plain(batch):
             yield _Row(row, None)
 
 
-def _of_list(text: str, path: str) -> Iterator[_Row]:
+def _list_rows(text: str, path: str) -> Iterator[_Row]:
     try:
         rows = json.loads(text)
     except ValueError as error:

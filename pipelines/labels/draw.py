@@ -1,4 +1,4 @@
-"""Draw queries of a finished run at random, and list what people have to decide for them."""
+"""Draw random queries of a finished run, and list the decisions that people have to make for them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ class Drawing:
     """Sample to draw from a run."""
 
     metric: str
-    configurations: tuple[str, ...]  # those whose human value is requested; of documents all by default
+    configurations: tuple[str, ...]  # configurations that need human values; for documents, all by default
     seed: int = 0  # determines the random order of queries
-    by: str | None = None  # slice in whose values queries are drawn apart; None for all queries together
+    by: str | None = None  # attribute whose values are separate strata; None for one stratum
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class Drawing:
 
 
 def listed(text: str, names: Collection[str]) -> list[str]:
-    """The names in a list separated by commas, which names of a grid contain, too.
+    """The names in a list separated by commas; names from a grid may contain commas, too.
 
     >>> listed("a, bm25:k1=1,b=2", ["a", "bm25:k1=1,b=2"]), listed("a,b", ["a"])
     (['a', 'bm25:k1=1,b=2'], ['a', 'b'])
@@ -70,14 +70,14 @@ def listed(text: str, names: Collection[str]) -> list[str]:
 
 @dataclass
 class _Texts:
-    """Hashes of the texts of one query under the chosen configurations."""
+    """Hashes of one query's texts under the chosen configurations."""
 
     answers: set[str] = field(default_factory=set)
     contexts: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     references: set[str] = field(default_factory=set)
 
     def is_wanted(self, step: str, owner: str | None, text: str, inputs: Collection[str]) -> bool:
-        """Return whether the metric's value of a chosen configuration depends on a verdict."""
+        """Return whether a chosen configuration's value of the metric depends on a verdict."""
         every = set().union(*self.contexts.values())
         if step == "grade":
             return not self.contexts or text in every
@@ -93,17 +93,17 @@ class _Texts:
 
 
 def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
-    """The tasks of the next queries in random order, those of a query together, in an order that says nothing.
+    """The tasks for the next queries in random order; a query's tasks stay together, in an order without meaning.
 
-    Queries with nothing to decide, such as those without contexts, are left out: their values are known.
+    Queries with nothing to decide, for example without contexts, are left out: their values are known.
     """
     ids = _ids(run, drawing)
     (metric,) = parse_all([drawing.metric])
-    of_judge = isinstance(metric, JudgedMetric)
-    frame = _frame(run, drawing.metric, ids) if of_judge else ranked_queries(run, ids)
+    is_by_judge = isinstance(metric, JudgedMetric)
+    frame = _frame(run, drawing.metric, ids) if is_by_judge else ranked_queries(run, ids)
     ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
-    chosen, tasks, seen = list[str](), list[LabelTask](), set(drawn)
-    while len(chosen) < count and (following := _chosen(run, drawing, ordered, count - len(chosen), seen))[0]:
+    query_ids, tasks, seen = list[str](), list[LabelTask](), set(drawn)
+    while len(query_ids) < count and (following := _chosen(run, drawing, ordered, count - len(query_ids), seen))[0]:
         queries, probabilities = following
         if isinstance(metric, JudgedMetric):
             new = _judged_tasks(run, metric, ids, queries)
@@ -114,17 +114,17 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
             for task in new
         ]
         with_tasks = {task.query_id for task in new}
-        chosen += [query_id for query_id in queries if query_id in with_tasks]
+        query_ids += [query_id for query_id in queries if query_id in with_tasks]
         seen.update(queries)
-    if not chosen:
-        what = f"a value of {drawing.metric}" if of_judge else "a ranking"
+    if not query_ids:
+        what = f"a value of {drawing.metric}" if is_by_judge else "a ranking"
         problem = f"no query is left to draw of the {len(frame):,} that have {what}"
         raise InputError(problem, path=run.output)
-    return _in_order(tasks, chosen)
+    return _in_order(tasks, query_ids)
 
 
 def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:
-    """The tasks of queries that somebody chose, in their order; without a probability, for they represent no others."""
+    """The tasks for chosen queries, in their order, without a probability, since these represent no other queries."""
     (metric,) = parse_all([drawing.metric])
     if not isinstance(metric, JudgedMetric):
         problem = (
@@ -159,7 +159,7 @@ def _in_order(tasks: Iterable[LabelTask], chosen: Sequence[str]) -> list[LabelTa
 def _chosen(
     run: Results, drawing: Drawing, ordered: Sequence[str], count: int, drawn: Collection[str]
 ) -> tuple[list[str], dict[str, float]]:
-    """The next queries, and the probability of each; of strata, each has its share of them, and at least 5."""
+    """The next queries, and each one's probability; every stratum gets its share of queries, and at least 5."""
     strata = _strata(run, drawing.by, ordered)
     total = count + sum(query_id in drawn for query_id in ordered)
     chosen: set[str] = set()
@@ -177,7 +177,7 @@ _LEAST_OF_STRATUM = 5
 
 
 def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[str]]:
-    """The queries of each stratum, in their order; one stratum without an attribute."""
+    """The queries of each stratum, in their order; without an attribute, there is one stratum."""
     if by is None:
         return [list(ordered)]
     slices = {row["query_id"]: row["slices"] for row in run.stream("query_metrics", ("query_id", "slices"), ordered)}
@@ -203,13 +203,13 @@ def _metric(run: Results, name: str | None) -> str:
         raise InputError("has no judged metric that people can label", path=run.output)
     if requested is None:
         return labelled[0]
-    same = [item for item, metric in judged.items() if requested.means(metric)]
-    if not same:
+    matches = [item for item, metric in judged.items() if requested.means(metric)]
+    if not matches:
         raise InputError(f"has no metric {requested}; {did_you_mean(str(requested), labelled)}", path=run.output)
-    chosen = judged[same[0]]
+    chosen = judged[matches[0]]
     if (problem := problem_of_labels(with_criterion_of(run, chosen) if chosen.is_criterion else chosen)) is not None:
-        raise InputError(f"{same[0]} {problem}", path=run.output)
-    return same[0]
+        raise InputError(f"{matches[0]} {problem}", path=run.output)
+    return matches[0]
 
 
 def _baseline_and_best(run: Results, metric: str) -> tuple[str, ...]:
@@ -233,8 +233,8 @@ def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
 
 def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
     inputs, steps = metric.definition.inputs, metric.definition.steps
-    of_query = _texts_of(run, ids, chosen, metric.cutoff)
-    owners = _owners(run, chosen, of_query)
+    query_texts = _texts_of(run, ids, chosen, metric.cutoff)
+    owners = _owners(run, chosen, query_texts)
     result: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
     for row in run.stream("verdicts", _VERDICTS, chosen):
         if row["step"] not in steps or row["is_sentinel"] or row["is_repeat"] or row["sample"]:
@@ -242,7 +242,7 @@ def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Seq
         is_claim = row["step"] == "support"
         makers = owners[row["query_id"], row["items_hash"]] if is_claim else [None]
         for owner in makers:
-            if of_query[row["query_id"]].is_wanted(row["step"], owner, row["right_hash"], inputs):
+            if query_texts[row["query_id"]].is_wanted(row["step"], owner, row["right_hash"], inputs):
                 name = item_id_of(row["step"], row["query_id"], row["left_hash"], row["right_hash"])
                 place = row["position"] if is_claim else None
                 result[name, owner, place] = {**row, "owner_hash": owner, "position": place}
@@ -280,20 +280,20 @@ def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff:
     columns = ("config_id", "query_id", "answer_hash", "reference_hash", "contexts")
     for row in run.stream("answers", columns, chosen):
         if row["config_id"] in ids and row["answer_hash"] is not None:
-            of_query = result[row["query_id"]]
-            of_query.answers.add(row["answer_hash"])
+            texts = result[row["query_id"]]
+            texts.answers.add(row["answer_hash"])
             contexts = (context["text_hash"] for context in row["contexts"][:cutoff])
-            of_query.contexts[row["answer_hash"]].update(contexts)
-            of_query.references |= {row["reference_hash"]} - {None}
+            texts.contexts[row["answer_hash"]].update(contexts)
+            texts.references |= {row["reference_hash"]} - {None}
     return result
 
 
-def _owners(run: Results, chosen: Sequence[str], of_query: Mapping[str, _Texts]) -> dict[tuple[str, str], list[str]]:
-    """By query and hash of all claims of a text, the texts that make exactly these claims; references are noted."""
+def _owners(run: Results, chosen: Sequence[str], query_texts: Mapping[str, _Texts]) -> dict[tuple[str, str], list[str]]:
+    """The texts with exactly the same claims, by query and hash of the claims; adds references to `query_texts`."""
     result: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for row in run.stream("claims", ("query_id", "text_hash", "items_hash", "sample", "owner"), chosen):
         if not row["sample"]:
             result[row["query_id"], row["items_hash"]][row["text_hash"]] = None
             if row["owner"] == "reference":
-                of_query[row["query_id"]].references.add(row["text_hash"])
+                query_texts[row["query_id"]].references.add(row["text_hash"])
     return defaultdict(list, {key: list(texts) for key, texts in result.items()})

@@ -1,4 +1,4 @@
-"""Tasks for people from a run's tables: about verdicts, ranked documents, and criteria of the user's own."""
+"""Tasks for people from a run's tables: about verdicts, ranked documents, and a user's own criteria."""
 
 import json
 from collections import defaultdict
@@ -30,10 +30,10 @@ _ANSWER = ("config_id", "query_id", "answer", "reference", "contexts")
 
 @dataclass(frozen=True)
 class LabelTask:
-    """One decision to make, for one of the texts that its claim is of.
+    """One decision to make, for one of the texts that make its claim.
 
-    `probability` is None where somebody chose the query. Tasks that an older release wrote have no question and no
-    decisions: they are those of the step.
+    `probability` is None if somebody chose the query. Tasks from older releases have no question and no decisions;
+    the step's are used instead.
     """
 
     item_id: str
@@ -65,7 +65,7 @@ class LabelTask:
 
 
 def with_histories(run: Results, tasks: Sequence[LabelTask]) -> list[LabelTask]:
-    """The tasks with the earlier turns of their queries' conversations, wherever the query is shown."""
+    """The tasks with the earlier turns of their queries' conversations, if the query is shown."""
     known = dict(histories(run, {task.query_id for task in tasks}))
     return [replace(task, history=known.get(task.query_id) if task.query else None) for task in tasks]
 
@@ -76,23 +76,23 @@ def ranked_queries(run: Results, ids: Collection[str]) -> set[str]:
 
 
 def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
-    """One task a query and document that is among the first of any chosen configuration, with all its passages."""
+    """One task for each query and document that any chosen configuration ranks first, with all its passages."""
     documents: defaultdict[str, defaultdict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for row in run.stream("rankings", ("config_id", "query_id", "documents"), chosen):
         if row["config_id"] in ids:
-            first = list(dict.fromkeys(one["doc_id"] for one in row["documents"]))[:cutoff]
-            for one in row["documents"]:
-                if one["doc_id"] in first:
-                    passages = documents[row["query_id"]][one["doc_id"]]
-                    if one["text"] is not None:
-                        passages[one["text"]] = None
-    names = {doc_id for of_query in documents.values() for doc_id, passages in of_query.items() if not passages}
+            first = list(dict.fromkeys(document["doc_id"] for document in row["documents"]))[:cutoff]
+            for document in row["documents"]:
+                if document["doc_id"] in first:
+                    passages = documents[row["query_id"]][document["doc_id"]]
+                    if document["text"] is not None:
+                        passages[document["text"]] = None
+    names = {doc_id for group in documents.values() for doc_id, passages in group.items() if not passages}
     texts = {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in names} if names else {}
     queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}
     return [
         _ranking_task(query_id, queries.get(query_id), doc_id, "\n\n".join(passages) or texts.get(doc_id))
-        for query_id, of_query in documents.items()
-        for doc_id, passages in of_query.items()
+        for query_id, group in documents.items()
+        for doc_id, passages in group.items()
     ]
 
 
@@ -108,9 +108,9 @@ def _ranking_task(query_id: str, query: str | None, doc_id: str, text: str | Non
 
 
 def judgements(tasks: Iterable[LabelTask], labels: Iterable[Label]) -> str:
-    """The grades of the queries whose documents all have labels, as a file of judgements; "" where there are none.
+    """The grades for queries whose documents all have labels, as a file of judgements; "" if there are none.
 
-    Of several annotators the grade is the median, and of two medians the lower; an adjudicated grade replaces them.
+    With several annotators, the grade is the (lower) median; an adjudicated grade replaces it.
     """
     grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for label in labels:
@@ -122,9 +122,9 @@ def judgements(tasks: Iterable[LabelTask], labels: Iterable[Label]) -> str:
             by_query[task.query_id][task.doc_id] = task
     rows = [
         (query_id, doc_id, str(_grade(grades[task.item_id])), HUMAN)
-        for query_id, of_query in sorted(by_query.items())
-        if all(task.item_id in grades for task in of_query.values())
-        for doc_id, task in sorted(of_query.items())
+        for query_id, query_tasks in sorted(by_query.items())
+        if all(task.item_id in grades for task in query_tasks.values())
+        for doc_id, task in sorted(query_tasks.items())
     ]
     if wrong := [row for row in rows if any(mark in name for name in row[:2] for mark in "\t\r\n")]:
         raise InputError(f"{wrong[0][:2]}: an id with a tab or a line end cannot be written to a file of judgements")
@@ -161,7 +161,7 @@ def _stated(run: Results, metric: JudgedMetric) -> Row:
 
 
 def criterion_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
-    """The tasks of some queries for some configurations, each once."""
+    """The tasks for some queries and configurations, each once."""
     criterion = metric.criterion
     assert criterion is not None  # noqa: S101  the caller bound it
     result: dict[str, LabelTask] = {}
@@ -175,8 +175,8 @@ def criterion_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], ch
 def _cases(
     run: Results, metric: JudgedMetric, criterion: Criterion, ids: Collection[str], chosen: Sequence[str]
 ) -> Iterator[tuple[str, JudgedCase]]:
-    of_queries = run.stream("query_metrics", ("query_id", "text"), chosen)
-    queries = {row["query_id"]: row["text"] or "" for row in of_queries}
+    query_rows = run.stream("query_metrics", ("query_id", "text"), chosen)
+    queries = {row["query_id"]: row["text"] or "" for row in query_rows}
     verdicts = [
         row
         for row in run.stream("verdicts", ("step", "query_id", "left_hash", "right_hash"), chosen)
@@ -189,7 +189,7 @@ def _cases(
     judged = grouped((row["query_id"], texts[row["right_hash"]]) for row in verdicts)
     stated = grouped((row["query_id"], texts[row["left_hash"]]) for row in verdicts if row["left_hash"] is not None)
     rubrics = {
-        name: {criterion.rubrics or "": json.dumps(list(dict.fromkeys(of_query)))} for name, of_query in stated.items()
+        name: {criterion.rubrics or "": json.dumps(list(dict.fromkeys(entries)))} for name, entries in stated.items()
     }
     for row in answers or [_without_answer(query_id, judged.get(query_id, ())) for query_id in chosen]:
         contexts = tuple(context.get("text") or texts[context["text_hash"]] for context in row["contexts"])
@@ -206,7 +206,7 @@ def _cases(
 
 
 def _without_answer(query_id: str, judged: Iterable[str]) -> Row:
-    """The contexts that were judged one by one, in the form of an answer."""
+    """The contexts that were judged separately, in the form of an answer."""
     contexts = [{"text": text} for text in dict.fromkeys(judged)]
     return {"query_id": query_id, "answer": None, "reference": None, "contexts": contexts}
 

@@ -1,4 +1,4 @@
-"""Task files: what people label, as CSV, JSON lines and a page that works offline, beside an index of the items."""
+"""Task files for people, as CSV, JSON lines and a page that works offline, with an index of the items."""
 
 import io
 import json
@@ -28,7 +28,7 @@ TASKS = pa.schema([(name, _TYPES.get(name, pa.string())) for name in LabelTask._
 
 
 def minutes(tasks: Sequence[LabelTask]) -> float:
-    """About how long labelling takes: 200 words a minute, and five seconds a decision; each text is read once.
+    """Estimated time for labelling: 200 words a minute and five seconds per decision; each text is read once.
 
     >>> minutes([LabelTask("i", "grade", "q", "q" * 600, None, None, None, None, "h", "t" * 600, 1.0)])
     1.0833333333333333
@@ -39,12 +39,12 @@ def minutes(tasks: Sequence[LabelTask]) -> float:
 
 
 def distinct(tasks: Iterable[LabelTask]) -> list[LabelTask]:
-    """Tasks by item, each once."""
+    """One task for each item."""
     return list({task.item_id: task for task in tasks}.values())
 
 
 def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: Drawing) -> list[str]:
-    """Write the files of some tasks; returns the paths for people."""
+    """Write the files for some tasks; return the paths of those that people use."""
     folder = files.join(output, FOLDER)
     files.make_folder(folder)
     number = len(indexes(output)) + 1
@@ -69,7 +69,7 @@ _FACTS = b"rankbeam.labels"
 
 
 def indexes(output: str) -> list[str]:
-    """The index of every task file of an output folder, in order."""
+    """The indexes of all task files in an output folder, in order."""
     return sorted(matching.matches(files.join(matching.escaped(output), FOLDER, "tasks-*.parquet")))
 
 
@@ -98,7 +98,7 @@ def _shown(task: LabelTask) -> dict[str, Any]:
 
 
 def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON line; other tools keep its metadata, so that their annotations find the item again."""
+    """A row of JSON lines. Other tools preserve its metadata, which connect their annotations with the item."""
     columns = {name: value for name, value in row.items() if name not in ("decision", "comment", "annotator")}
     return {**columns, "metadata": {"rankbeam_id": row["id"]}}
 
@@ -118,7 +118,7 @@ def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
-    """The queries drawn before for the same metric and configurations; there must be none before the first sample."""
+    """The queries drawn earlier for the same metric and configurations; for a first sample, there must be none."""
     result: set[str] = set()
     for index in indexes(output):
         tasks, earlier = read_index(index)
@@ -134,7 +134,7 @@ def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
 
 
 def chosen_queries(path: str) -> list[str]:
-    """The queries of a file, each once: JSON lines with `query_id`, as the report exports them, or an id a line."""
+    """The distinct queries in a file: JSON lines with `query_id`, as the report exports them, or one id per line."""
     known: dict[str, None] = {}
     for number, line in enumerate(files.read_all(path).decode("utf-8-sig", "replace").split("\n"), start=1):
         if line.lstrip().startswith("{"):
@@ -157,7 +157,7 @@ def _query_id(line: str, path: str, number: int) -> str:
 
 
 def last_drawing(output: str, metric: str | None = None) -> Drawing:
-    """The last random drawing, if need be the last one for a metric."""
+    """The last random drawing, or the last one for a metric."""
     for index in reversed(indexes(output)):
         tasks, drawing = read_index(index)
         if metric in (None, drawing.metric) and any(task.probability is not None for task in tasks):
@@ -167,7 +167,7 @@ def last_drawing(output: str, metric: str | None = None) -> Drawing:
 
 
 def described(output: str, tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:
-    """A summary of the files, and of the work that they are."""
+    """A summary of the files, and of the work in them."""
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "
     work += "about a minute" if (length := round(minutes(tasks))) <= 1 else f"about {length:,} minutes"
