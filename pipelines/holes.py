@@ -1,4 +1,4 @@
-"""Fill the holes of a finished run: a file of judgements by people and judge, an audit, and the effects on means."""
+"""Fill a finished run's holes: a file of judgements by people and judge, an audit, and the effects on means."""
 
 import json
 from collections import defaultdict
@@ -42,17 +42,17 @@ _VERDICTS = (
 
 @dataclass(frozen=True)
 class Effect:
-    """The means of a metric and a configuration over the queries that people judged."""
+    """One configuration's means of a metric over the queries that people judged."""
 
     metric: str
     configuration: str
-    human: float  # by the judgements of people
-    judged_only: float  # the same without the documents that people did not judge
+    human: float  # by people's judgements
+    judged_only: float  # the same without documents that people did not judge
     filled: float  # with the judge's grades in the holes
 
 
 def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> list[Effect]:
-    """The means of every metric of rankings and every configuration whose rankings the run wrote."""
+    """The means of every ranking metric and every configuration whose rankings the run wrote."""
     metrics = [parse_metric(name) for name in run.metrics if not run.is_judged(name)]
     metrics = [
         metric for metric in metrics if metric.name in METRICS and not metric.definition.chunks and not metric.holes
@@ -89,7 +89,7 @@ def _sums(
     human: Sequence[Mapping[str, float]],
     filled: Sequence[Mapping[str, float]],
 ) -> FloatArray:
-    """float64[m, 3]: sums over queries, by the columns of `Effect`."""
+    """float64[m, 3]: sums over queries, for the columns of `Effect`."""
     by_people, by_both = assessment_of(rankings, human), assessment_of(rankings, filled)
     columns = [
         (
@@ -117,7 +117,7 @@ def assessment_of(rankings: Sequence[Sequence[str]], pools: Sequence[Mapping[str
 
 
 def reversed_pairs(effects: Sequence[Effect]) -> Iterator[tuple[str, str, str]]:
-    """By metric, two configurations of which the first is better by people and worse with the judge's grades."""
+    """For each metric, pairs whose first configuration is better by people, but worse with the judge's grades."""
     for metric in dict.fromkeys(effect.metric for effect in effects):
         own = [effect for effect in effects if effect.metric == metric]
         for one, other in combinations(own, 2):
@@ -128,14 +128,14 @@ def reversed_pairs(effects: Sequence[Effect]) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class FilledJudgements:
-    """Summary of what was filled."""
+    """Summary of the filled judgements."""
 
     path: str
     human: int  # number of judgements by people
     filled: int  # number of judgements by the judge
-    without_text: int  # number of graded texts whose document is not known any more
-    judge: Mapping[str, str | None]  # its name, version of its model and hash of its prompt
-    scale: Sequence[int]  # for each grade of the judge, the grade that was written
+    without_text: int  # number of graded texts whose document is no longer known
+    judge: Mapping[str, str | None]  # name, model version and prompt hash
+    scale: Sequence[int]  # the written grade for each of the judge's grades
     audit: Audit
     effects: Sequence[Effect]
 
@@ -172,7 +172,7 @@ class FilledJudgements:
 
 
 def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> FilledJudgements:
-    """Write the judgements of people, and the judge's grades of documents that people did not judge.
+    """Write people's judgements, and the judge's grades of documents that people did not judge.
 
     `grades` is described at `scale_of`; at most `audit` documents that both graded audit the judge.
     """
@@ -185,7 +185,7 @@ def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> 
         advice = "add ContextRelevance@10 to the metrics, so that the judge grades the first 10 documents"
         raise InputError(f"has no grades of documents by a judge; {advice}", path=run.output)
     on_scale = {pair: scale[grade] for pair, grade in graded.by_pair.items()}
-    by_people = {query_id for query_id, _ in human}  # other queries have no holes: they are not in any mean
+    by_people = {query_id for query_id, _ in human}  # other queries have no holes, because they are in no mean
     filled = {
         pair: float(grade) for pair, grade in on_scale.items() if human.get(pair, -1.0) < 0 and pair[0] in by_people
     }
@@ -223,13 +223,13 @@ def _lines(human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> str:
 class JudgeGrades:
     """Grades of a judge."""
 
-    by_text: Mapping[Pair, int]  # by query and hash of a text
-    places: Mapping[Pair, set[str]]  # by query and hash of a text, the documents of that text that were retrieved
-    judge: Mapping[str, str | None]  # its name, the version of its model and the hash of its prompt
+    by_text: Mapping[Pair, int]  # by query and text hash
+    places: Mapping[Pair, set[str]]  # retrieved documents with a text, by query and text hash
+    judge: Mapping[str, str | None]  # name, model version and prompt hash
 
     @property
     def by_pair(self) -> dict[Pair, int]:
-        """By query and document, the highest grade of the document's texts."""
+        """The highest grade of a document's texts, by query and document."""
         best: dict[Pair, int] = {}
         for (query_id, digest), grade in self.by_text.items():
             for doc_id in self.places.get((query_id, digest), ()):
@@ -238,12 +238,12 @@ class JudgeGrades:
 
     @property
     def without_text(self) -> int:
-        """The number of graded texts that belong to no document that is still known."""
+        """The number of graded texts whose document is no longer known."""
         return sum(place not in self.places for place in self.by_text)
 
 
 def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
-    """The path of the dataset's judgements, and their grades; a file with grades of a judge is refused."""
+    """The path of the dataset's judgements, and their grades; a file with a judge's grades is refused."""
     path = run.run["versions"].get("dataset.qrels")
     if path is None:
         raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)
@@ -258,7 +258,7 @@ def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
 
 
 def judge_grades(run: Results) -> JudgeGrades:
-    """The grades of the run's judge, if there are any; of several samples the median, and of two medians the lower."""
+    """The grades of the run's judge, if there are any; for several samples, the (lower) median."""
     drawn: defaultdict[Pair, list[int]] = defaultdict(list)
     judge: dict[str, str | None] = {}
     judges: dict[str, None] = {}
@@ -276,23 +276,23 @@ def judge_grades(run: Results) -> JudgeGrades:
 
 def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]]:
     digests = {digest for _, digest in by_text}
-    of_document: defaultdict[str, set[str]] = defaultdict(set)
+    document_hashes: defaultdict[str, set[str]] = defaultdict(set)
     for doc_id, text in corpus_texts(run):
         if (digest := text_hash(text)) in digests:
-            of_document[doc_id].add(digest)
+            document_hashes[doc_id].add(digest)
     places: defaultdict[Pair, set[str]] = defaultdict(set)
     for row in run.stream("rankings", ("query_id", "documents")):
         for document in row["documents"]:
             text = document.get("text")
-            own = of_document.get(document["doc_id"], set()) if text is None else {text_hash(text)}
-            for digest in own:
+            hashes = document_hashes.get(document["doc_id"], set()) if text is None else {text_hash(text)}
+            for digest in hashes:
                 if (row["query_id"], digest) in by_text:
                     places[row["query_id"], digest].add(document["doc_id"])
     return dict(places)
 
 
 def scale_of(grades: Mapping[Pair, float], written: str | None) -> tuple[int, ...]:
-    """For each grade of the judge, from 0 to 3, the grade on the scale of people: `written`, else by their highest one.
+    """The grade on people's scale for each of the judge's grades 0 to 3: `written`, or else by people's highest grade.
 
     >>> scale_of({("q", "d"): 1.0}, None), scale_of({}, "0,1,1,2")
     ((0, 0, 1, 1), (0, 1, 1, 2))

@@ -52,14 +52,14 @@ _MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 class Collected:
     """Counts and properties of a source."""
 
-    counts: Mapping[str, int]  # traces, turns, and those without a turn by their reason
-    has_contexts: bool  # some turn has contexts with texts
+    counts: Mapping[str, int]  # traces, turns, and traces without a turn by reason
+    has_contexts: bool  # True if any turn has contexts with texts
     configurations: Sequence[str]  # names of the systems that answered
     in_conversations: bool
 
     def as_text(self) -> str:
         turns = self.counts.get(TURNS, 0)
-        parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
+        parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces became queries"]
         known = (FAILED, OUTSIDE, DUPLICATES, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
@@ -68,9 +68,9 @@ class Collected:
 
 
 def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> Collected:
-    """Read spans of a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
+    """Read spans from a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
 
-    What people may have changed is not overwritten: an experiment is kept, and queries with references are refused.
+    Files that people may have edited are not overwritten: an experiment stays, and queries with references are refused.
     """
     if not files.is_local(output):
         raise InputError("is not a folder on this machine; write there, and copy the files", path=output)
@@ -90,20 +90,20 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
 
 
 def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, Collected]:
-    """The folder of `queries.jsonl` and `answers.jsonl` of a source, read once for each of its states."""
+    """The folder of a source's `queries.jsonl` and `answers.jsonl`, which is read once for each of its states."""
     state = sources.version(source)
     if is_table(source) and not any(stored for _, stored, _ in state):
         problem = "is a view or empty: BigQuery does not say when it changes; run `rankbeam traces`"
         raise InputError(problem, path=source)
     place = source if is_table(source) else files.absolute(source)
-    own = kept_in("traces", _hash([place, asdict(naming), asdict(choice)]))
-    folder = own / _hash([version("rankbeam"), state])
+    parent = kept_in("traces", _hash([place, asdict(naming), asdict(choice)]))
+    folder = parent / _hash([version("rankbeam"), state])
     if not folder.is_dir():
         kept_in("traces").mkdir(parents=True, exist_ok=True, mode=0o700)
         with filling(folder, f"the traces of {source}") as part:
             collected = write_dataset(source, part, naming, choice)
             (part / _COLLECTED).write_text(json.dumps(vars(collected)), encoding="utf-8")
-        forget_earlier(own, folder)
+        forget_earlier(parent, folder)
     return folder, Collected(**json.loads((folder / _COLLECTED).read_text(encoding="utf-8")))
 
 
@@ -125,7 +125,7 @@ def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> 
 
 
 def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment that judges what was collected, by metrics that need no reference answer."""
+    """The experiment that judges the collected answers, by metrics that need no reference answer."""
     several = len(collected.configurations) > 1
     return {
         "name": name,
@@ -141,10 +141,10 @@ def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -
 
 
 def _run(source: str, folder: str, naming: Naming, choice: Choice) -> None:
-    of_table = is_table(source)
-    size = 0 if of_table else sum(bytes_ for _, bytes_, _ in matching.version(source))
-    buckets = _TABLE_BUCKETS if of_table else min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
-    paths = [source] if of_table else matching.expand(source)
+    is_bigquery = is_table(source)
+    size = 0 if is_bigquery else sum(bytes_ for _, bytes_, _ in matching.version(source))
+    buckets = _TABLE_BUCKETS if is_bigquery else min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
+    paths = [source] if is_bigquery else matching.expand(source)
     options = PipelineOptions(["--runner=FnApiRunner"])
     with on_this_machine(options), quiet_beam(), refusals(), beam.Pipeline(FnApiRunner(), options) as pipeline:
         counts = pipeline | "Turns" >> WriteTurns(paths, folder, buckets, naming, choice)
@@ -162,7 +162,7 @@ def _turns(parts: Path) -> Iterator[Turn]:
 
 
 def _written(parts: Path, folder: Path, choice: Choice) -> Collected:
-    """Write the turns as queries and answers; files of an earlier collection are replaced at once."""
+    """Write the turns as queries and answers, replacing the files of an earlier collection."""
     counts = Counter(json.loads((parts / _COUNTS).read_text(encoding="utf-8")))
     turns: Iterator[Turn] | list[Turn] = _turns(parts)
     if choice.sample is not None:

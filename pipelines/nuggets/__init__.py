@@ -1,1 +1,1 @@
-"""Nuggets for a collection that has none: facts that good answers need, from what all configurations retrieved."""
+"""Nuggets for a collection that has none: facts that good answers need, from all configurations' contexts."""

@@ -1,4 +1,4 @@
-"""Collect the nuggets of a finished run: forecast, calls, and a file of reference answers that people review."""
+"""Collect nuggets from a finished run: forecast, calls, and a file of reference answers for people to review."""
 
 import secrets
 from collections import defaultdict
@@ -36,15 +36,15 @@ from rankbeam.transforms.records.labels import text_hash
 FOLDER, FILE = "nuggets", "answers.jsonl"
 Row = Mapping[str, Any]
 _LEAST_OF_PEOPLE, _LEAST_OF_JUDGE = 1, 2
-"""The lowest relevant grades: a judge's 1 is on the subject, and does not answer."""
+"""The lowest relevant grades: a judge's 1 means on the subject, but without an answer."""
 
 
 @dataclass(frozen=True)
 class ContextPools:
-    """The queries of a run with their relevant contexts."""
+    """A run's queries with their relevant contexts."""
 
     pools: tuple[NuggetPool, ...]
-    doc_ids: Mapping[str, tuple[tuple[str, ...], ...]]  # for each pool, by position of a context its documents
+    doc_ids: Mapping[str, tuple[tuple[str, ...], ...]]  # each pool's documents, by position of the context
     without: tuple[str, ...]  # queries without a relevant context
 
 
@@ -57,7 +57,7 @@ class PooledCollection:
     path: str  # the file to write
     pools: ContextPools
     references: Mapping[str, Row]  # the dataset's reference answers, by query
-    finished: Mapping[str, Row]  # rows of the file that have nuggets already, by query
+    finished: Mapping[str, Row]  # rows in the file that already have nuggets, by query
     todo: tuple[NuggetPool, ...]  # pools of queries whose nuggets are not known
 
     @property
@@ -92,7 +92,7 @@ class CollectedNuggets:
 
 
 def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> PooledCollection:
-    """Check everything that can be checked before anything is paid."""
+    """Check everything that can be checked before paying for anything."""
     if experiment.judging is None:
         raise InputError("names no judge; nuggets are collected by the model of `judge: {service: …}`")
     if experiment.queries is None:
@@ -110,7 +110,7 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Poo
 
 
 def forecast(collection: PooledCollection) -> list[ModelPlan]:
-    """The calls, tokens and cost of what is left to do; makes no call."""
+    """The calls, tokens and cost of the remaining work; makes no call."""
     work = collection.work
     lookup = Ledger(collection.experiment.ledger).lookup()
     lookup.refresh()
@@ -134,7 +134,7 @@ def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path
 
 
 def collect(collection: PooledCollection, options: PipelineOptions) -> CollectedNuggets:
-    """Collect nuggets and write the file; a query whose call failed is left for the next time."""
+    """Collect nuggets and write the file; a query whose call failed is left for the next run."""
     experiment, work = collection.experiment, collection.work
     now = datetime.now(UTC)
     name = f"{STAGE}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -164,7 +164,7 @@ def collect(collection: PooledCollection, options: PipelineOptions) -> Collected
 
 
 def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -> None:
-    """Write the dataset's reference answers with the nuggets; rows that had nuggets stay as people left them."""
+    """Write the dataset's reference answers with the nuggets; rows that already had nuggets stay unchanged."""
     new = {
         pool.query_id: as_reference(pool, records[pool.query_id], collection.pools.doc_ids[pool.query_id])
         for pool in collection.todo
@@ -178,7 +178,7 @@ def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -
 
 
 def _references(experiment: Experiment) -> dict[str, Row]:
-    """The dataset's reference answers by query, without what they lack."""
+    """The dataset's reference answers by query, without empty fields."""
     if experiment.references is None:
         return {}
     if experiment.references.path is None:
@@ -200,7 +200,7 @@ def _is_done(reference: Row) -> bool:
 
 
 def rows_of(path: str) -> dict[str, Row]:
-    """The rows of a file that was written before, checked as `dataset.answers` is; none if there is no such file."""
+    """The rows of a file that was written earlier, checked like `dataset.answers`; empty if there is no file."""
     if not files.exists(path):
         return {}
     for _ in read_references(path):
@@ -210,9 +210,9 @@ def rows_of(path: str) -> dict[str, Row]:
 
 
 def pools_of(run: Results, depth: int) -> ContextPools:
-    """The relevant contexts of every query, from all configurations; grades of people come before those of a judge.
+    """The relevant contexts of every query, from all configurations; people's grades take precedence over a judge's.
 
-    Of each ranking, judgements by people count for the first `depth` documents.
+    People's judgements count for the first `depth` documents of each ranking.
     """
     by_people, stored = _by_people(run, depth)
     judge = judge_grades(run)
@@ -231,7 +231,7 @@ def pools_of(run: Results, depth: int) -> ContextPools:
             documents.add(doc_id)
     for (query_id, digest), documents in _by_judge(judge, by_people):
         relevant[query_id].setdefault(digest, (judge.by_text[query_id, digest], documents))
-    digests = {digest for of_query in relevant.values() for digest in of_query}
+    digests = {digest for query_texts in relevant.values() for digest in query_texts}
     by_digest |= {
         row["text_hash"]: row["text"]
         for row in run.stream("texts", ("text_hash", "text"))
@@ -251,14 +251,14 @@ def pools_of(run: Results, depth: int) -> ContextPools:
 def _pool(
     query_id: str, query: str, relevant: Mapping[str, tuple[float, set[str]]], texts: Mapping[str, str]
 ) -> tuple[NuggetPool, tuple[tuple[str, ...], ...]]:
-    """The contexts with the highest grade first, those of one grade in the order of a hash: never by configuration."""
+    """The contexts, highest grade first, and in the order of a hash within a grade: never by configuration."""
     order = sorted(relevant, key=lambda digest: (-relevant[digest][0], text_hash(f"{query_id} {digest}")))
     documents = tuple(tuple(sorted(relevant[digest][1])) for digest in order)
     return NuggetPool(query_id, query, tuple(texts[digest] for digest in order)), documents
 
 
 def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], Mapping[Pair, Mapping[str, None]]]:
-    """Grades of retrieved documents by people, and the texts that the run stored of each: passages for this query."""
+    """People's grades of retrieved documents, and the texts that the run stored of each: passages for the query."""
     grades: dict[Pair, float] = {}
     texts: defaultdict[Pair, dict[str, None]] = defaultdict(dict)
     for row in run.stream("rankings", ("query_id", "documents")):
@@ -272,7 +272,7 @@ def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], Mapping[Pai
 
 
 def _by_judge(judge: JudgeGrades, by_people: Mapping[Pair, float]) -> Iterator[tuple[Pair, set[str]]]:
-    """The texts that the judge finds relevant, and of which people judged no document."""
+    """The texts that the judge finds relevant, without documents that people judged."""
     for (query_id, digest), grade in judge.by_text.items():
         documents = judge.places.get((query_id, digest), set())
         if grade >= _LEAST_OF_JUDGE and not any((query_id, doc_id) in by_people for doc_id in documents):

@@ -19,7 +19,7 @@ _YES, _NO, _KEEP, _DROP = "yes", "no", "keep", "drop"
 
 @dataclass(frozen=True)
 class ReviewedNugget:
-    """One row of a table: a nugget as people want it; `item_id` is empty for a new one."""
+    """One row of a table: a nugget after review; `item_id` is empty for a new one."""
 
     item_id: str
     query_id: str
@@ -29,7 +29,7 @@ class ReviewedNugget:
 
 
 def item_id_of(query_id: str, text: str) -> str:
-    """The name of a nugget in the table: it stays when people edit the text.
+    """The id of a nugget in the table, which stays the same when people edit the text.
 
     >>> len(item_id_of("q1", "a fact"))
     16
@@ -38,7 +38,7 @@ def item_id_of(query_id: str, text: str) -> str:
 
 
 def reviewable(path: str) -> str:
-    """The nuggets of a file of reference answers, as CSV."""
+    """The nuggets in a file of reference answers, as CSV."""
     rows = rows_of(path)
     if not any(row.get("nuggets") for row in rows.values()):
         raise InputError("has no nuggets to review; collect them with rankbeam nuggets EXPERIMENT.yaml", path=path)
@@ -62,16 +62,16 @@ def _table(rows: Iterable[Row]) -> Iterator[dict[str, str]]:
 
 
 def apply_review(path: str, table: str) -> str:
-    """Write the changes of a table to a file of reference answers; returns what has changed, in words.
+    """Apply the changes in a table to a file of reference answers; return a text about the changes.
 
-    With a mistake in the table, nothing is written.
+    If the table has a mistake, nothing is written.
     """
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
     reviews = _checked(table, rows, ids)
     counts: Counter[str] = Counter(missing=len(ids.keys() - {one.item_id for one in reviews}))
-    for query_id, of_query in grouped((one.query_id, one) for one in reviews).items():
-        rows[query_id] = _changed(rows[query_id], of_query, counts)
+    for query_id, nuggets in grouped((one.query_id, one) for one in reviews).items():
+        rows[query_id] = _changed(rows[query_id], nuggets, counts)
     whole.put(path, json_lines(row for row in rows.values() if _says_something(row)))
     parts = [f"{path}: {counts['edited']:,} nuggets edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
     parts += [f"{counts['unchanged']:,} are unchanged"]
@@ -81,28 +81,28 @@ def apply_review(path: str, table: str) -> str:
 
 
 def _says_something(row: Row) -> bool:
-    """Return whether `dataset.answers` reads a row without its last nugget."""
+    """Return whether a row still has content that `dataset.answers` reads."""
     has_text = bool(row.get("nuggets") or (row.get("answer") or "").strip())
     return has_text or row.get("expected_steps") is not None or row.get("answerable") is False
 
 
 def _changed(row: Row, reviews: Iterable[ReviewedNugget], counts: Counter[str]) -> Row:
     """The row with the reviewed nuggets; adds to the counts of changes."""
-    left = {one.item_id or f"new {place}": one for place, one in enumerate(reviews)}
+    remaining = {review.item_id or f"new {place}": review for place, review in enumerate(reviews)}
     nuggets, evidence = [], {}
     for nugget in row.get("nuggets") or ():
-        one = left.pop(item_id_of(str(row["query_id"]), nugget["text"]), None)
-        if one is not None and one.is_dropped:
+        review = remaining.pop(item_id_of(str(row["query_id"]), nugget["text"]), None)
+        if review is not None and review.is_dropped:
             counts["dropped"] += 1
             continue
-        new = nugget if one is None else {**nugget, "text": one.text, "vital": one.is_vital}
-        if one is not None:
-            same = (nugget["text"], nugget.get("vital", True)) == (one.text, one.is_vital)
-            counts["unchanged" if same else "edited"] += 1
+        new = nugget if review is None else {**nugget, "text": review.text, "vital": review.is_vital}
+        if review is not None:
+            is_same = (nugget["text"], nugget.get("vital", True)) == (review.text, review.is_vital)
+            counts["unchanged" if is_same else "edited"] += 1
         nuggets.append(new)
         if nugget["text"] in _evidence(row):
             evidence[new["text"]] = _evidence(row)[nugget["text"]]
-    added = [{"text": one.text, "vital": one.is_vital} for one in left.values() if not one.is_dropped]
+    added = [{"text": review.text, "vital": review.is_vital} for review in remaining.values() if not review.is_dropped]
     counts["added"] += len(added)
     counts["emptied"] += bool(row.get("nuggets")) and not nuggets and not added
     more = {"evidence": evidence} if "evidence" in row else {}

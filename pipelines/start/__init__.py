@@ -1,1 +1,1 @@
-"""Output of `rankbeam init`: a first experiment for files that are there, from a template, or the example."""
+"""Output of `rankbeam init`: a first experiment for existing files, from a template, or an example."""

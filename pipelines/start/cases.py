@@ -1,4 +1,4 @@
-"""An experiment for a file of questions and answers: what `init --from FILE` writes and `judge FILE` runs."""
+"""An experiment for a file of questions and answers, which `init --from FILE` writes and `judge FILE` runs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 JUDGE, EMBEDDER = "judge", "embedder"
-"""Names of the services that these experiments have."""
+"""Names of the services in these experiments."""
 
 
 def columns_of(stated: Sequence[str]) -> dict[str, str]:
@@ -30,7 +30,7 @@ def columns_of(stated: Sequence[str]) -> dict[str, str]:
 
 
 def surveyed(file: str, columns: Mapping[str, str]) -> Survey:
-    """Survey a file that must hold answers."""
+    """Survey a file that must contain answers."""
     survey = survey_of(CaseSource(file, columns))
     if not survey.answers:
         known = ", ".join(survey.layout.paths("answer")) or "none"
@@ -45,7 +45,7 @@ def surveyed(file: str, columns: Mapping[str, str]) -> Survey:
 
 
 def about(survey: Survey) -> str:
-    """A survey in words.
+    """A survey as text.
 
     >>> from rankbeam.transforms.clients.formats.cases.read import Layout
     >>> from rankbeam.transforms.clients.formats.cases.objects import Shape
@@ -80,7 +80,7 @@ def experiment_of(
     rate: float | None,
     criteria: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The experiment that judges the answers of a file; criteria are metrics, too, unless some are named."""
+    """The experiment that judges the answers in a file; without named metrics, criteria are metrics, too."""
     survey, name = surveyed(file, columns), Path(file).name.partition(".")[0]
     quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
@@ -96,15 +96,15 @@ def experiment_of(
 
 
 def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
-    """A service from its type, from PROVIDER:MODEL, or from a mapping of YAML.
+    """A service from its type, from PROVIDER:MODEL, or from a YAML mapping.
 
     >>> service_of("lexical", ["lexical"]), service_of("{type: openai, model: m}", ["openai"])
     ({'type': 'lexical'}, {'type': 'openai', 'model': 'm'})
     """
     text = text.rstrip(": ")
-    of_provider = service_of_provider(text)
-    if of_provider is not None:
-        return of_provider
+    named = service_of_provider(text)
+    if named is not None:
+        return named
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -119,7 +119,7 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
 
 
 def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> str:
-    """The experiment that `init --from FILE` writes to `path`, in which the file of answers is `named`."""
+    """The experiment that `init --from FILE` writes to `path`, where the file of answers is called `named`."""
     survey = surveyed(file, columns)
     value = {
         "name": path.stem,

@@ -1,4 +1,4 @@
-"""The dataset of an experiment for other tools: an EvalSet of ADK, or rows of Vertex's evaluation service."""
+"""An experiment's dataset for other tools: an EvalSet for ADK, or rows for Vertex's evaluation service."""
 
 import json
 from collections import defaultdict
@@ -22,7 +22,7 @@ _ROWS = ".jsonl"
 
 
 def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
-    """Write an experiment's queries; return the path, the number of cases and that of queries among their turns."""
+    """Write an experiment's queries; return the path, and the numbers of cases and of queries in them."""
     queries = list(_queries(experiment))
     if not queries:
         raise InputError("dataset.queries is missing or empty; an EvalSet is made of queries")
@@ -34,10 +34,10 @@ def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
 
 
 def write_vertex_rows(experiment: Experiment, path: str, configuration: str | None) -> tuple[int, int]:
-    """Write an experiment's queries as rows; return their number and that of queries without an answer.
+    """Write an experiment's queries as rows; return the numbers of rows and of queries without an answer.
 
     With a configuration, which answered in the last run, queries without an answer are left out, because the service
-    takes no row without a response.
+    accepts no row without a response.
     """
     if not path.endswith(_ROWS):
         raise InputError(f"the service reads files whose names end with {_ROWS}; name one", path=path)
@@ -56,7 +56,7 @@ def write_vertex_rows(experiment: Experiment, path: str, configuration: str | No
 
 
 def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswer]:
-    """The first answers of a configuration in the last run with their contexts, by query; without failed ones."""
+    """A configuration's first answers in the last run, with their contexts, by query; without failed ones."""
     run = find_run(experiment.output, None, experiment.name)
     by_name = {row["name"]: row["config_id"] for row in run.configurations}
     if configuration not in by_name:
@@ -66,7 +66,7 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswe
     return {
         row["query_id"]: ModelAnswer(
             row["answer"],
-            tuple(texts[context["text_hash"]] for context in row["contexts"]) or None,  # [] also where they are unknown
+            tuple(texts[context["text_hash"]] for context in row["contexts"]) or None,  # [] also if they are unknown
             None if row.get("steps") is None else steps_in(json.loads(row["steps"])),
         )
         for row in run.stream("answers", ("config_id", "query_id", "sample", "answer", "contexts", "steps"))
@@ -95,7 +95,7 @@ def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:
 
 
 def _cases(queries: list[tuple[texts.TextEntry, CaseTurn]]) -> Iterator[dict[str, Any]]:
-    """A case for each conversation; turns without a query come from the history of a later one."""
+    """One case for each conversation; turns without a query come from the history of a later turn."""
     talks: defaultdict[str, dict[int, tuple[texts.TextEntry, CaseTurn]]] = defaultdict(dict)
     for entry, turn in queries:
         number = len(turns_in(history_of(entry.attributes)))
@@ -108,6 +108,6 @@ def _cases(queries: list[tuple[texts.TextEntry, CaseTurn]]) -> Iterator[dict[str
     for talk in talks.values():
         last = talk[max(talk)][0]
         turns = [*turns_in(history_of(last.attributes)), CaseTurn("")]
-        whole = [talk[place][1] if place in talk else turn for place, turn in enumerate(turns)]
-        name = last.attributes.get(CONVERSATION) if len(whole) > 1 else None
-        yield case_of(name or last.id, whole)
+        complete = [talk[place][1] if place in talk else turn for place, turn in enumerate(turns)]
+        name = last.attributes.get(CONVERSATION) if len(complete) > 1 else None
+        yield case_of(name or last.id, complete)

@@ -1,6 +1,6 @@
-"""A first experiment: for judgements and runs that are there, from a template, or one of the examples.
+"""A first experiment: for existing judgements and runs, from a template, or one of the examples.
 
-New files are written all or not at all, and never over one that is there.
+New files are written either all or not at all, and never overwrite existing ones.
 """
 
 import json
@@ -26,10 +26,10 @@ from rankbeam.transforms.records.metrics.values import DEFAULT_METRICS as SPAN_D
 
 _HELPDESK = "helpdesk"
 _ENDINGS = (".md", ".csv", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
-"""The endings of their files, as in pyproject.toml. A checkout's folder may hold results, too."""
+"""File name endings of the examples, as in pyproject.toml. A checkout's folder may also contain results."""
 _RESULTS = ("out", "__pycache__")
 SCHEMA = "rankbeam.schema.json"
-"""The file of the JSON Schema, beside the experiment."""
+"""The file with the JSON Schema, in the experiment's folder."""
 
 _SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA}"
 _NEEDED = {
@@ -47,7 +47,7 @@ _USUAL = {
     "qrels": ("qrels/test.tsv", "qrels.tsv"),
     "corpus": ("corpus.jsonl",),
 }
-"""The names that BEIR's collections use, in the folder of the experiment; the first of each is the example's, too."""
+"""BEIR's file names, in the experiment's folder; the example uses the first of each."""
 
 _MEANING = {
     "queries": "JSON lines with _id and text, TREC topics or Parquet",
@@ -60,7 +60,7 @@ _PLAIN = re.compile(r"[\w./-]+")
 
 @dataclass(frozen=True)
 class Example:
-    """An example: its folders, and the commands that run it in the folder that holds them."""
+    """An example: its folders, and the commands that run it in their parent folder."""
 
     folders: tuple[str, ...]
     commands: tuple[str, ...]
@@ -77,7 +77,7 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
         "app": Example(("app", _HELPDESK), ("python {}/app/app.py &", "rankbeam evaluate {}/app/experiment.yaml")),
     }
 )
-"""The examples, by the names that users give."""
+"""The examples, by the names on the command line."""
 
 
 def part(name: str) -> bytes:
@@ -89,7 +89,7 @@ def part(name: str) -> bytes:
 
 
 def example(name: str = _HELPDESK) -> dict[str, bytes]:
-    """Every file's content, by its path: that of the collection alone begins in its folder."""
+    """The content of every file, by path; paths of the helpdesk collection alone start in its folder."""
     folders = (
         {"": _folder(_HELPDESK)}
         if name == _HELPDESK
@@ -114,7 +114,7 @@ def _folder(name: str) -> Traversable:
 
 @contextmanager
 def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
-    """Write files, and delete them again where what follows refuses them."""
+    """Write files, and delete them again if the block refuses them."""
     problem = "exists already, and is never overwritten; choose another path"
     if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
         raise InputErrors(wrong)
@@ -176,7 +176,7 @@ def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> First:
 
 
 def _is_qrels(file: str) -> bool:
-    """Return whether a file looks like judgements and not like JSON of answers."""
+    """Return whether a file looks like judgements, and not like answers in JSON."""
     try:
         return recognise(file, "qrels") not in (Format.NESTED, Format.PARQUET)
     except InputError:
@@ -186,12 +186,12 @@ def _is_qrels(file: str) -> bool:
 def from_template(path: Path, template: str, values: Mapping[str, str]) -> First:
     """The experiment of a template.
 
-    Files that are not given are those of BEIR's names beside the experiment. Where there are none of these either, the
-    example's are written in their place, so that the experiment can be checked and run at once.
+    Files that are not named are files with BEIR's names in the experiment's folder. If there are none, the example's
+    files are written instead, so that the experiment can be checked and run at once.
     """
     _refuse_missing([file for role, file in values.items() if role in _USUAL])
-    beside = {role: file for role in _USUAL if (file := _beside(path.parent, role)) is not None}
-    known = {role: file for role in _USUAL if (file := values.get(role, beside.get(role))) is not None}
+    usual = {role: file for role in _USUAL if (file := _usual_file(path.parent, role)) is not None}
+    known = {role: file for role in _USUAL if (file := values.get(role, usual.get(role))) is not None}
     missing = [role for role in _NEEDED[template] if role not in known]
     if known and missing:
         options = " and ".join(f"--{role} FILE" for role in missing)
@@ -213,19 +213,19 @@ def _dataset(path: Path, inputs: Mapping[str, str]) -> list[str]:
 
 
 def _below(path: Path, file: str) -> str:
-    """A file as the experiment names it: relative to its own folder."""
+    """A file as the experiment names it, relative to the experiment's folder."""
     if not files.is_local(file) or Path(file).is_absolute():
         return file
     return Path(os.path.relpath(file, path.parent)).as_posix()
 
 
 def _word(text: str) -> str:
-    """A text as a value of YAML, in quotes where it needs them."""
+    """A text as a YAML value, in quotes if it needs them."""
     is_plain = _PLAIN.fullmatch(text) and yaml.safe_load(text) == text
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
-def _beside(folder: Path, role: str) -> str | None:
+def _usual_file(folder: Path, role: str) -> str | None:
     return next((str(folder / name) for name in _USUAL[role] if (folder / name).is_file()), None)
 
 

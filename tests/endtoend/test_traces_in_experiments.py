@@ -156,7 +156,7 @@ def test_older_names_logs_and_events_of_other_versions_are_counted_by_name(tmp_p
     done = rankbeam("traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "out"))
     other = "spans of another version of the GenAI conventions, of which known attributes are read:"
     assert done.stdout.splitlines()[:-1] == [
-        "5 of 6 traces are questions with what became of them",
+        "5 of 6 traces became queries",
         "  1 spans without any attribute, in traces without a question",
         "  1 without a question",
         f"  3 {other} before 1.37, without a schemaUrl",

@@ -46,7 +46,7 @@ def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> No
     done = rankbeam("traces", str(tmp_path / "*.jsonl"), "--output", str(tmp_path / "out"))
     assert done.status == 0, done.stderr
     assert done.stdout.splitlines()[:4] == [
-        "12 of 14 traces are questions with what became of them", "  1 spans that occur twice",
+        "12 of 14 traces became queries", "  1 spans that occur twice",
         "  1 still running: left for the next time", "  1 without a question",
     ]  # fmt: skip
     evaluated = rankbeam("evaluate", str(tmp_path / "out" / "experiment.yaml"), "--run-id", "r")
