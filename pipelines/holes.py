@@ -119,8 +119,8 @@ def assessment_of(rankings: Sequence[Sequence[str]], pools: Sequence[Mapping[str
 def reversed_pairs(effects: Sequence[Effect]) -> Iterator[tuple[str, str, str]]:
     """For each metric, pairs whose first configuration is better by people, but worse with the judge's grades."""
     for metric in dict.fromkeys(effect.metric for effect in effects):
-        own = [effect for effect in effects if effect.metric == metric]
-        for one, other in combinations(own, 2):
+        compared = [effect for effect in effects if effect.metric == metric]
+        for one, other in combinations(compared, 2):
             better, worse = (one, other) if one.human > other.human else (other, one)
             if better.human > worse.human and better.filled < worse.filled:
                 yield metric, better.configuration, worse.configuration

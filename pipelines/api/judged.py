@@ -92,7 +92,7 @@ def judge(
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
         with refused(experiment, overrides):
             loaded = read(experiment, overrides, inputs.folder)
-            if any(one.parameters.offline is None for one in loaded.services.values()):
+            if any(loaded_service.parameters.offline is None for loaded_service in loaded.services.values()):
                 with prepared_folders(replace(loaded, is_private=False)):
                     _check(plan_of(loaded), {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
         return evaluate(experiment, output=inputs.folder, **overrides)

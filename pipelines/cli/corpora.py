@@ -43,7 +43,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
         from rankbeam.pipelines.manage import corpora
         from rankbeam.pipelines.show.tabular import Screen
 
-        listed = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
+        listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
         click.echo(corpora.shown(listed, form, Screen.of()))
 
 
@@ -57,7 +57,7 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
     with messages():
         from rankbeam.pipelines.manage import corpora
 
-        listed = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
+        listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
         click.echo(corpora.detailed(corpora.named(listed, [name])[0], form))
 
 

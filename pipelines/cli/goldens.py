@@ -190,7 +190,7 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
         warn(*warnings)
         if suggested.problem:
             leave(f"no profiles were suggested: {suggested.problem}", MISSED)
-        names = ", ".join(f"{one.name} ({len(one.values)} values)" for one in suggested.dimensions)
+        names = ", ".join(f"{dimension.name} ({len(dimension.values)} values)" for dimension in suggested.dimensions)
         click.echo(f"{suggestion.path}: {names}; read and edit it, then set accepted to true")
 
 

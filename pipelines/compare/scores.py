@@ -94,8 +94,8 @@ def partitions_of(
 
 def judged_alone(panel: Panel) -> list[JudgedMetric]:
     """The judge's own metrics, on which a panel's metrics by labels and judge rest."""
-    own = (metric for metric in panel.metrics if isinstance(metric, JudgedMetric))
-    return [replace(metric, labels=False) for metric in own if metric.labels]
+    judged = (metric for metric in panel.metrics if isinstance(metric, JudgedMetric))
+    return [replace(metric, labels=False) for metric in judged if metric.labels]
 
 
 def _with_judged(panels: Sequence[Panel]) -> Sequence[Panel]:

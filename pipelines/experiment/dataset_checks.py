@@ -85,7 +85,7 @@ def _named_attributes(model: ExperimentModel, expanded: Expanded) -> set[str]:
     applications = (source.retriever.parameters for source in expanded.sources)
     names = {name for slice_ in model.slices for name in attributes_of(slice_)}
     names |= {name for template in expanded.templates for name in template.attributes}
-    names |= {name for one in applications if isinstance(one, HttpApplication) for name in one.attributes}
+    names |= {name for item in applications if isinstance(item, HttpApplication) for name in item.attributes}
     uses_history = model.dataset.conversations or any(map(_is_joined, expanded.cells))
     optional = (answers, model.statistics.cluster, HISTORY if uses_history else None)
     return names | {name for name in optional if name is not None}

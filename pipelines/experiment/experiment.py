@@ -188,7 +188,7 @@ class Experiment:
     @property
     def libraries(self) -> tuple[str, ...]:
         """The modules that compute vectors in this process."""
-        return LIBRARIES if any(isinstance(one.parameters, Onnx) for one in self.services.values()) else ()
+        return LIBRARIES if any(isinstance(service.parameters, Onnx) for service in self.services.values()) else ()
 
     @property
     def documents_by_source(self) -> dict[int, Documents]:

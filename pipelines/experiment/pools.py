@@ -125,7 +125,7 @@ def unpriced(located: Located, pools: Pools) -> Iterator[InputError]:
 def _uncounted(located: Located, pools: Pools, sources: Sequence[Retrieving]) -> Iterator[InputError]:
     """Retrievers' pools that have only a token price, although no reply reports tokens: calls would seem free."""
     remote = [(pool, source.kind, source.remote) for pool, source in zip(pools.names, sources, strict=True)]
-    counted = {pool for pool, _, one in remote if one is not None and one.reports_tokens}
+    counted = {pool for pool, _, retriever in remote if retriever is not None and retriever.reports_tokens}
     for pool, kind in {pool: kind for pool, kind, _ in remote if pool is not None and pool not in counted}.items():
         if pools.quotas[pool].prices is not None and pools.quotas[pool].price_per_1000 is None:
             problem = f"needs the price of every call, and no reply of {kind} reports tokens"

@@ -78,15 +78,15 @@ class _Texts:
 
     def is_wanted(self, step: str, owner: str | None, text: str, inputs: Collection[str]) -> bool:
         """Return whether a chosen configuration's value of the metric depends on a verdict."""
-        every = set().union(*self.contexts.values())
+        contexts = set().union(*self.contexts.values())
         if step == "grade":
-            return not self.contexts or text in every
+            return not self.contexts or text in contexts
         if step != "support":
             return text in self.answers
         requested = {
             "ac": owner in self.answers and text in self.contexts[owner or ""],
             "ag": owner in self.answers and text in self.references,
-            "gc": owner in self.references and (text in every or not self.contexts),
+            "gc": owner in self.references and (text in contexts or not self.contexts),
             "ga": owner in self.references and text in self.answers,
         }
         return any(requested.get(name, False) for name in inputs)
@@ -181,7 +181,7 @@ def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[s
     if by is None:
         return [list(ordered)]
     slices = {row["query_id"]: row["slices"] for row in run.stream("query_metrics", ("query_id", "slices"), ordered)}
-    values = {name: {one["name"]: one["value"] for one in of_query} for name, of_query in slices.items()}
+    values = {name: {entry["name"]: entry["value"] for entry in entries} for name, entries in slices.items()}
     return list(grouped((values[query_id].get(by, ""), query_id) for query_id in ordered).values())
 
 

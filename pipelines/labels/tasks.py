@@ -162,8 +162,8 @@ def last_drawing(output: str, metric: str | None = None) -> Drawing:
         tasks, drawing = read_index(index)
         if metric in (None, drawing.metric) and any(task.probability is not None for task in tasks):
             return drawing
-    of = "" if metric is None else f" for {metric}"
-    raise InputError(f"holds no random tasks{of} yet; draw the first ones with --sample N", path=output)
+    purpose = "" if metric is None else f" for {metric}"
+    raise InputError(f"holds no random tasks{purpose} yet; draw the first ones with --sample N", path=output)
 
 
 def described(output: str, tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:
@@ -172,6 +172,6 @@ def described(output: str, tasks: Sequence[LabelTask], drawing: Drawing, paths: 
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "
     work += "about a minute" if (length := round(minutes(tasks))) <= 1 else f"about {length:,} minutes"
     strata = f", drawn by {drawing.by}" if drawing.by else ""
-    of = f"{drawing.metric}{strata} of {', '.join(drawing.configurations)}"
+    title = f"{drawing.metric}{strata} of {', '.join(drawing.configurations)}"
     advice = f"Label in the page or in a table, then read it: rankbeam label {shlex.quote(output)} --apply FILE"
-    return "\n".join([f"{of}: {work}", *paths, advice])
+    return "\n".join([f"{title}: {work}", *paths, advice])

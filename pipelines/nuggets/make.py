@@ -145,7 +145,7 @@ def collect(collection: PooledCollection, options: PipelineOptions) -> Collected
         results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
     records = {record.query_id: record for record in results.records}
     lacking = {pool.query_id: "no answer" for pool in collection.todo if pool.query_id not in records}
-    failures = lacking | {query_id: one.problem for query_id, one in records.items() if one.problem is not None}
+    failures = lacking | {name: record.problem for name, record in records.items() if record.problem is not None}
     _write(collection, records)
     with_nuggets = [record for record in records.values() if record.nuggets]
     return CollectedNuggets(

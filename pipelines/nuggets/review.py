@@ -69,8 +69,8 @@ def apply_review(path: str, table: str) -> str:
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
     reviews = _checked(table, rows, ids)
-    counts: Counter[str] = Counter(missing=len(ids.keys() - {one.item_id for one in reviews}))
-    for query_id, nuggets in grouped((one.query_id, one) for one in reviews).items():
+    counts: Counter[str] = Counter(missing=len(ids.keys() - {review.item_id for review in reviews}))
+    for query_id, nuggets in grouped((review.query_id, review) for review in reviews).items():
         rows[query_id] = _changed(rows[query_id], nuggets, counts)
     whole.put(path, json_lines(row for row in rows.values() if _says_something(row)))
     parts = [f"{path}: {counts['edited']:,} nuggets edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
@@ -121,15 +121,15 @@ def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list
     texts: dict[tuple[str, str], int] = {}
     for line, cells in table_rows(path, read_text(path), _NEEDED, "rankbeam nuggets --review"):
         try:
-            one = _review(cells, rows, ids)
-            if one.item_id and (first := names.setdefault(one.item_id, line)) != line:
-                raise InputError(f"nugget {one.item_id} is in line {first} already; leave the id of a new nugget empty")
-            if not one.is_dropped and (first := texts.setdefault((one.query_id, one.text), line)) != line:
-                raise InputError(f"query {one.query_id!r} has this nugget in line {first} already; keep one")
+            new = _review(cells, rows, ids)
+            if new.item_id and (first := names.setdefault(new.item_id, line)) != line:
+                raise InputError(f"nugget {new.item_id} is in line {first} already; leave the id of a new nugget empty")
+            if not new.is_dropped and (first := texts.setdefault((new.query_id, new.text), line)) != line:
+                raise InputError(f"query {new.query_id!r} has this nugget in line {first} already; keep one")
         except InputError as error:
             problems.append(InputError(error.problem, path=path, line=line))
             continue
-        result.append(one)
+        result.append(new)
     for cells in _table(rows.values()):
         again = texts.get((cells["query_id"], cells["nugget"]))
         if again is not None and cells["id"] not in names:

@@ -111,8 +111,8 @@ def _sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTota
 
 def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
     service = experiment.services[step.service]
-    left = sum(not size.is_stored for size in sizes.get(step, {}).values())
-    if service.batch is None or left < service.batch.min_calls:
+    new = sum(not size.is_stored for size in sizes.get(step, {}).values())
+    if service.batch is None or new < service.batch.min_calls:
         return False
     if step.step == EMBED:
         parameters = service.parameters
@@ -172,14 +172,14 @@ def _range(ends: Iterable[float]) -> Range:
 
 
 def lines_of(plan: ModelPlan) -> list[str]:
-    left = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
-    parts = [f"{plan.pool}: {shown(left)} calls to make"]
+    to_make = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
+    parts = [f"{plan.pool}: {shown(to_make)} calls to make"]
     if plan.ledger_hits:
         parts.append(f"{plan.ledger_hits:,} of {shown(plan.calls)} are in the ledger")
     if plan.calls_without_sharing > plan.calls[1]:
         parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
     parts.append(f"about {shown(plan.input_tokens)} input and {shown(plan.output_tokens)} output tokens")
-    if plan.requests[1] < left[1]:
+    if plan.requests[1] < to_make[1]:
         parts.append(f"{shown(plan.requests)} requests")
     token_rate = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
     parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{token_rate} a minute")

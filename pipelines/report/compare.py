@@ -65,11 +65,11 @@ def comparisons(study: Study, metric: str) -> dict[str, Any]:
 
 def with_baseline(study: Study, metric: str) -> tuple[list[dict[str, Any]], Markup | None]:
     """Every configuration compared with the baseline, the best first, and the axis of the differences."""
-    compared = ((one, study.overall.get((one, study.baseline, metric))) for one in study.order(metric))
-    rows = {one: row for one, row in compared if row is not None}
+    compared = ((key, study.overall.get((key, study.baseline, metric))) for key in study.order(metric))
+    rows = {key: row for key, row in compared if row is not None}
     scale = _scale(rows.values())
     differences, level = _differences(study, metric), level_of(rows.values(), study.level)
-    pairs = [_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()]
+    pairs = [_compared(study, key, row, scale, _needed(study, row, differences, level)) for key, row in rows.items()]
     return pairs, None if scale is None else bar_axis(scale, "bar axis forest", "Differences")
 
 

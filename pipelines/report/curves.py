@@ -80,19 +80,19 @@ def against_k(study: Study) -> list[LinePlot]:
     """A plot for each metric that the run has at several cutoffs, with a line for each configuration."""
     families: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for metric in study.metrics:
-        name, at, cutoff = metric.rpartition("@")
-        if at and cutoff.isdecimal():
+        name, by_cutoff, cutoff = metric.rpartition("@")
+        if by_cutoff and cutoff.isdecimal():
             families[name][int(cutoff)] = metric
     return [
         plot
-        for name, at in families.items()
-        if len(at) > 1 and (plot := line_plot(f"{name} against k", "k", _curves(study, at))) is not None
+        for name, by_cutoff in families.items()
+        if len(by_cutoff) > 1 and (plot := line_plot(f"{name} against k", "k", _curves(study, by_cutoff))) is not None
     ]
 
 
-def _curves(study: Study, at: dict[int, str]) -> Iterable[Curve]:
+def _curves(study: Study, by_cutoff: dict[int, str]) -> Iterable[Curve]:
     for place in study.order(study.metrics[0]):
-        rows = [(cutoff, study.mean(place, metric)) for cutoff, metric in sorted(at.items())]
+        rows = [(cutoff, study.mean(place, metric)) for cutoff, metric in sorted(by_cutoff.items())]
         points = [(float(k), row.mean, *_ends(row), f"k = {k}") for k, row in rows if row.mean is not None]
         yield Curve(study.titles[place], points)
 

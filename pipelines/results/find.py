@@ -19,7 +19,7 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
         raise InputError(problem, path=runs[0].output)
     candidates = [run for run in runs if run_id in (None, run.run_id)]
     if experiment is not None:
-        candidates = _of_experiment(candidates, experiment)
+        candidates = _runs_of(candidates, experiment)
     elif len(names := _experiments(candidates)) > 1:
         problem = f"holds runs of {len(names)} experiments ({_listed(names)}); choose one with --experiment-name"
         raise InputError(problem, path=runs[0].output)
@@ -44,7 +44,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
             f"holds no other finished run of the experiment {experiment!r}, but of {_listed(_experiments(others))}"
         )
         raise InputError(f"{problem}; name one with --baseline-run-id to compare anyway", path=_place(output))
-    return _of_experiment(others, experiment)[-1]
+    return _runs_of(others, experiment)[-1]
 
 
 def finished_runs(output: str) -> list[Results]:
@@ -73,11 +73,11 @@ def runs_alike(results: Results, most: int) -> list[Results]:
         return [results]
     identity = results.experiment, results.run["dataset_fingerprint"]
     earlier = [run for run in finished if run.execution[1] < results.execution[1]]
-    alike = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == identity]
-    return [*alike[max(0, len(alike) - most + 1) :], results]
+    matches = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == identity]
+    return [*matches[max(0, len(matches) - most + 1) :], results]
 
 
-def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
+def _runs_of(runs: Sequence[Results], experiment: str) -> list[Results]:
     matches = [run for run in runs if run.experiment == experiment]
     if not matches:
         problem = (

@@ -46,7 +46,7 @@ def batched(
         if experiment.makes_calls:
             delete_abandoned(files.join(experiment.ledger, BATCHES), ROUND)
         if experiment.makes_calls and (
-            records := [one for one in BatchFolder(experiment.ledger).records() if one.is_open]
+            records := [record for record in BatchFolder(experiment.ledger).records() if record.is_open]
         ):
             calls = f"{sum(record.calls for record in records):,} calls"
             advice = "`rankbeam batch collect` or a run with batch: collects them; this run pays for their calls again"

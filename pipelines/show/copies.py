@@ -119,8 +119,8 @@ def _record(
     ids = {"traceId": case.query_id} if _TRACE.fullmatch(case.query_id) else {}
     span_id = str(row.get("span_id") or "")
     ids |= {"spanId": span_id} if ids and _SPAN.fullmatch(span_id) else {}
-    at = str(int(results.execution[1].timestamp() * 1_000_000_000))
-    return {"timeUnixNano": at, "eventName": EVENT, **ids, "attributes": _attributes(values)}
+    nanoseconds = str(int(results.execution[1].timestamp() * 1_000_000_000))
+    return {"timeUnixNano": nanoseconds, "eventName": EVENT, **ids, "attributes": _attributes(values)}
 
 
 def _export(records: list[dict[str, Any]]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Table:
     def without(self, heading: str) -> "Table":
         place = list(self.columns).index(heading)
         columns, *rows = ([*cells[:place], *cells[place + 1 :]] for cells in (self.columns, *self.rows))
-        strong = {(row, at - (at > place)) for row, at in self.strong if at != place}
+        strong = {(row, column - (column > place)) for row, column in self.strong if column != place}
         return replace(self, columns=columns, rows=rows, left=self.left - (place < self.left), strong=strong)
 
 

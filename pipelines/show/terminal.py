@@ -63,8 +63,8 @@ def _leaderboard(results: Results, rows: Sequence[dict[str, Any]]) -> Table:
     return Table(
         ["configuration", *metrics, *counted],
         [
-            [row["name"], *(_cell(results, mean) for mean in own), *counts(results, row["config_id"])]
-            for row, own in zip(rows, means, strict=True)
+            [row["name"], *(_cell(results, mean) for mean in row_means), *counts(results, row["config_id"])]
+            for row, row_means in zip(rows, means, strict=True)
         ],
         drop=[_QUERIES, *reversed(metrics[1:]), *reversed(counted[1:])],
         strong=_strong(means, best),
@@ -97,12 +97,12 @@ def _tables(results: Results, rows: Sequence[dict[str, Any]]) -> Iterator[Table]
     if words := left_out(results):
         yield _by_metric(results, "queries left out", {row["name"]: words[row["config_id"]] for row in rows})
     for title, bounds, is_known in _BOUNDS:
-        if cells := {name: map(bounds, own) for name, own in means.items() if any(map(is_known, own))}:
+        if cells := {name: map(bounds, items) for name, items in means.items() if any(map(is_known, items))}:
             yield _by_metric(results, title, cells)
 
 
 def _by_metric(results: Results, title: str, cells: Mapping[str, Iterable[str]]) -> Table:
-    rows = [[name, *own] for name, own in cells.items()]
+    rows = [[name, *texts] for name, texts in cells.items()]
     return Table([title, *results.metrics], rows, drop=results.metrics[:0:-1])
 
 
@@ -113,8 +113,8 @@ def _by_slice(results: Results, part: Slices, rows: Sequence[dict[str, Any]]) ->
     return Table(
         [f"{metric} by {part.attribute}", *headings],
         [
-            [row["name"], *(_cell(results, mean) + part.size(mean) for mean in own)]
-            for row, own in zip(rows, means, strict=True)
+            [row["name"], *(_cell(results, mean) + part.size(mean) for mean in row_means)]
+            for row, row_means in zip(rows, means, strict=True)
         ],
         drop=headings[:0:-1],
         strong=_strong(means, best),
@@ -125,8 +125,8 @@ def _strong(means: Sequence[Sequence[ConfigurationMetric]], best: Sequence[float
     """The cells with the best means, as row and column in the table."""
     return {
         (number, place)
-        for number, own in enumerate(means)
-        for place, (mean, highest) in enumerate(zip(own, best, strict=True), start=1)
+        for number, row_means in enumerate(means)
+        for place, (mean, highest) in enumerate(zip(row_means, best, strict=True), start=1)
         if mean.mean == highest is not None
     }
 
@@ -166,7 +166,7 @@ def _cell(results: Results, row: ConfigurationMetric) -> str:
 
 def advice_lines(results: Results) -> list[str]:
     """A title, and one line for each rule and its metrics; empty if no rule holds."""
-    groups = grouped(((one.rule.suggestion, one.because), one.configuration) for one in advice(results))
+    groups = grouped(((item.rule.suggestion, item.because), item.configuration) for item in advice(results))
     lines = [
         printable(f"- {suggestion} ({because}: {named(names)})") for (suggestion, because), names in groups.items()
     ]

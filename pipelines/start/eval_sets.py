@@ -80,10 +80,10 @@ def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn
     for path in [] if experiment.queries is None else sources.expand(experiment.queries):
         for entry in texts.read_entries(path, "queries"):
             steps = structured(entry.attributes.get(EXPECTED_STEPS))
-            own = CaseTurn(
+            stated = CaseTurn(
                 entry.text, entry.attributes.get(name) or None, steps_in(steps) if name and has_steps(steps) else None
             )
-            yield entry, replace(gold.get(entry.id, own), question=entry.text)
+            yield entry, replace(gold.get(entry.id, stated), question=entry.text)
 
 
 def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:

@@ -98,9 +98,9 @@ def with_traces(located: Located, folder: str, problems: list[InputError], notes
         return located
     try:  # nothing else can be checked without the dataset
         models: dict[Place, TracesModel] = {_place(number): _model(located, _place(number)) for number in traced}
-        own = _dataset(located, dataset, models)
-        origins = {place: model if own is None or model.path else own for place, model in models.items()}
-        places = ({} if own is None else {_DATASET: own}) | origins
+        traces = _traces(located, dataset, models)
+        origins = {place: model if traces is None or model.path else traces for place, model in models.items()}
+        places = ({} if traces is None else {_DATASET: traces}) | origins
         folders = _collected(located, places, folder, notes)
     except InputErrors as error:
         raise InputErrors([*problems, *error.errors]) from error
@@ -110,7 +110,7 @@ def with_traces(located: Located, folder: str, problems: list[InputError], notes
     named = [
         item if number not in answers else {**item, "answers": answers[number]} for number, item in enumerate(items)
     ]
-    sections = {} if own is None else _sections(value, *folders[_DATASET])
+    sections = {} if traces is None else _sections(value, *folders[_DATASET])
     return replace(located, value={**value, "configurations": named, **sections})
 
 
@@ -137,7 +137,7 @@ def _model(located: Located, place: Place) -> TracesModel:
         raise InputErrors(problems_of(located, TracesModel, error, at=place)) from error
 
 
-def _dataset(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:
+def _traces(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:
     """The dataset's traces: those that it names, or those of the first answers if it names no queries."""
     twice = next((name for name in _ORIGINS if name in dataset), None)
     if TRACES in dataset:

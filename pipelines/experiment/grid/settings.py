@@ -172,8 +172,8 @@ def settings_of(
     problems: list[InputError],
 ) -> list[ConfigurationSettings]:
     """The components of every configuration, with each combination of the grid's stages that it can have."""
-    every = (_components(located, corpora, variant, problems) for variant in _variants(located, items, grid, labels))
-    return [settings for settings in every if settings is not None]
+    parts = (_components(located, corpora, variant, problems) for variant in _variants(located, items, grid, labels))
+    return [settings for settings in parts if settings is not None]
 
 
 def _components(
