@@ -71,8 +71,8 @@ def pools_of(
 ) -> Pools:
     """The pools of an experiment.
 
-    A retriever that names no pool shares one with those of its type and scope: at the service a budget belongs to a
-    project and region, or to a host. A service shares one with those of its type, scope and model.
+    A retriever that names no pool shares one with retrievers of its type and scope: at the service, a budget belongs to
+    a project and region, or to a host. A service shares one with services of its type, scope and model.
     """
     problems += _unknown_names(located, quotas, retrieving, services)
     problems += _missing_budgets(located, quotas, retrieving, services)

@@ -23,7 +23,7 @@ _MOST_LETTERS, _MOST_LETTERS_OF_ALL = 400, 2_000_000
 
 @dataclass(frozen=True)
 class DatasetFiles:
-    """The files of the run's dataset, as far as they are known, still exist, and are not too large."""
+    """The run's dataset files that are known, still exist, and are not too large."""
 
     results: Results
 

@@ -82,7 +82,7 @@ def rounds(
     run = hashlib.sha256(f"{ledger.owner.run_id} {ledger.owner.started}".encode()).hexdigest()[:16]
     parent = files.join(ledger.folder, BATCHES)
     with work_folder(parent, ROUND, run) as folder:
-        if len(owned(parent, ROUND)) == 1:  # another run may be writing what looks unused
+        if len(owned(parent, ROUND)) == 1:  # another run may be writing files that look unused
             BatchFolder(ledger.folder).delete_unused_parts()
         jobs.run(jobs.open())  # jobs of interrupted runs
         batch = BatchRound(folder)

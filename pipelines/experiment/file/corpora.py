@@ -23,7 +23,7 @@ _CHUNKS = frozenset({"chunks"})  # cut on this machine
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus that a configuration searches: an entry of `corpora:` with what the grid gives to it."""
+    """A corpus that a configuration searches: an entry of `corpora:` with the grid's values."""
 
     name: str
     kind: str
