@@ -86,7 +86,7 @@ def test_an_experiment_over_traces_has_the_tables_of_the_command(tmp_path: Path,
     assert len({value for _, value in expected[0]}) > 2
     assert {mean[-1] for mean in expected[1]} >= {8}  # conversations
     assert own == expected
-    assert "spans.jsonl: 24 of 24 traces are questions" in done.stderr
+    assert "spans.jsonl: 24 of 24 traces became queries" in done.stderr
 
 
 def test_labelled_queries_of_traces_are_answered_by_the_traces(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_an_answer_of_the_agent_is_taken_as_it_is() -> None:
 def folder_of(source: str, output: Path) -> list[dict[str, Any]]:
     done = rankbeam("traces", source, "--output", str(output), "--documents", "results")
     assert done.status == 0, done.stderr
-    assert "2 of 2 traces are questions" in done.stdout
+    assert "2 of 2 traces became queries" in done.stdout
     return [json.loads(line) for line in (output / "answers.jsonl").read_text().splitlines()]
 
 
