@@ -11,7 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
-from rankbeam.transforms.clients.http.template import texts_in
+from rankbeam.transforms.clients.http.template import (
+    RequestText,
+    in_body,
+    in_headers,
+    in_parameters,
+    in_url,
+    texts_in,
+)
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
@@ -20,7 +27,9 @@ from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, nam
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 
 _WRONG = re.compile(r"\$\{[A-Za-z]")
-_HINT = "secrets belong in api_key of a service, or in url, headers, params or body of an http retriever"
+_HINT = (
+    "secrets belong in api_key of a service, or in url, headers, params or body of an http retriever or an application"
+)
 
 PROVIDERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -78,7 +87,7 @@ def read(text: str, path: str | None, output: str | None) -> tuple[Located, list
 
 def resolved(located: Located, problems: list[InputError], literal: Collection[Place] = ()) -> Located:
     """A document with the values of this machine's variables in its strings; its text keeps the references."""
-    places = frozenset((*literal, *_resolved_later(located.value)))
+    places = frozenset((*literal, *_resolved_later(located.value), *_in_applications(located.value)))
     return replace(located, value=_resolved(located, located.value, (), places, problems))
 
 
@@ -133,6 +142,32 @@ def _resolved_later(value: Any) -> list[Place]:
     names = {str(place[-1]) for place in places}
     swept = (("grid", name) for name in _mapping(value, "grid") if str(name).rpartition(".")[2] in names)
     return [*places, *swept]
+
+
+def _in_applications(value: Any) -> Iterator[Place]:
+    """The places of secrets in requests of applications; their other references, such as a host, are replaced."""
+    configurations = value.get("configurations") if isinstance(value, dict) else None
+    items = enumerate(configurations if isinstance(configurations, list) else ())
+    texts: list[tuple[Place, RequestText]] = [
+        (("configurations", i, "answers", *text.path), text)
+        for i, item in items
+        for text in _texts(_mapping(item, "answers"))
+    ]
+    for name, swept in _mapping(value, "grid").items() if texts else ():
+        values = swept.items() if isinstance(swept, dict) else enumerate(swept if isinstance(swept, list) else ())
+        texts += [
+            (("grid", name, key, *text.path[1:]), text) for key, item in values for text in _texts({str(name): item})
+        ]
+    secret = {name for _, text in texts for name in text.references() if text.is_secret or is_secret(name)}
+    yield from (place for place, text in texts if not secret.isdisjoint(text.references()))
+
+
+def _texts(request: Mapping[str, Any]) -> Iterator[RequestText]:
+    """The texts of a request whose form is not checked yet."""
+    yield from in_url(str(request.get("url")))
+    yield from in_headers({str(name): str(text) for name, text in _mapping(request, "headers").items()})
+    yield from in_parameters({str(name): text for name, text in _mapping(request, "params").items()})
+    yield from in_body(request.get("body"))
 
 
 def _components(value: Any) -> Iterator[tuple[Place, frozenset[str]]]:

@@ -18,6 +18,7 @@ from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
+from rankbeam.transforms.clients.secrets import is_secret
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 NAME = "RB_VALUE"
@@ -78,7 +79,9 @@ def test_no_string_of_the_schema_stays_literal(bad: str) -> None:
     for document in strings(schema, schema, bad):
         problems: list[InputError] = []
         resolved(load(yaml.safe_dump(document), "e.yaml"), problems)
-        assert bool(problems) != own(document), document
+        answers = (document.get("configurations") or [{}])[0].get("answers") or {}
+        has_secret = is_secret(bad) and not {"headers", "params", "body"}.isdisjoint(answers)
+        assert bool(problems) != (own(document) or has_secret), document
         assert all(problem.line is not None for problem in problems)
 
 
@@ -161,6 +164,37 @@ def test_a_secret_in_another_field_says_where_secrets_belong() -> None:
     (problem,) = problems
     assert "${env:MY_TOKEN} names a secret, and this field takes none" in problem.problem
     assert "api_key" in problem.problem
+
+
+def test_an_application_takes_secrets_in_its_request_and_other_references_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("APP_HOST", "APP_CODE", "APP_INDEX"):
+        monkeypatch.setenv(name, f"http://{name.lower()}")
+    answers = {
+        "type": "http",
+        "url": "${env:APP_HOST}/ask",
+        "headers": {"Authorization": "Bearer ${env:APP_KEY}", "X-Code": "${env:APP_CODE}"},
+        "params": {"code": "${env:APP_CODE}", "index": "${env:APP_INDEX}"},
+        "answer": "answer",
+    }
+    grid = {"body": {"one": {"q": "{query}", "token": "${env:APP_CODE}", "index": "${env:APP_INDEX}"}}}
+    document = {
+        "name": "a",
+        "dataset": {"queries": str(EXAMPLES / "helpdesk" / "queries.jsonl"), "answers": "answer"},
+        "services": {"overlap": {"type": "lexical"}},
+        "configurations": [{"name": "a", "answers": answers}],
+        "grid": grid,
+        "judge": {"service": "overlap"},
+        "metrics": ["ClaimRecall"],
+        "output": {"path": "out"},
+    }
+    (application,) = parse_experiment(yaml.safe_dump(document), "e.yaml").applications.values()
+    assert application.url == "http://app_host/ask"
+    assert application.headers == answers["headers"]  # a variable that is a secret in one place is one everywhere
+    assert application.params == {"code": "${env:APP_CODE}", "index": "http://app_index"}
+    assert application.body == {"q": "{query}", "token": "${env:APP_CODE}", "index": "http://app_index"}
+    assert set(application.secret_places()) == {"${env:APP_KEY}", "${env:APP_CODE}"}
 
 
 def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
