@@ -1,8 +1,10 @@
 """Secrets by reference; Secret Manager is Google's own client, talking gRPC to a server of this test."""
 
 import asyncio
+import html
 import json
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
@@ -12,7 +14,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 from google.cloud import secretmanager
 from google.cloud.secretmanager_v1.services.secret_manager_service.transports import SecretManagerServiceGrpcTransport
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, resolve
@@ -119,9 +121,14 @@ def test_references_are_found_in_a_text() -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="*<>"), min_size=1))
+@example("sk/1+2&3=")
 def test_a_value_is_hidden_in_each_spelling(value: str) -> None:
     secrets = Secrets({"${env:A}": value})
-    for spelled in (value, quote(value, safe=""), json.dumps(value)[1:-1]):
+    escaped = json.dumps(value)[1:-1]
+    encoded = quote(value, safe="")
+    lower = re.sub("%..", lambda match: match[0].lower(), encoded)
+    slashes, signs = escaped.replace("/", "\\/"), escaped.replace("+", "\\u002B").replace("&", "\\u0026")
+    for spelled in (value, encoded, lower, escaped, slashes, signs, html.escape(value)):
         assert set(secrets.hide(spelled)) == {"*"}
     assert secrets.hide_in([{"<": value}, 1, None]) == [{"<": secrets.hide(value)}, 1, None]
 

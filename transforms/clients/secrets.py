@@ -12,6 +12,7 @@ something else: `sort_key`, `page_token`, `token_type`.
 """
 
 import asyncio
+import html
 import json
 import os
 import re
@@ -188,9 +189,9 @@ class Secrets:
 
     def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
         self.values = dict(values)
-        forms = {form for value in (*values.values(), *derived) for form in _forms(value)}
-        longest_first = sorted(forms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        longest_first = sorted({*values.values(), *derived}, key=len, reverse=True)
+        spellings = ["".join(map(_spellings, value)) for value in longest_first]
+        self._pattern = re.compile("|".join(spellings)) if spellings else None
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.values)})"
@@ -219,15 +220,14 @@ class Secrets:
         return value
 
 
-def _forms(value: str) -> set[str]:
-    """The spellings of a value in texts, URLs and JSON."""
-    return {
-        value,
-        quote(value, safe=""),
-        quote_plus(value),
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-    }
+def _spellings(character: str) -> str:
+    """A pattern of the spellings of a character in texts, URLs, JSON and HTML; other programs escape more than ours."""
+    if character.isascii() and character.isalnum():
+        return character
+    code = ord(character)
+    forms = {character, f"\\{character}", json.dumps(character)[1:-1], f"\\u{code:04x}", f"&#{code};", f"&#x{code:x};"}
+    forms |= {quote(character, safe=""), quote_plus(character), html.escape(character)}
+    return f"(?i:{'|'.join(map(re.escape, sorted(forms, key=len, reverse=True)))})"
 
 
 def _secret_manager() -> Any:

@@ -131,6 +131,8 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     now = datetime(2026, 10, 21, 7, 28, 30, tzinfo=UTC)
     assert retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", now) == 0.0
     assert [retry_after_s(value, now) for value in (None, "", "soon", "-1", "nan", "²")] == [None] * 6
+    beyond = ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:00 +99999999999999")
+    assert [retry_after_s(value, now) for value in beyond] == [None] * 2
 
 
 @pytest.mark.parametrize("behave", [cut, reset])

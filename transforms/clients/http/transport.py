@@ -78,7 +78,7 @@ def retry_after_s(value: str | None, now: datetime | None = None) -> float | Non
         return float(value)
     try:
         then = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds())
 
