@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.model_calls import bodies, outcome, question, replies, requests, support
 from support.standins import Faults, Standin, serve
+from support.standins.http_protocol import scripted
 from support.standins.models import embedding
 
 from rankbeam.transforms.clients.models.base import Completion, Embedding
@@ -284,3 +285,47 @@ def test_parameters_that_cannot_work_are_refused(parameters: dict[str, Any], pro
         OpenAi(**parameters)
     assert problem in str(caught.value)
     assert "sk-" not in str(caught.value)
+
+
+PARTS = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "Owners"}]
+OVERLOADED = {"message": "the upstream is overloaded", "code": 429}
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"message": {"content": [*PARTS, {"type": "text", "text": " pay."}]}}, "Owners pay."),
+        ({"message": {"content": "Owners pay."}, "finish_reason": ""}, "Owners pay."),
+        ({"message": {"content": PARTS[:1]}}, (K.MALFORMED, "the answer is empty")),
+        ({"message": {"content": ""}, "finish_reason": "error", "error": OVERLOADED}, (K.QUOTA, "overloaded")),
+    ],
+)
+def test_a_choice_as_gateways_write_it(openai: Standin, choice: Any, expected: Any) -> None:
+    result = outcome(local(openai), question(scripted(json.dumps({"choices": [choice]}).encode())))
+    if isinstance(expected, str):
+        assert result.text == expected
+    else:
+        assert (result.kind, expected[1] in result.message) == (expected[0], True)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"), [(OVERLOADED, K.QUOTA), ({"code": 418}, K.INVALID), ("down", K.UNAVAILABLE)]
+)
+def test_an_error_with_status_200_is_shown_and_not_charged(openai: Standin, error: Any, kind: FailureKind) -> None:
+    text = scripted(json.dumps({"error": error}).encode())
+    for prompt in (question(text), Prompt(EMBED, {"text": text})):
+        (problem,) = replies(local(openai), [prompt])
+        assert isinstance(problem, CallError)
+        assert (problem.kind, problem.tokens) == (kind, Tokens())
+        assert json.dumps(error) in problem.message
+
+
+def test_a_payment_that_is_required_stops_the_pool(openai: Standin) -> None:
+    problem = outcome(local(openai), question(scripted(b'{"error": {"code": 402, "message": "Insufficient Balance"}}')))
+    assert (problem.kind, problem.stops_pool) == (K.QUOTA, True)
+
+
+def test_a_reply_that_is_no_json_is_shown(openai: Standin) -> None:
+    problem = outcome(local(openai), question(scripted(b"<html>Log in</html>")))
+    assert problem.kind is K.UNAVAILABLE
+    assert "found '<html>Log in</html>'" in problem.message

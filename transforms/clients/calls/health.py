@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, counted
 
 FAILURES_TO_OPEN = 20
 MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN
@@ -180,7 +180,13 @@ class Breaker:
         message = "" if self._last is None else self._last.message
         if self._rejected:
             return f"{len(self._rejected)} different calls in a row had empty or malformed answers, the last: {message}"
-        return f"{self._failures:,} attempts in a row failed, the last with: {message}"
+        return f"{counted(self._failures, 'attempt')} in a row failed, the last with: {message}{self._long_wait()}"
+
+    def _long_wait(self) -> str:
+        """The pause that the last refusal asks for, if that is too long."""
+        wait_s = (self._last and self._last.retry_after_s) or 0.0
+        is_long = self._is_given_up and wait_s > self._give_up_after_s
+        return f", which asks to wait {wait_s:,.0f} s, longer than give_up_after_s" if is_long else ""
 
     def _open(self, now: float) -> None:
         self._opened = now

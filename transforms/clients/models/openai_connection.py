@@ -23,13 +23,14 @@ from rankbeam.transforms.records.judging.answers import estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 JSON = "application/json"
-_SHOWN = 300
+_SHOWN, _MOST_BYTES_SHOWN = 300, 64 * 2**10
 _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}
 _BLOCKS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 _MANY = re.compile(r"batch[ _-]?size|too many (?:inputs|texts|strings)|number of inputs", re.IGNORECASE)
 _LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _FORM = frozenset({RequestPart.SCHEMA, RequestPart.BOUNDS, RequestPart.JSON})
 _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGNORECASE)
+_NO_MONEY = 402
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -131,6 +132,7 @@ class OpenAiConnection(ModelConnection):
         return {"model": model.model, "input": inputs, **size, **model.extra_body}
 
     def embeddings(self, body: Mapping[str, Any], texts: list[str]) -> Reply:
+        self._refuse_error(None if body.get("data") else body.get("error"))
         tokens, version = self.charges.of(_usage(body), "".join(texts)), self._version(body)
         vectors = self.vectors.read(_rows(body.get("data")), texts, tokens)
         return reply_of(vectors, texts, tokens, version)
@@ -168,14 +170,17 @@ class OpenAiConnection(ModelConnection):
         try:
             return object_of(response.body)
         except CallError as error:
-            tokens = Tokens(estimated_tokens(request))
-            raise CallError(error.kind, self.secrets.hide(error.message), tokens=tokens) from None
+            tokens, message = Tokens(estimated_tokens(request)), error.message
+            if error.kind is FailureKind.UNAVAILABLE:  # it is not JSON
+                start = response.body[:_MOST_BYTES_SHOWN].decode(errors="replace")
+                message = f"{message}, found {self.secrets.hide(start)[:_SHOWN]!r}"
+            raise CallError(error.kind, self.secrets.hide(message), tokens=tokens) from None
 
     def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
         """The content of a response. A refusal counts as an answer, unless the prompt has a schema."""
         choice = _at(body, "choices", 0)
-        message = _at(choice, "message")
-        finish = STOP if _at(choice, "finish_reason") is None else _at(choice, "finish_reason")
+        self._refuse_error(_at(choice, "error") if choice else body.get("error"))
+        message, finish = _at(choice, "message"), _at(choice, "finish_reason") or STOP
         if not isinstance(message, dict) or not isinstance(finish, str):
             lacks = "the answer has no choice" if choice is None else "a choice of the answer has another form"
             raise CallError(FailureKind.MALFORMED, lacks, tokens=self.charges.of(_usage(body), request))
@@ -186,6 +191,7 @@ class OpenAiConnection(ModelConnection):
         refusal = refusal if isinstance(refusal, str) and refusal else None
         if refusal is not None and prompt.schema is not None:
             return Stored(None, hide(finish), hide(f"refusal: {refusal}"), version)
+        text = _joined(text) if isinstance(text, list) else text
         text = text if isinstance(text, str) and text else refusal
         return Stored(None if text is None else hide(text), hide(_FINISHES.get(finish, finish)), None, version)
 
@@ -194,16 +200,36 @@ class OpenAiConnection(ModelConnection):
         return self.secrets.hide(version) if isinstance(version, str) else ""
 
     def _refusal(self, response: _Response) -> CallError:
-        kind = kind_of_status(response.status)
-        is_quota = kind is FailureKind.QUOTA
-        wait_s = _wait_s(response.headers) if is_quota or kind is FailureKind.UNAVAILABLE else None
-        is_spent = is_quota and bool(_SPENT.search(response.body.decode(errors="replace")))
-        return CallError(kind, self._shown(response), retry_after_s=wait_s, stops_pool=is_spent)
+        text = response.body.decode(errors="replace")
+        return _failure(response.status, self._shown(response), text, response.headers)
+
+    def _refuse_error(self, error: Any) -> None:
+        """Raise the error that a response with status 200 reports: gateways pass on those of their models so."""
+        if error:
+            text = json.dumps(error, ensure_ascii=False).encode(errors="replace").decode()
+            code = _at(error, "code")
+            message = self.secrets.hide(f"the answer holds an error: {text}")[:_SHOWN]
+            raise _failure(code if type(code) is int and code >= 400 else 500, message, text, {})
 
     def _shown(self, response: _Response) -> str:
         redirect = f" redirects to {response.headers['location']}" if "location" in response.headers else ""
         text = f"HTTP {response.status}{redirect} {response.body.decode(errors='replace')}".strip()
         return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
+
+
+def _failure(status: int, message: str, text: str, headers: Mapping[str, str]) -> CallError:
+    """The failure of a call that was refused with a status and a text; an account without money stops the pool."""
+    kind = FailureKind.QUOTA if status == _NO_MONEY else kind_of_status(status)
+    is_quota = kind is FailureKind.QUOTA
+    wait_s = _wait_s(headers) if is_quota or kind is FailureKind.UNAVAILABLE else None
+    is_spent = is_quota and (status == _NO_MONEY or bool(_SPENT.search(text)))
+    return CallError(kind, message, retry_after_s=wait_s, stops_pool=is_spent)
+
+
+def _joined(parts: list[Any]) -> str:
+    """The texts of a content in parts, without those of thinking."""
+    texts = (_at(part, "text") for part in parts if _at(part, "type") == "text")
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _rows(data: Any) -> Any:

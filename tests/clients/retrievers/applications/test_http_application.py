@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.odd_server import saying, served
+from support.odd_server import Seen, saying, served, whole
 
 from rankbeam.transforms.clients.retrievers.applications.ask import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.callables import plain
@@ -154,6 +155,28 @@ def test_the_tokens_of_a_call_are_those_that_the_application_reports() -> None:
     assert PLAIN.tokens_of("no JSON") == Tokens()
 
 
+def test_every_attempt_has_its_own_number_with_or_without_a_reply() -> None:
+    replies = iter([whole(b"", "503 Busy"), whole(b"<html>"), whole(b'{"result": {}}'), whole(b'{"result": {}}')])
+
+    async def behave(_: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(next(replies))
+
+    async def run() -> list[Any]:
+        async with served(behave) as server:
+            body = {"question": "{query}", "session": "{attempt}"}
+            application = PLAIN.model_copy(update={"url": f"{server.url}/ask", "body": body})
+            connection = await application.connect()
+            try:
+                for number in (1, 1, 1, 2):  # it rises after a reply that could not be used
+                    with suppress(CallError):
+                        await connection.call(requests(application)[0][1], 20.0, number)
+            finally:
+                await connection.close()
+            return [json.loads(seen.body)["session"] for seen in server.seen]
+
+    assert asyncio.run(run()) == [1, 2, 3, 4]
+
+
 def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
     text = {"choices": [{"delta": {"content": "Owners"}}]}
     assert json.loads(streamed(text))["reply"]["events"] == [text]
@@ -187,6 +210,14 @@ def test_an_event_that_is_not_whole_is_malformed_and_cut_at_the_end_of_the_strea
     with pytest.raises(CallError, match="ended in the middle of an event") as cut:
         read('data: {"choices": []}\n\ndata: {"choices"')
     assert (malformed.value.kind, cut.value.kind) == (FailureKind.MALFORMED, FailureKind.UNAVAILABLE)
+
+
+@pytest.mark.parametrize("page", ['{"choices": [{"message": {"content": "yes"}}]}', "<html>\nLog in"])
+def test_a_reply_that_is_no_stream_is_malformed_and_shown(page: str) -> None:
+    with pytest.raises(CallError, match="is not a stream of server-sent events") as refused:
+        read(page)
+    assert refused.value.kind is FailureKind.MALFORMED
+    assert repr(page.partition("\n")[0])[1:-1] in refused.value.message
 
 
 def test_a_stream_without_an_end_of_line_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

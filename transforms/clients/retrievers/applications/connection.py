@@ -22,6 +22,7 @@ from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
+_FIELDS = {"", "data", "event", "id", "retry"}
 _DONE = object()  # the end of a stream that says so
 
 
@@ -37,10 +38,12 @@ class ApplicationConnection(HttpConnection):
 
     Attributes:
         tokens: total of the tokens of all replies, by the names in `usage`.
+        unanswered: number of attempts without a reply, by payload.
     """
 
     parameters: HttpApplication
     tokens: Tally[str] = field(default_factory=Tally, init=False)
+    unanswered: Tally[str] = field(default_factory=Tally, init=False)
 
     @property
     def warnings(self) -> list[str]:
@@ -57,7 +60,12 @@ class ApplicationConnection(HttpConnection):
         """Make one attempt; the reply holds the application's own, and the seconds until it was complete."""
         clock = asyncio.get_running_loop().time
         began = clock()
-        reply = await super().call(json.dumps({**json.loads(payload), "attempt": attempt}), timeout_s, attempt)
+        number = attempt + self.unanswered[payload]
+        try:
+            reply = await super().call(json.dumps({**json.loads(payload), "attempt": number}), timeout_s, number)
+        except BaseException:  # the application may have begun to answer
+            self.unanswered[payload] += 1
+            raise
         seconds = round(clock() - began, 6)
         answer = f'{{"seconds":{seconds},"reply":{reply.answer}}}'
         tokens = self.parameters.tokens_of(answer)
@@ -89,10 +97,11 @@ class ApplicationConnection(HttpConnection):
         An event has lines of data up to an empty line; without empty lines, each line is an event.
         """
         data: list[str] = []
-        is_done = False
+        is_done, has_begun, other = False, False, ""
         async for line in _lines(response):  # to its end, so that the connection can be used again
             name, _, value = line.partition(":")
             is_done = is_done or (name == "data" and value.strip() == "[DONE]")
+            other = other or ("" if name in _FIELDS else line)
             if is_done or (line and name != "data"):
                 continue
             data += [value] if line else []
@@ -107,9 +116,13 @@ class ApplicationConnection(HttpConnection):
                     problem = f"the stream holds an error: {self._shown(data[0].strip())}"
                     raise CallError(FailureKind.UNAVAILABLE, problem)
                 data.clear()
+                has_begun = True
                 yield event
         if data:
             raise CallError(FailureKind.UNAVAILABLE, "the stream ended in the middle of an event")
+        if other and not has_begun:
+            problem = f"the reply is not a stream of server-sent events, found {self._shown(other)!r}"
+            raise CallError(FailureKind.MALFORMED, problem)
         if is_done:
             yield _DONE
 
