@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.services import Echo, failing, feed, stage, task
+
 from rankbeam.testing import FakeRequest, FakeService, Quota, VirtualClock, call_all
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.services import Access
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, Unreachable
 
 QUOTA = Quota(requests_per_minute=6000, attempts=2)
@@ -61,6 +66,19 @@ def test_a_refused_first_call_ends_the_run(error: CallError, message: str, tmp_p
         called(service, tmp_path)
     assert str(raised.value) == message
     assert len(service.requests) == 1
+
+
+def test_the_calls_that_wait_behind_a_refused_first_one_do_not_fail(tmp_path: Path) -> None:
+    @dataclass(eq=False)
+    class Refusing(Echo):
+        access: Access = ACCESS
+
+    service, outcomes = Refusing(failing(FailureKind.PERMISSION, 1)), list[Any]()
+    with VirtualClock() as clock, pytest.raises(InputError, match="refused the first call"):
+        fan_out = FanOut(stage({"echo": service}, QUOTA), Ledger(str(tmp_path)), clock)
+        fan_out.begin(Lane(("pool",), 0), feed([task(f"q{number}") for number in range(CALLS)]))
+        outcomes += filter(None, fan_out.outcomes())
+    assert outcomes == []  # as failures they would be reported, as if the run went on
 
 
 @pytest.mark.parametrize("kind", [FailureKind.QUOTA, FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.INVALID])

@@ -33,7 +33,7 @@ from rankbeam.transforms.clients.http.transport import retry_after_s
 from rankbeam.transforms.clients.retrievers.base import payload_of
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.records.calls.steps import SearchDepth
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.queries import Ranking
 
 
@@ -150,6 +150,61 @@ def test_nobody_listening_is_unavailable() -> None:
     with pytest.raises(CallError) as caught:
         asyncio.run(run())
     assert caught.value.kind == FailureKind.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("SSL_CERT_FILE", "missing.pem", "SSL_CERT_FILE.*No such file or directory"),
+        ("SSL_CERT_FILE", __file__, "SSL_CERT_FILE.*no certificate"),
+        ("ALL_PROXY", "socks://user:s3cr3t@127.0.0.1:1080", "ALL_PROXY.*Unknown scheme for proxy"),
+        ("HTTP_PROXY", "http://127.0.0.1:port", "HTTP_PROXY.*Invalid port"),
+    ],
+)
+def test_settings_of_the_environment_that_cannot_be_used_are_refused_before_any_call(
+    name: str, value: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=problem) as refused:
+        asyncio.run(http().connect())
+    assert "s3cr3t" not in str(refused.value)
+
+
+async def dropped(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "proxy", "problem"),
+    [
+        ("https", "http://127.0.0.1:{port}", r"ProxyError: 407 No; the environment names a proxy \(HTTPS_PROXY"),
+        ("http", "http://127.0.0.1:{port}", "HTTP 407 No"),
+        ("http", "http://127.0.0.1:1", r"attempts failed; the environment names a proxy \(HTTP_PROXY"),
+        ("https", None, "ConnectError: .*SSL"),
+    ],
+)
+def test_a_proxy_that_refuses_and_a_server_without_tls_refuse_every_call_with_the_reason(
+    scheme: str, proxy: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> bool:
+        async with (
+            served(saying(b"", "407 No")) as server,
+            await asyncio.start_server(dropped, "127.0.0.1", 0) as plain,
+        ):
+            address = f"https://127.0.0.1:{plain.sockets[0].getsockname()[1]}"
+            if proxy is not None:
+                address = f"{scheme}://search.test"
+                monkeypatch.setenv(f"{scheme.upper()}_PROXY", proxy.format(port=urlsplit(server.url).port))
+            service = http(api_endpoint=address)
+            connection = await service.connect()
+            try:
+                with pytest.raises(CallError, match=problem) as refused:
+                    await connection.call(payload_of("who?", SearchDepth(10)), 20.0, 1)
+                return service.access.is_refused(refused.value)
+            finally:
+                await connection.close()
+
+    assert asyncio.run(run())
 
 
 def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None:

@@ -152,6 +152,8 @@ class Admission:
 
     def _may_begin(self, waiting: _Waiting) -> bool:
         self.refuse_when_stopped()
+        if waiting.breaker.service.first_refusal is not None:  # it ends the run
+            raise Stopped
         if waiting.breaker.is_given_up(now := self._clock.monotonic()):
             raise waiting.breaker.refusal(now)
         first, wait_s = self._first()

@@ -1,5 +1,6 @@
 """HTTP as the connections of services use it: clients, whole answers, and errors as kinds of failures."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, Unreachable
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 MOST_BYTES = 64 * 2**20
@@ -19,6 +20,7 @@ _KINDS = {
     401: FailureKind.PERMISSION,
     403: FailureKind.PERMISSION,
     404: FailureKind.NOT_FOUND,
+    407: FailureKind.PERMISSION,
     408: FailureKind.TIMEOUT,
     409: FailureKind.UNAVAILABLE,
     410: FailureKind.NOT_FOUND,
@@ -38,8 +40,15 @@ class Clients:
     """
 
     def __init__(self, headers: httpx.Headers) -> None:
-        self._headers, self._trust = headers, httpx.create_ssl_context()
-        self._open: dict[httpx.AsyncClient, int] = {}
+        self._headers = headers
+        try:
+            self._trust = httpx.create_ssl_context()
+        except OSError as error:
+            raise InputError(f"certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {error}") from error
+        try:
+            self._open = {self._new(): 0}
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            raise InputError(f"the proxy in {_proxies()} cannot be used: {error}") from error
 
     @contextmanager
     def one(self) -> Iterator[httpx.AsyncClient]:
@@ -102,10 +111,23 @@ def kind_of(error: Exception) -> FailureKind:
 
 def error_of(error: Exception, hide: Callable[[str], str], tokens: Tokens = NO_TOKENS) -> CallError:
     """An error of httpx as a `CallError` with its message alone: the library's error holds the request."""
-    message = hide(f"{type(error).__name__}: {error}")
-    if isinstance(error, httpx.ConnectError):
-        return Unreachable(message)
-    return CallError(kind_of(error), message, tokens=tokens)
+    message = hide(f"{type(error).__name__}: {_reason(error)}")
+    if not isinstance(error, httpx.ConnectError | httpx.ProxyError):
+        return CallError(kind_of(error), message, tokens=tokens)
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        return Unreachable(f"{message}; if you trust the certificate, name its file in SSL_CERT_FILE")
+    return Unreachable(f"{message}; the environment names a proxy ({names})" if (names := _proxies()) else message)
+
+
+def _reason(error: BaseException) -> str:
+    """The message of an error, or of the first error behind it that has one."""
+    behind = error.__cause__ or error.__context__
+    return str(error) if str(error) or behind is None else _reason(behind)
+
+
+def _proxies() -> str:
+    """The variables of the environment that name a proxy; their values may hold passwords."""
+    return ", ".join(name for name in os.environ if name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"))
 
 
 async def received(response: httpx.Response, most: int) -> bytes:
