@@ -50,9 +50,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
 
 
 def without_fence(answer: str) -> str:
-    """The answer without the code fence that some models put around JSON."""
-    fenced = re.fullmatch(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", answer, re.DOTALL)
-    return fenced[1] if fenced else answer
+    """The JSON of an answer that has thoughts before it, or a code fence around it with prose beside the fence."""
+    text = re.sub(r"^\s*<think>.*?</think>\s*", "", answer, flags=re.DOTALL)
+    fenced = re.match(r"[^{]*?```(?:json)?\s*(\{.*\})\s*```", text, re.DOTALL | re.IGNORECASE)
+    return fenced[1] if fenced else text
 
 
 def malformed(message: str) -> CallError:

@@ -76,6 +76,10 @@ def test_the_other_steps_are_read_as_what_they_say() -> None:
 
 def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() -> None:
     assert read("support", FOUR, f"```json\n{GOOD}\n```\n") == read("support", FOUR, GOOD)
+    for around in ("<think>Is {it}?</think>\n{}", "```JSON {} ```", "Sure:\n\n```json\n{}\n```\n\nHope this helps!"):
+        assert read("support", FOUR, around.replace("{}", GOOD)) == read("support", FOUR, GOOD)
+    coded = '{"statements": ["Write ```json {} ```."]}'
+    assert read("statements", {}, coded) == read("statements", {}, f"```\n{coded}\n```") == ("Write ```json {} ```.",)
     long = json.dumps({"reason": "x" * 1000, "intent": 0, "trust": 0, "grade": 0})
     assert len(read("grade", {}, long).reason) == LONGEST_REASON
 
@@ -97,6 +101,7 @@ def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() 
         ("support", FOUR, GOOD.replace('"reason"', '"because": "b", "reason"', 1), "verdicts.0.because: Extra inputs"),
         ("support", FOUR, GOOD[:-2], "Invalid JSON"),
         ("support", FOUR, f"Here you are: {GOOD}", "Invalid JSON"),
+        ("support", FOUR, f"```\n{GOOD}\n```\nor\n```\n{GOOD}\n```", "Invalid JSON"),
         ("support", FOUR, "I cannot judge this passage; see section 3.", "Invalid JSON"),
         ("support", FOUR, "[]", "Input should be an object"),
         ("nugget_assign", {"nuggets": {"0": "n"}}, reply_of((0, "supported")), "verdict: Input should be 'support'"),
