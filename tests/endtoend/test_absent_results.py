@@ -53,7 +53,7 @@ def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("empty", "parameters", "message"),
     [
-        ({}, {"results_required": True}, "with results_required: false, an absent list counts as empty"),
+        ({}, {"results_required": True}, "results: hits.hits is not a list, found null; the answer is {}"),
         ({"error": {"code": 13}}, {}, 'the answer holds an error: {"code": 13}'),
         *in_campaigns(
             ({}, {"results": "hits.hits[]"}, "write results: hits.hits[] || `[]`"),

@@ -178,3 +178,9 @@ def test_coheres_key_comes_from_the_environment_and_is_in_no_key(monkeypatch: py
     before = reranker.key("cohere", ("who?", ("a",)))
     monkeypatch.setenv("COHERE_API_KEY", "another")
     assert reranker.key("cohere", ("who?", ("a",))) == before
+
+
+def test_an_error_instead_of_scores_is_shown_without_advice_that_rerankers_do_not_take() -> None:
+    with pytest.raises(CallError, match="busy") as malformed:
+        HttpReranker(url="http://h/").scores('{"error": {"message": "busy"}}', 1)
+    assert "results_required" not in malformed.value.message

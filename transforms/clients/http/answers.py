@@ -98,12 +98,12 @@ class Reader:
 
     def _why_not(self, answer: Any) -> str:
         """The reason that an answer without a list of results does not count as an empty ranking."""
-        if self.required:
-            return "with results_required: false, an absent list counts as empty"
         if not isinstance(answer, dict):
             return f"the answer is not an object, found {_shown(answer)}"
         if (error := _error_in(answer)) is not None:
             return f"the answer holds an error: {_shown(error)}"
+        if self.required:
+            return f"the answer is {_shown(answer)}"
         if names_in(self.results) is None:
             return f"if the service omits an empty list, write results: {self.results} || `[]`"
         return "results_required: false is for omitted lists, but here is another value instead of a list"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.odd_server import Seen, saying, served, whole
+from support.odd_server import Behaviour, Seen, reset, saying, served, whole
 
-from rankbeam.transforms.clients.retrievers.applications.ask import ChatApplication
+from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication, ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.callables import plain
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records import columns
@@ -17,6 +17,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import Reply, Tokens
+from rankbeam.transforms.records.trajectories import ApplicationAnswer
 
 PLAIN = HttpApplication(
     url="http://h/ask", answer="result.text", results="result.sources", id="id", text="snippet", usage={"input": "in"}
@@ -175,6 +176,29 @@ def test_every_attempt_has_its_own_number_with_or_without_a_reply() -> None:
             return [json.loads(seen.body)["session"] for seen in server.seen]
 
     assert asyncio.run(run()) == [1, 2, 3, 4]
+
+
+async def silent(_: Seen, __: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(2.0)
+
+
+@pytest.mark.parametrize("deleted", [reset, silent])
+def test_an_answer_of_an_agent_is_kept_if_its_session_cannot_be_deleted(deleted: Behaviour) -> None:
+    event = {"content": {"parts": [{"text": "yes"}]}}
+
+    async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        await (deleted if seen.method == "DELETE" else saying([event]))(seen, writer)
+
+    async def run() -> ApplicationAnswer:
+        async with served(behave) as server:
+            agent = AdkApplication(url=server.url, app="a", version="1")
+            connection = await agent.connect()
+            try:
+                return agent.read((await connection.call(requests(agent)[0][1], 1.0, 1)).answer)
+            finally:
+                await connection.close()
+
+    assert asyncio.run(run()).text == "yes"
 
 
 def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:

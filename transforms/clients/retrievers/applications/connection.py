@@ -7,6 +7,7 @@ import json
 import secrets
 from collections import Counter as Tally
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
+_DELETE_S = 5.0
 _FIELDS = {"", "data", "event", "id", "retry"}
 _DONE = object()  # the end of a stream that says so
 
@@ -156,7 +158,17 @@ async def _lines(response: httpx.Response) -> AsyncIterator[str]:
 
 @dataclass(frozen=True)
 class AdkConnection(ApplicationConnection):
-    """An open client of ADK's API server: a session is created, the agent runs, and the session is deleted."""
+    """An open client of ADK's API server: a session is created, the agent runs, and the session is deleted.
+
+    Attributes:
+        deletions: the deletions of sessions that have not ended; no answer waits for them.
+    """
+
+    deletions: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    async def close(self) -> None:
+        await asyncio.gather(*self.deletions)
+        await super().close()
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
         message = json.loads(request.content)
@@ -174,8 +186,15 @@ class AdkConnection(ApplicationConnection):
             run = client.build_request("POST", request.url, headers=headers, content=content)
             return await super()._body(client, run)
         finally:
-            deleted = client.build_request("DELETE", place, headers=headers)
-            await (await client.send(deleted, stream=True)).aclose()
+            deletion = asyncio.create_task(_delete(client, client.build_request("DELETE", place, headers=headers)))
+            self.deletions.add(deletion)
+            deletion.add_done_callback(self.deletions.discard)
+
+
+async def _delete(client: httpx.AsyncClient, request: httpx.Request) -> None:
+    with suppress(httpx.HTTPError, TimeoutError):  # the session stays
+        async with asyncio.timeout(_DELETE_S):
+            await (await client.send(request, stream=True)).aclose()
 
 
 def _without_length(headers: httpx.Headers) -> dict[str, str]:
