@@ -89,6 +89,12 @@ def test_an_id_that_holds_the_value_of_a_secret_is_no_silent_loss() -> None:
 
 
 @pytest.mark.usefixtures("keys")
+def test_an_answer_too_deep_to_hide_secrets_in_is_malformed() -> None:
+    error = failure(saying(b'{"hits": [], "x": ' + b"[" * 900 + b"]" * 900 + b"}"), **SECRETIVE)
+    assert error.kind is FailureKind.MALFORMED
+
+
+@pytest.mark.usefixtures("keys")
 def test_secrets_are_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> str:
         async with served(saying(GOOD)) as server:

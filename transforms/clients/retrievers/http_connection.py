@@ -118,10 +118,10 @@ class HttpConnection:
         """The answer as JSON without secrets; `read` checks later whether it holds a ranking."""
         try:
             value = json.loads(body, parse_constant=_refused)
+            answer = self.secrets.hide_in(value)
         except (ValueError, RecursionError) as error:
             start = self._shown(body[:_MOST_BYTES_OF_AN_ERROR].decode(errors="replace"))
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}, found {start!r}") from error
-        answer = self.secrets.hide_in(value)
         if answer != value and self.parameters.has_hidden_ids(answer, value):
             raise CallError(
                 FailureKind.INVALID,
