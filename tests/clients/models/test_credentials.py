@@ -1,5 +1,6 @@
 """Keys reach the service alone: no redirect, no public address without TLS, no echo in what is stored."""
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -12,7 +13,7 @@ from support.standins.http_protocol import scripted
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.reply import Reply
 
 KEY = "sk-very-secret-key-0123456789"
@@ -109,3 +110,16 @@ def test_this_machine_needs_no_encryption(host: str) -> None:
     assert not built("openai", host).warnings()
     assert not OpenAi(base_url="https://llm.example.com/v1", model="m", api_key="${env:K}").warnings()
     assert not OpenAi(base_url="http://llm.example.com/v1", model="m").warnings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ALL_PROXY", "socks5://127.0.0.1:1"), ("SSL_CERT_FILE", "missing.pem"), ("SSL_CERT_FILE", __file__)],
+)
+def test_a_proxy_or_certificate_that_googles_library_cannot_use_is_refused_by_name(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RB_KEY", "some-secret-key")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=name):
+        asyncio.run(Gemini(model="m-001", api_key="${env:RB_KEY}").connect())

@@ -32,6 +32,17 @@ _KINDS = {
 }
 
 
+@contextmanager
+def usable_environment() -> Iterator[None]:
+    """Refuse the variables of the environment that a client of httpx made in this block cannot use."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {error}") from error
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        raise InputError(f"the proxy in {_proxies()} cannot be used: {error}") from error
+
+
 class Clients:
     """Several httpx clients with a few connections each.
 
@@ -41,14 +52,9 @@ class Clients:
 
     def __init__(self, headers: httpx.Headers) -> None:
         self._headers = headers
-        try:
+        with usable_environment():
             self._trust = httpx.create_ssl_context()
-        except OSError as error:
-            raise InputError(f"certificates of SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {error}") from error
-        try:
             self._open = {self._new(): 0}
-        except (ImportError, ValueError, httpx.InvalidURL) as error:
-            raise InputError(f"the proxy in {_proxies()} cannot be used: {error}") from error
 
     @contextmanager
     def one(self) -> Iterator[httpx.AsyncClient]:

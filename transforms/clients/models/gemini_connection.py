@@ -12,8 +12,10 @@ from importlib import import_module
 from typing import Any
 
 import aiohttp
+import httpx
 
 from rankbeam.transforms.clients.google.channels import address_of, default_credentials
+from rankbeam.transforms.clients.http.transport import usable_environment
 from rankbeam.transforms.clients.models import gemini_transport
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
@@ -42,6 +44,8 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
     genai = await asyncio.to_thread(import_module, "google.genai")  # takes a second
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
     warnings.filterwarnings("ignore", message=r"batches\.create_embeddings\(\) is experimental")
+    with usable_environment():
+        httpx.Client().close()  # the library makes one
     session = gemini_transport.session()
     options: dict[str, Any] = {
         "retry_options": {"attempts": 1},
