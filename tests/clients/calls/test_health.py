@@ -149,8 +149,8 @@ def test_a_quota_that_comes_back_tomorrow_is_not_waited_for() -> None:
     assert driven.attempt(CallError(FailureKind.QUOTA, "per day", retry_after_s=8 * 3600))
     assert not driven.attempt(None)
     assert driven.now == 0.0
-    asked = "per day, which asks to wait 28,800 s, longer than give_up_after_s"
-    assert str(driven.breaker.refusal()) == f"not asked: 2 attempts in a row failed, the last with: {asked}"
+    message = "per day, which asks to wait 28,800 s, longer than give_up_after_s"
+    assert str(driven.breaker.refusal()) == f"not asked: 2 attempts in a row failed, the last with: {message}"
 
 
 def test_answers_of_attempts_in_flight_do_not_close_a_breaker_that_was_stopped() -> None:
