@@ -17,7 +17,7 @@ from google.cloud.secretmanager_v1.services.secret_manager_service.transports im
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, resolve
+from rankbeam.transforms.clients.secrets import LEAST_SECRET, REFERENCE, Secrets, check_references, resolve
 from rankbeam.transforms.records.errors import InputError
 
 SECRETS = {
@@ -130,7 +130,14 @@ def test_a_value_is_hidden_in_each_spelling(value: str) -> None:
     slashes, signs = escaped.replace("/", "\\/"), escaped.replace("+", "\\u002B").replace("&", "\\u0026")
     for spelled in (value, encoded, lower, escaped, slashes, signs, html.escape(value)):
         assert set(secrets.hide(spelled)) == {"*"}
-    assert secrets.hide_in([{"<": value}, 1, None]) == [{"<": secrets.hide(value)}, 1, None]
+    hidden = secrets.hide(value) if len(value) >= LEAST_SECRET else value
+    assert secrets.hide_in([{"<": value, value: 1}, None]) == [{"<": hidden, hidden: 1}, None]
+
+
+def test_a_short_value_is_a_word_of_answers_and_hidden_in_messages_alone() -> None:
+    secrets = Secrets({"${env:A}": "test", "${env:B}": "long enough"})
+    assert secrets.hide_in({"a test": "of long enough"}) == {"a test": "of ***"}
+    assert secrets.hide("a test") == "a ***"
 
 
 def test_of_two_values_the_longer_is_hidden_whole() -> None:

@@ -124,6 +124,8 @@ def _ends_in_key(words: Sequence[str]) -> bool:
 REFERENCE = re.compile(r"\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|secret:projects/[^/{}\s]+/secrets/[\w-]+/versions/[\w-]+)\}")
 FORMS = "${env:NAME} or ${secret:projects/P/secrets/S/versions/latest}"
 HIDDEN = "***"
+LEAST_SECRET = 8
+"""Characters from which a value is hidden in answers: a shorter one, such as `EMPTY`, is a word of answers, too."""
 
 _SCHEMES = re.compile(
     "apikey|apitoken|basic|bearer|bot|digest|dpop|geniekey|jwt|key|negotiate|oauth|pat|"
@@ -189,9 +191,9 @@ class Secrets:
 
     def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
         self.values = dict(values)
-        longest_first = sorted({*values.values(), *derived}, key=len, reverse=True)
-        spellings = ["".join(map(_spellings, value)) for value in longest_first]
-        self._pattern = re.compile("|".join(spellings)) if spellings else None
+        hidden = {*values.values(), *derived}
+        self._pattern = _pattern_of(hidden)
+        self._pattern_in_answers = _pattern_of({value for value in hidden if len(value) >= LEAST_SECRET})
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.values)})"
@@ -208,16 +210,22 @@ class Secrets:
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
     def hide_in(self, value: Any) -> Any:
-        """Replace all secret values in the texts and keys of a JSON value."""
-        if self._pattern is None:
+        """Replace the secret values in the texts and keys of an answer, except short ones, which can be words."""
+        if self._pattern_in_answers is None:
             return value
         if isinstance(value, str):
-            return self.hide(value)
+            return self._pattern_in_answers.sub(HIDDEN, value)
         if isinstance(value, list):
             return [self.hide_in(item) for item in value]
         if isinstance(value, dict):
-            return {self.hide(key): self.hide_in(item) for key, item in value.items()}
+            return {self.hide_in(key): self.hide_in(item) for key, item in value.items()}
         return value
+
+
+def _pattern_of(values: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern of values in all their spellings; None without values."""
+    spellings = ["".join(map(_spellings, value)) for value in sorted(values, key=len, reverse=True)]
+    return re.compile("|".join(spellings)) if spellings else None
 
 
 def _spellings(character: str) -> str:

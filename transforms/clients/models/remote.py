@@ -11,7 +11,14 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.models.base import PrefixedModel, prompt_of
 from rankbeam.transforms.clients.models.batch_settings import Batch, can_prove
-from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, refuse_literal, resolve
+from rankbeam.transforms.clients.secrets import (
+    LEAST_SECRET,
+    REFERENCE,
+    Secrets,
+    check_references,
+    refuse_literal,
+    resolve,
+)
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 
 
@@ -24,8 +31,6 @@ def _checked(value: str) -> str:
 ApiKey = Annotated[str, AfterValidator(_checked)]
 """A key, as `${env:NAME}` or `${secret:…}`: the experiment's text is written to the runs table."""
 
-_LEAST_SECRET = 8  # characters
-
 
 def places_of(api_key: str | None) -> dict[str, str]:
     """The references in a key, each with the name of its setting for messages."""
@@ -37,7 +42,7 @@ async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
     if api_key is None:
         return None, Secrets({})
     values = (await resolve(places_of(api_key))).values
-    hidden = {name: value for name, value in values.items() if len(value) >= _LEAST_SECRET}
+    hidden = {name: value for name, value in values.items() if len(value) >= LEAST_SECRET}
     return REFERENCE.sub(lambda match: values[match[0]], api_key), Secrets(hidden)
 
 
