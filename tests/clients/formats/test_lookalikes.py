@@ -1,6 +1,7 @@
 """Ids and columns that look right and are not: what would join with nothing, or with another, is refused."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,6 +66,13 @@ def test_whole_numbers_are_ids_without_point_and_exponent(tmp_path: Path) -> Non
     expected = ["1", "10000000000", "9007199254740991"]
     assert [name for name, _, _ in queries(write(tmp_path / "lines", texts))] == expected
     assert [name for name, _, _ in queries(write_table(tmp_path / "table", table))] == expected
+
+
+def test_decimals_are_ids_without_zeros_at_their_end(tmp_path: Path) -> None:
+    """NUMERIC columns of BigQuery have nine digits behind the point."""
+    numbers = pa.array([Decimal("100"), Decimal("1.50"), Decimal(10**28 + 1)], pa.decimal128(38, 9))
+    path = write_table(tmp_path / "table", {"_id": numbers, "text": ["a"] * 3})
+    assert [name for name, _, _ in queries(path)] == ["100", "1.5", str(10**28 + 1)]
 
 
 def test_floats_that_stand_for_several_whole_numbers_are_no_ids(tmp_path: Path) -> None:
