@@ -1,5 +1,6 @@
 """Task files for people, as CSV, JSON lines and a page that works offline, with an index of the items."""
 
+import glob
 import io
 import json
 import shlex
@@ -70,7 +71,7 @@ _FACTS = b"rankbeam.labels"
 
 def indexes(output: str) -> list[str]:
     """The indexes of all task files in an output folder, in order."""
-    return sorted(matching.matches(files.join(matching.escaped(output), FOLDER, "tasks-*.parquet")))
+    return sorted(matching.matches(files.join(glob.escape(output), FOLDER, "tasks-*.parquet")))
 
 
 def read_index(path: str) -> tuple[list[LabelTask], Drawing]:

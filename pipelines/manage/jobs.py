@@ -1,5 +1,6 @@
 """The records of submitted jobs, stored with their output: enough to find a job again, without secrets."""
 
+import glob
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -36,11 +37,11 @@ def folder(output: str) -> str:
 
 def every(output: str) -> list[dict[str, Any]]:
     """The records of all submitted jobs, the latest one last."""
-    return sorted(_read_all(matching.matches(_path(matching.escaped(output), "*"))), key=_submitted)
+    return sorted(_read_all(matching.matches(_path(glob.escape(output), "*"))), key=_submitted)
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
-    if not (paths := matching.matches(_path(matching.escaped(output), "*"))):
+    if not (paths := matching.matches(_path(glob.escape(output), "*"))):
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     run_paths = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:
@@ -54,7 +55,7 @@ def find(output: str, run_id: str | None = None) -> dict[str, Any]:
 def has_rows(output: str, run_id: str) -> bool:
     """Return whether all rows of a run are written: its row in `runs` is written last."""
     folder = run_folder(output, "runs", run_id)
-    return bool(matching.matches(files.join(matching.escaped(folder), "part-*.parquet")))
+    return bool(matching.matches(files.join(glob.escape(folder), "part-*.parquet")))
 
 
 def job_name(execution: Run) -> str:

@@ -1,5 +1,6 @@
 """The command `rankbeam ledger`: show the ledger of finished calls, clear it, or merge its files."""
 
+import glob
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -118,7 +119,7 @@ def _exists(place: str) -> bool:
     if files.is_local(place):
         return Path(place).is_dir()
     try:  # an object store has no folders, only names with a common beginning
-        return bool(files.beam().match([files.join(place, "**")], limits=[1])[0].metadata_list)
+        return bool(files.beam().match([files.join(glob.escape(place), "**")], limits=[1])[0].metadata_list)
     except files.errors(place) as error:
         raise InputError(f"cannot be looked up: {gcs.explained(error, place)}", path=place) from error
 

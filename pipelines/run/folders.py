@@ -11,6 +11,7 @@ processes cannot be seen from here, are deleted after 30 days.
 """
 
 import fcntl
+import glob
 import json
 import os
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.ledger import Owner, read_also
 from rankbeam.transforms.clients.ledger.leases import process
-from rankbeam.transforms.clients.storage import files, matching, whole
+from rankbeam.transforms.clients.storage import files, whole
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
@@ -111,7 +112,7 @@ def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
 
 def owned(parent: str, kind: str) -> list[str]:
     """The files that name these folders' owners."""
-    return sorted(files.match(files.join(matching.escaped(parent), f"{kind}*", _OWNER)))
+    return sorted(files.match(files.join(glob.escape(parent), f"{kind}*", _OWNER)))
 
 
 def delete_abandoned(parent: str, kind: str, *, dry_run: bool = False) -> list[str]:

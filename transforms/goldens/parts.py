@@ -1,5 +1,6 @@
 """Write results of works as they arrive: JSON lines in small parts, every few seconds."""
 
+import glob
 import json
 import time
 import uuid
@@ -74,7 +75,7 @@ def write_part(folder: str, kind: str, lines: list[str]) -> None:
 
 def read_parts(folder: str, kind: str, record: type[Record]) -> Iterator[Record]:
     adapter = TypeAdapter(record)
-    for path in sorted(files.match(files.join(folder, f"{kind}-*.jsonl"))):
+    for path in sorted(files.match(files.join(glob.escape(folder), f"{kind}-*.jsonl"))):
         for line in files.read_all(path).decode().split("\n"):
             if line:
                 yield adapter.validate_json(line)

@@ -6,6 +6,7 @@ buckets, there is a shared copy, which machines fetch and verify. Each use gives
 """
 
 import fcntl
+import glob
 import hashlib
 import json
 import logging
@@ -159,7 +160,7 @@ def _fetch(place: str, into: Path) -> bool:
     if not files.exists(files.join(place, MANIFEST)):
         return False
     into.mkdir()
-    for path in files.match(files.join(place, "*")):
+    for path in files.match(files.join(glob.escape(place), "*")):
         name = path.rpartition("/")[2]
         with files.open_raw(path) as source, (into / name).open("wb") as target:
             shutil.copyfileobj(source, target, _BLOCK)
@@ -188,7 +189,7 @@ class KeptIndex:
 
 def kept_indexes(root: str) -> list[KeptIndex]:
     """The indexes below a folder on any filesystem, with the layout SOURCE/CONTENT/INDEX."""
-    pattern = files.join(root, "*", "*", "*", "*")
+    pattern = files.join(glob.escape(root), "*", "*", "*", "*")
     entries = matching.version(pattern) if files.match(pattern) else ()
     by_folder = grouped((path.rpartition("/")[0], (size, changed)) for path, size, changed in entries)
     return [

@@ -224,8 +224,15 @@ def delete(path: str) -> None:
         else:
             with suppress(FileNotFoundError, NotADirectoryError):  # another run may have deleted it
                 os.remove(path)  # noqa: PTH107
-    elif paths := sorted({*match(path), *match(join(path, "**"))}):  # an object store has no folders, only names
-        beam().delete(paths)
+        return
+    alone = glob.escape(path)
+    if paths := sorted({*match(alone), *match(join(alone, "**"))}):  # an object store has no folders, only names
+        delete_objects(paths)
+
+
+def delete_objects(paths: Sequence[str]) -> None:
+    """Delete files of another filesystem; on Cloud Storage, Beam would take a name with *, ? or [ for a pattern."""
+    beam().delete([glob.escape(path) if path.startswith(gcs.SCHEME) else path for path in paths])
 
 
 def make_folder(path: str) -> None:

@@ -15,13 +15,13 @@ def expand(pattern: str) -> list[str]:
     with files.refusing(pattern, "cannot be looked up", ValueError):
         if not pattern.endswith("/") and files.exists(pattern) and not files.is_folder(pattern):
             return [pattern]
-        folder = files.join(escaped(pattern.rstrip("/")) if files.is_folder(pattern) else pattern.rstrip("/"), "")
+        folder = files.join(glob.escape(pattern.rstrip("/")) if files.is_folder(pattern) else pattern.rstrip("/"), "")
         paths = [] if files.is_folder(pattern) else [path for path in files.match(pattern) if not files.is_folder(path)]
         paths = paths or _parquet(folder)
     if not paths and files.is_folder(pattern):
         every = files.join(pattern, "*")
         other = f"is a folder without Parquet files; write {every} for all its files"
-        is_empty = not files.match(files.join(escaped(pattern.rstrip("/")), "*"))
+        is_empty = not files.match(files.join(glob.escape(pattern.rstrip("/")), "*"))
         raise InputError("is an empty folder" if is_empty else other, path=pattern)
     if not paths and pattern == "-":
         raise InputError(files.NOT_STANDARD_INPUT, path=pattern)
@@ -32,7 +32,7 @@ def expand(pattern: str) -> list[str]:
 
 def has_parquet(folder: str) -> bool:
     """Return whether `expand` reads a local folder as Parquet files."""
-    return bool(_parquet(files.join(escaped(folder.rstrip("/")), "")))
+    return bool(_parquet(files.join(glob.escape(folder.rstrip("/")), "")))
 
 
 def matches(pattern: str) -> list[str]:
@@ -49,7 +49,8 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
             stats = [(path, Path(path).stat()) for path in paths]
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
     # Match the pattern again: one request for thousands of files.
-    patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
+    several = [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
+    patterns = [glob.escape(pattern)] if paths == [pattern] else several
     by_path = {metadata.path: metadata for result in files.beam().match(patterns) for metadata in result.metadata_list}
     entries = [by_path[path] for path in paths]
     return tuple((file.path, int(file.size_in_bytes), float(file.last_updated_in_seconds or 0.0)) for file in entries)
@@ -80,8 +81,3 @@ def nearest(path: str) -> str:
         return ""
     alike = difflib.get_close_matches(Path(path).name, names, n=1, cutoff=_ALIKE)
     return f"; did you mean {str(folder / alike[0])!r}?" if alike else ""
-
-
-def escaped(path: str) -> str:
-    """Turn a path into a pattern that matches only this path."""
-    return glob.escape(path) if files.is_local(path) else path

@@ -3,6 +3,7 @@
 A local file is renamed once it is complete; on other filesystems, a file exists once it is closed.
 """
 
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -50,7 +51,7 @@ def listed(folder: str, what: str) -> list[StoredFile]:
     """The files of a folder, sorted; empty if the folder does not exist."""
     with files.refusing(folder, f"{what} cannot be looked up"):
         if not files.is_local(folder):
-            matched = files.beam().match([files.join(folder, "*")])[0].metadata_list
+            matched = files.beam().match([files.join(glob.escape(folder), "*")])[0].metadata_list
             stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
         else:
             stored = list(_scan(folder))
@@ -63,7 +64,7 @@ def delete(path: str) -> bool:
         if files.is_local(path):  # Beam's delete reads names as patterns
             Path(path).unlink()
         else:
-            files.beam().delete([path])
+            files.delete_objects([path])
     except OSError:  # another process was faster, or permission is missing
         return False
     return True

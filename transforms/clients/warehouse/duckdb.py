@@ -1,6 +1,7 @@
 """The local warehouse: one DuckDB file with the rows of the Parquet tables, and views over them."""
 
 import gc
+import glob
 import shutil
 import tempfile
 from collections.abc import Collection
@@ -110,7 +111,7 @@ def refuse_foreign(output: str) -> None:
 
 def finished_runs(output: str) -> list[str]:
     """The ids of the complete runs, oldest id first."""
-    paths = matching.matches(files.join(matching.escaped(output), "runs", "*", "part-*.parquet"))
+    paths = matching.matches(files.join(glob.escape(output), "runs", "*", "part-*.parquet"))
     if not paths:
         raise InputError(f"holds no finished run{_reason(output)}", path=output)
     return sorted(path.replace("\\", "/").split("/")[-2] for path in paths)

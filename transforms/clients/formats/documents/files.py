@@ -9,6 +9,7 @@ FOLDER is a hash of the folder's name and pattern, FILES one of its files' names
 folder is extracted anew, and the previous one deleted on another day.
 """
 
+import glob
 import hashlib
 import importlib.metadata
 import json
@@ -182,7 +183,7 @@ def _raise_error(error: OSError) -> None:
 
 def _remote(folder: str) -> Iterator[File]:
     root = folder.rstrip("/") + "/"
-    for metadata in files.beam().match([f"{root}**"])[0].metadata_list:
+    for metadata in files.beam().match([f"{glob.escape(root)}**"])[0].metadata_list:
         if not metadata.path.endswith("/"):
             name, changed = metadata.path.removeprefix(root), float(metadata.last_updated_in_seconds or 0.0)
             yield File(metadata.path, name, int(metadata.size_in_bytes), changed)

@@ -7,6 +7,7 @@ a claim takes longer to become visible.
 """
 
 import fcntl
+import glob
 import os
 import time
 import uuid
@@ -232,7 +233,7 @@ class ElsewherePlace:
     def _claims(self, name: str) -> list[str]:
         """The claims to a file, sorted, without abandoned ones."""
         try:
-            claims = files.beam().match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
+            claims = files.beam().match([files.join(glob.escape(self._folder), f"{name}.claim-*")])[0].metadata_list
         except OSError as error:
             raise InputError(f"the ledger's leases cannot be looked up: {error}", path=self._folder) from error
         now = self._clock()

@@ -9,6 +9,7 @@ Rows have no key there. An answer belongs to the call that made the request in i
 """
 
 import asyncio
+import glob
 import hashlib
 import json
 import uuid
@@ -223,7 +224,7 @@ def _texts(request: Any) -> list[str]:
 
 
 def _files_in(folder: str) -> list[str]:
-    names = matching.matches(files.join(matching.escaped(folder), "**"))
+    names = matching.matches(files.join(glob.escape(folder), "**"))
     paths = [path for path in names if path.endswith(".jsonl")]
     whole = [path for path in paths if path.rpartition("/")[2].startswith(_WHOLE)]
     return whole or paths

@@ -1,0 +1,48 @@
+"""Files and folders whose names contain characters of patterns, in buckets and on this machine."""
+
+from pathlib import Path
+
+import pytest
+from support.emulators import Cloud
+
+from rankbeam.pipelines.manage import jobs
+from rankbeam.transforms.clients.search import index_folder
+from rankbeam.transforms.clients.storage import files, matching, whole
+from rankbeam.transforms.goldens import parts
+
+pytest_plugins = ["support.emulators.fixtures"]
+
+
+@pytest.fixture
+def bucket(cloud: Cloud) -> str:
+    return f"gs://{cloud.gcs.bucket()}"
+
+
+@pytest.mark.parametrize("name", ["data[1].jsonl", "data*.jsonl", "data1.jsonl"])
+def test_a_file_has_its_own_version(bucket: str, name: str) -> None:
+    for other, content in ((name, b"1\n"), ("data12.jsonl", b"12\n")):
+        files.write(f"{bucket}/{other}", content)
+    ((path, size, _),) = matching.version(f"{bucket}/{name}")
+    assert (path, size) == (f"{bucket}/{name}", 2)
+
+
+@pytest.mark.parametrize("folder", ["out*", "out[1]", "out"])
+def test_nothing_beside_a_folder_is_listed_or_deleted(bucket: str, folder: str) -> None:
+    ours, other = f"{bucket}/{folder}", f"{bucket}/out1"
+    for place in (ours, other):
+        jobs.save(place, "r1", {"run_id": place})
+        files.write(f"{place}/runs/part.parquet", b"rows")
+    assert [record["run_id"] for record in jobs.every(ours)] == [ours]
+    assert [file.path for file in whole.listed(f"{ours}/runs", "runs")] == [f"{ours}/runs/part.parquet"]
+    files.delete(f"{ours}/runs")
+    assert whole.delete(f"{ours}/jobs/r1.json")
+    assert files.match(f"{bucket}/out*/**") == [f"{other}/jobs/r1.json", f"{other}/runs/part.parquet"]
+
+
+def test_results_and_indexes_below_a_folder_of_this_machine(tmp_path: Path) -> None:
+    (folder := tmp_path / "out[1]").mkdir()
+    parts.write_part(str(folder), "usage", ['{"a": 1}'])
+    assert list(parts.read_parts(str(folder), "usage", dict[str, int])) == [{"a": 1}]
+    (index := folder / "source" / "content" / "index").mkdir(parents=True)
+    (index / index_folder.MANIFEST).write_text("{}")
+    assert [one.folder for one in index_folder.kept_indexes(str(folder))] == [str(index)]
