@@ -139,7 +139,7 @@ def of_run(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Ask before deleting rows in BigQuery, which cannot be restored; a pipe never answers by accident."""
+    """Ask before deleting what cannot be restored; a pipe never answers by accident."""
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(f"{question} There is no terminal to confirm this; add --yes")
     return yes or click.confirm(question, default=False, err=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import click
 
-from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, main, shown_as, wide
+from rankbeam.pipelines.cli.group import FloatRange, agreed, allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
 _AMOUNT = FloatRange(min=1e-9, max=1e9)  # in units of the metric, which may also be tokens
@@ -126,12 +126,13 @@ def plan(
 @click.option("--clear", is_flag=True, help="Delete the answers; the next run makes, and pays for, the calls again.")
 @click.option("--older-than", type=FloatRange(min=0), metavar="DAYS", help="With --clear: only older answers.")
 @click.option("--compact", is_flag=True, help="Merge small files into a few; keeps all answers, even during a run.")
+@click.option("--yes", is_flag=True, help="With --clear: do not ask for confirmation.")
 @shown_as()
-def ledger(place: str, clear: bool, older_than: float | None, compact: bool, form: str) -> None:
+def ledger(place: str, clear: bool, older_than: float | None, compact: bool, yes: bool, form: str) -> None:
     """Show the ledger of finished calls, clear it, or merge its files.
 
     PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are listed with the
-    reason. Runs merge the files automatically when there are many.
+    reason. Runs merge the files automatically when there are many. --clear asks for confirmation.
 
     \b
     Examples:
@@ -139,10 +140,14 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
       rankbeam ledger out/helpdesk --clear --older-than 30
       rankbeam ledger out/helpdesk --compact
     """
+    if yes and not clear:
+        raise click.UsageError("--yes is for --clear")
     with messages():
         from rankbeam.pipelines.manage import ledger as ledger_command
         from rankbeam.pipelines.show.tabular import Screen
 
+        if clear and not compact and not agreed(ledger_command.question(place, older_than), yes=yes):
+            return
         click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
 
 

@@ -41,6 +41,12 @@ def run(
     return _cleared_text(folder, cleared)
 
 
+def question(place: str, older_than_days: float | None) -> str:
+    """Question before a ledger is cleared."""
+    age = "" if older_than_days is None else f" older than {older_than_days:g} days"
+    return f"Delete the answers in {ledger_folder(place)}{age}? The next run pays for their calls again."
+
+
 def ledger_folder(place: str) -> str:
     if _is_file(place):
         return load_experiment(place).ledger

@@ -273,7 +273,7 @@ def test_a_plan_makes_no_call_and_says_what_evaluate_would_make_and_the_ledger_i
         shown = rankbeam("ledger", str(tmp_path / "out"))
         assert shown.status == 0
         assert "40" in shown.stdout
-        assert rankbeam("ledger", path, "--clear").status == 0
+        assert rankbeam("ledger", path, "--clear", "--yes").status == 0
         evaluated(path, "third")
         assert server.stats().calls == 2 * QUERIES
     runs = [Results(str(tmp_path / "out"), run).run for run in ("first", "second", "third")]

@@ -51,7 +51,14 @@ PROJECT_ROLES = {
     },
     "scheduler": {"roles/dataflow.developer"},
     "builder": {"roles/logging.logWriter"},
-    "submitter": {"roles/bigquery.jobUser", "roles/dataflow.developer", "roles/monitoring.viewer"},
+    "submitter": {
+        "roles/aiplatform.user",
+        "roles/bigquery.jobUser",
+        "roles/bigquery.readSessionUser",
+        "roles/dataflow.developer",
+        "roles/monitoring.viewer",
+    },
     "reader": {"roles/bigquery.jobUser"},
+    "reader_sessions": {"roles/bigquery.readSessionUser"},
     "alerts": {"roles/bigquery.jobUser"},
 }

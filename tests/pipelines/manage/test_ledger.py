@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import memory_filesystem
+from support.cli import rankbeam
 from support.data import REPOSITORY
 
 from rankbeam.pipelines.manage.ledger import ledger_folder, run, show
@@ -108,3 +109,12 @@ def test_a_place_that_is_not_there_is_refused(tmp_path: Path, place: str) -> Non
 def test_ages_that_mean_nothing_are_refused(tmp_path: Path, clear: bool, days: float) -> None:
     with pytest.raises(InputError, match="--older-than"):
         run(str(tmp_path), clear, days, "table")
+
+
+def test_the_command_clears_no_paid_answers_unasked(output: str) -> None:
+    refused = rankbeam("ledger", output, "--clear", "--older-than", "2")
+    assert (refused.status, refused.stdout, survey(output + "/ledger").answers) == (2, "", 3)
+    assert f"Delete the answers in {output}/ledger older than 2 days?" in refused.stderr
+    assert rankbeam("ledger", output, "--clear", "--older-than", "2", "--yes").status == 0
+    assert survey(output + "/ledger").answers == 2
+    assert rankbeam("ledger", output, "--yes").status == 2
