@@ -12,7 +12,9 @@ locals {
   ])
 
   submitter_roles = toset([
+    "roles/aiplatform.user", # corpora of RAG Engine are built where a job is submitted
     "roles/bigquery.jobUser",
+    "roles/bigquery.readSessionUser", # inputs are checked, and results read, through the Storage Read API
     "roles/dataflow.developer",
     "roles/monitoring.viewer", # counters of running jobs
   ])
@@ -175,6 +177,15 @@ resource "google_project_iam_member" "reader" {
 
   project = var.project
   role    = "roles/bigquery.jobUser"
+  member  = each.key
+}
+
+# Commands such as `rankbeam report bigquery://…` read through the Storage Read API.
+resource "google_project_iam_member" "reader_sessions" {
+  for_each = local.all_readers
+
+  project = var.project
+  role    = "roles/bigquery.readSessionUser"
   member  = each.key
 }
 
