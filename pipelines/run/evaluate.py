@@ -18,6 +18,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import batched
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.folders import owner_of, sole_writer
+from rankbeam.pipelines.run.options import refuse_invalid
 from rankbeam.pipelines.run.race import raced
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.ledger import Ledger
@@ -51,7 +52,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     A second run with the same run_id replaces the first: the row in `runs` is deleted first and written last.
     """
     refuse_strange_answers(experiment)
-    _delete_previous_rows(experiment, execution)
+    _delete_previous_rows(experiment, execution, options)
     try:
         with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):
             ready = raced(_with_corpora(experiment, execution), execution, options)
@@ -101,7 +102,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
     for name in experiment.batched:
         problem = "its jobs need a runner that this process waits for; leave out --runner, or take batch: out"
         raise InputError(f"services.{name}.batch: {problem}")
-    _delete_previous_rows(experiment, execution)
+    _delete_previous_rows(experiment, execution, options)
     try:
         with refusals(), quiet_beam(), messages.shown():
             return build(_with_corpora(experiment, execution, waits=waits), execution, options).run()
@@ -110,7 +111,9 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
         raise
 
 
-def _delete_previous_rows(experiment: Experiment, execution: Run) -> None:
+def _delete_previous_rows(experiment: Experiment, execution: Run, options: PipelineOptions) -> None:
+    with quiet_beam():
+        refuse_invalid(options)
     if experiment.bigquery is not None:
         from rankbeam.transforms.clients.bigquery import loads
 

@@ -17,7 +17,9 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
     WorkerOptions,
 )
+from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
 from apache_beam.portability.api import beam_job_api_pb2
+from apache_beam.runners.runner import create_runner
 
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
@@ -60,6 +62,16 @@ def refuse_unknown(arguments: Sequence[str], own: Sequence[str] = (), of_server:
     _, stray = parser.parse_known_args(arguments)
     if stray:
         raise InputError(f"{stray[0]!r} is not an option; put files before Beam's options")
+
+
+def refuse_invalid(options: PipelineOptions) -> None:
+    """Refuse what Beam itself would refuse, but only once corpora are built and rows of an earlier run are deleted."""
+    try:
+        runner = create_runner(str(options.view_as(StandardOptions).runner))
+    except (AttributeError, ImportError, ValueError) as error:
+        raise InputError(str(error)) from error
+    if problems := PipelineOptionsValidator(options, runner).validate():
+        raise InputError("; ".join(problems))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,5 +1,6 @@
 """Options of a job on Dataflow: defaults, overrides, staged files, and immediate refusals."""
 
+import re
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,9 @@ from support.inputs import json_texts, trec_qrels, trec_run, write
 from support.runs import rankbeam
 
 from rankbeam.pipelines.dataflow import package
-from rankbeam.pipelines.run.options import pipeline_options, works_elsewhere
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.run import evaluate
+from rankbeam.pipelines.run.options import is_portable, pipeline_options, works_elsewhere
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
@@ -275,3 +278,29 @@ def test_what_status_refuses(arguments: list[str], message: str) -> None:
     outcome = rankbeam("status", *arguments)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert message in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            [
+                "--runner=PortableRunner",
+                "--job_endpoint=localhost:9",
+                "--environment_type=LOOPBACK",
+                "--environment_config=x",
+            ],
+            "Option environment_config is not compatible with environment type LOOPBACK",
+        ),
+        (["--runner=Dataflw"], "Unexpected pipeline runner: Dataflw"),
+    ],
+)
+def test_options_are_refused_before_an_earlier_run_is_deleted(
+    experiment: str, tmp_path: Path, options: list[str], problem: str
+) -> None:
+    row = Path(write(tmp_path / "out" / "query_metrics" / "r1" / "part-00000-of-00001.parquet", "of the first run"))
+    loaded, beam_options = load_experiment(experiment), pipeline_options(options)
+    begin = evaluate.submit if is_portable(beam_options) else evaluate.run
+    with pytest.raises(InputError, match=re.escape(problem)):
+        begin(loaded, evaluate.new_run(loaded, "r1"), beam_options)
+    assert row.exists()
