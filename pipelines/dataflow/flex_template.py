@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import click
 
-from rankbeam.pipelines.local.messages import messages
+from rankbeam.pipelines.local.messages import messages, warn
 
 _IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to the address of its image
 
@@ -63,14 +63,18 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     from rankbeam.pipelines.dataflow.service import translated
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.manage.jobs import RunRecord
+    from rankbeam.pipelines.plan.plan import refuse_above_budget
     from rankbeam.pipelines.run import evaluate
+    from rankbeam.pipelines.run.folders import refuse_elsewhere
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign
 
     experiment = load_experiment(parameters.experiment, parameters.output)
     options = pipeline_options(list(_known(beam_options)))
+    refuse_elsewhere(experiment)
     uploads.refuse_local(experiment, options)
     refuse_foreign(experiment.output)
+    warn(*refuse_above_budget(experiment, parameters.experiment))
     worker = options.view_as(WorkerOptions)
     worker.sdk_container_image = worker.sdk_container_image or os.environ.get(_IMAGE) or None
     execution = evaluate.new_run(experiment, parameters.run_id)

@@ -20,8 +20,10 @@ from apache_beam.options.pipeline_options import WorkerOptions
 from google.cloud import dataflow_v1beta3
 from google.protobuf import json_format
 from packaging.specifiers import SpecifierSet
+from support import memory_filesystem
 from support.data import REPOSITORY
 from support.emulators import Gcs, gcs, process, services
+from support.inputs import json_texts, trec_qrels
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.dataflow import flex_template
@@ -253,6 +255,28 @@ def test_what_cannot_run_is_refused(
     monkeypatch.chdir(REPOSITORY)
     with pytest.raises(SystemExit) as end:
         flex_template.main(arguments)
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("output: {path: 'mem://b/out', private: true}", "output.private: is for folders on this machine"),
+        ("output: {path: 'mem://b/out'}\nmax_cost: 0.001", "the calls are planned to cost 0.002 to 0.002"),
+    ],
+)
+def test_the_template_refuses_what_the_command_refuses(
+    more: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory_filesystem.FILES["mem://b/qrels"] = trec_qrels([("q1", "d", 1.0), ("q2", "d", 1.0)]).encode()
+    memory_filesystem.FILES["mem://b/queries.jsonl"] = json_texts([("q1", "one"), ("q2", "two")]).encode()
+    text = "name: e\ndataset: {qrels: 'mem://b/qrels', queries: 'mem://b/queries.jsonl'}\nmetrics: [RR]\n"
+    text += "configurations:\n  - {name: a, top_k: 3, retriever: {type: http, url: 'http://h:9', results: r, id: i}}\n"
+    text += "quotas: {http: {requests_per_minute: 60, price_per_1000: 1}}\n"
+    memory_filesystem.FILES["mem://b/e.yaml"] = f"{text}{more}\n".encode()
+    with pytest.raises(SystemExit) as end:
+        flex_template.main(["--experiment=mem://b/e.yaml", "--runner=DataflowRunner"])
     assert end.value.code == 2
     assert reason in capsys.readouterr().err
 
