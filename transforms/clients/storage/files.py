@@ -238,7 +238,8 @@ def delete_objects(paths: Sequence[str]) -> None:
 def make_folder(path: str) -> None:
     """Make a folder if it does not exist, and check that it can be written to."""
     with refusing(path, "the folder cannot be made"):
-        if not beam().exists(path):
+        # Cloud Storage has no folders, and Beam no name for a whole bucket.
+        if not path.startswith(gcs.SCHEME) and not beam().exists(path):
             try:
                 beam().mkdirs(path)
             except errors(path):
