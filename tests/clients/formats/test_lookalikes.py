@@ -70,9 +70,11 @@ def test_whole_numbers_are_ids_without_point_and_exponent(tmp_path: Path) -> Non
 
 def test_decimals_are_ids_without_zeros_at_their_end(tmp_path: Path) -> None:
     """NUMERIC columns of BigQuery have nine digits behind the point."""
-    numbers = pa.array([Decimal("100"), Decimal("1.50"), Decimal(10**28 + 1)], pa.decimal128(38, 9))
-    path = write_table(tmp_path / "table", {"_id": numbers, "text": ["a"] * 3})
-    assert [name for name, _, _ in queries(path)] == ["100", "1.5", str(10**28 + 1)]
+    numbers = [Decimal(0), Decimal("1.50"), Decimal(10**28 + 1)]
+    for chosen, expected in ((numbers, ["0", "1.5", str(10**28 + 1)]), (numbers[:1] * 3, ["0"] * 3)):
+        column = pa.array(chosen, pa.decimal128(38, 9))
+        path = write_table(tmp_path / "table", {"_id": column, "text": ["a"] * 3})
+        assert [name for name, _, _ in queries(path)] == expected
 
 
 def test_floats_that_stand_for_several_whole_numbers_are_no_ids(tmp_path: Path) -> None:

@@ -108,8 +108,11 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
 
 def _whole(column: pa.Array) -> pa.Array:
     """Convert numbers to integers if all are whole: their text has no exponent. Decimals lose zeros at the end."""
-    if pa.types.is_decimal(column.type) and column.type.scale > 0:
-        return pc.replace_substring_regex(pc.cast(column, pa.string()), pattern=r"\.?0+$", replacement="")
+    if pa.types.is_decimal(column.type):
+        try:
+            return pc.cast(column, pa.int64())
+        except pa.ArrowInvalid:  # larger numbers, or fractions
+            return pa.array(map(ids.as_text, column.to_pylist()), pa.string())
     if not pa.types.is_floating(column.type):
         return column
     numbers = column.to_numpy(zero_copy_only=False).astype(np.float64)
