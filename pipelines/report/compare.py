@@ -139,7 +139,7 @@ def _bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | No
     if row.difference is None:
         return Markup("")
     middle = BAR_HEIGHT / 2
-    kind = ("win" if row.difference > 0 else "loss") if is_significant else "even"
+    kind = ("win" if row.gain > 0 else "loss") if is_significant else "even"
     parts = [svg.line(scale(tick), 0, scale(tick), BAR_HEIGHT, "grid") for tick in ticks(scale)]
     parts.append(svg.line(scale(0.0), 0, scale(0.0), BAR_HEIGHT, "zero"))
     if row.ci_low is not None and row.ci_high is not None:

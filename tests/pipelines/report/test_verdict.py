@@ -13,6 +13,7 @@ from support.pages import Page
 
 from rankbeam.pipelines import report, show
 from rankbeam.pipelines.report.card import card
+from rankbeam.pipelines.report.compare import comparisons
 from rankbeam.pipelines.report.leaderboard import board
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
@@ -93,6 +94,8 @@ def test_fewer_steps_are_better_wherever_a_configuration_is_called_the_best(tmp_
     assert "is better" in rankbeam("compare", run.output).stdout
     assert rankbeam("worst", run.output, "--number", "1").stdout.startswith("short: highest Steps")
     assert Page.of(report.build(run)).data["signs"] == [-1.0]
+    ((pair,), cells) = (comparisons(Study(run), "Steps")[name] for name in ("rows", "matrix"))
+    assert ("box win" in pair["bar"], cells[0][1].kind) == (True, "win")
     assert [(place["name"], place["rank"]) for place in board(Study(run), "Steps")["places"]] == [
         ("short", 1),
         ("long", 2),
