@@ -1,6 +1,5 @@
 """The guide to plug-ins: a package that is built from its page, and nothing else, runs as an installed one."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,24 +9,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support import processes
 from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.documents import page
+from support.plug_ins import install, run
 
 EXTEND = page("extend")
 Own = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def install(site: Path, groups: dict[str, dict[str, str]]) -> None:
-    """Write the entry points of a package as pip does."""
-    info = site / "own-1.dist-info"
-    info.mkdir(parents=True, exist_ok=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
-    lines = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in of.items()) for group, of in groups.items()
-    ]
-    (info / "entry_points.txt").write_text("".join(lines))
 
 
 @pytest.fixture
@@ -48,12 +36,6 @@ def installed(tmp_path: Path) -> Path:
         '{"_id": "bbear", "text": "a bear"}\n'
     )
     return tmp_path
-
-
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, as an installed package would: entry points are read once."""
-    code = f"import sys; sys.path.insert(0, {str(folder / 'site')!r}); {processes.COMMAND}"
-    return processes.run(code, *arguments, cwd=folder, env={**os.environ, "COLUMNS": "200"})
 
 
 def means(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -212,13 +194,16 @@ def test_values_that_cannot_be_are_refused(tmp_path: Path, formula: str, problem
 
 def test_two_packages_with_one_name_are_refused(tmp_path: Path) -> None:
     own_experiment(tmp_path, {"rankbeam.metrics": {"Own": "mute:own"}}, "def own(a): ...\n", "metrics: [Own]")
-    info = tmp_path / "site" / "other-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[rankbeam.metrics]\nOwn = other:own\n")
+    install(tmp_path / "site", {"rankbeam.metrics": {"Own": "other:own"}}, "other")
     refused = run(tmp_path, "validate", "e.yaml")
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
     assert "are installed under one name; uninstall one of the packages" in refused.stderr
+
+
+def test_pip_packs_every_module_of_the_guide() -> None:
+    (project,) = (tomllib.loads(block.text) for block in EXTEND.blocks if block.file == "pyproject.toml")
+    files = {block.file for block in EXTEND.blocks if block.language == "python" and block.file}
+    assert {f"{name}.py" for name in project["tool"]["setuptools"]["py-modules"]} == files
 
 
 def test_the_page_names_every_group_of_entry_points() -> None:

@@ -12,7 +12,7 @@ SELECT
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
-  SELECT *, IF(REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'), -1, 1) AS sign
+  SELECT *, IF(COALESCE(lower_is_better, REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b')), -1, 1) AS sign
   FROM configuration_metrics
   WHERE slice = 'all'
 ) AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id

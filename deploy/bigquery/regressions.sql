@@ -30,10 +30,7 @@ FROM (
     COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
     COUNT(IF(t.sign * q.difference > 0, 1, NULL)) AS better,
     COUNT(IF(t.sign * q.difference < 0, 1, NULL)) AS worse
-  FROM (
-    SELECT *, IF(REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'), -1, 1) AS sign
-    FROM trend
-  ) AS t
+  FROM trend AS t
   LEFT JOIN query_changes AS q
     ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id AND q.metric = t.metric
   GROUP BY

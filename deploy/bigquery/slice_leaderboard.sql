@@ -22,7 +22,7 @@ JOIN (
   -- A value may hold × itself: only one that an attribute and = follow parts two attributes.
   SELECT
     *, REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(31), r'\1=')) AS parted,
-    IF(REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'), -1, 1) AS sign
+    IF(COALESCE(lower_is_better, REGEXP_CONTAINS(metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b')), -1, 1) AS sign
   FROM configuration_metrics
   WHERE slice != 'all'
 ) AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id

@@ -4,7 +4,7 @@
 SELECT
   p.experiment, p.dataset_fingerprint, p.configuration, p.dialect, p.metric, p.started_at, p.run_id, p.is_latest,
   p.mean, p.ci_low, p.ci_high, p.std_error, p.queries, p.empty, p.failed, p.undefined, p.missing, p.lowest,
-  p.highest,
+  p.highest, p.sign,
   b.mean AS previous_mean, p.mean - b.mean AS change, p.config_id != b.config_id AS parameters_changed,
   b.run_id AS previous_run_id, b.started_at AS previous_started_at, p.config_id, b.config_id AS previous_config_id
 FROM (
@@ -13,6 +13,7 @@ FROM (
     m.run_id, m.started_at, m.config_id, m.slice, m.metric,
     m.mean, m.ci_low, m.ci_high, m.std_error, m.queries, m.empty, m.failed, COALESCE(m.undefined, 0) AS undefined,
     m.missing, m.lowest, m.highest,
+    IF(COALESCE(m.lower_is_better, REGEXP_CONTAINS(m.metric, r'^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b')), -1, 1) AS sign,
     COALESCE(
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters

@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 54c3af83b963d923ccc22b96cacb6d4f82f43bfb26ca3487dea1d61002910824
+-- sha256 136688543a48358bbe99f812c5c79dfb682d862d36fff15ec29079a7f7a7a93e
 
 CREATE VIEW run_history AS
 SELECT
@@ -248,6 +248,7 @@ SELECT
   d.losses,
   d.clusters,
   d.stage,
+  d.lower_is_better,
   c.position,
   c.config_id,
   b.config_id AS baseline_id
@@ -300,9 +301,12 @@ JOIN (
   SELECT
     *,
     CASE
-      WHEN REGEXP_MATCHES(
-        metric,
-        '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+      WHEN COALESCE(
+        lower_is_better,
+        REGEXP_MATCHES(
+          metric,
+          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+        )
       )
       THEN -1
       ELSE 1
@@ -440,9 +444,12 @@ JOIN (
     *,
     REGEXP_REPLACE(slice, '×([^×=]*)=', CHR(31) || '\1=', 'g') AS parted,
     CASE
-      WHEN REGEXP_MATCHES(
-        metric,
-        '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+      WHEN COALESCE(
+        lower_is_better,
+        REGEXP_MATCHES(
+          metric,
+          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+        )
       )
       THEN -1
       ELSE 1
@@ -474,6 +481,7 @@ SELECT
   p.missing,
   p.lowest,
   p.highest,
+  p.sign,
   b.mean AS previous_mean,
   p.mean - b.mean AS change,
   p.config_id <> b.config_id AS parameters_changed,
@@ -504,6 +512,17 @@ FROM (
     m.missing,
     m.lowest,
     m.highest,
+    CASE
+      WHEN COALESCE(
+        m.lower_is_better,
+        REGEXP_MATCHES(
+          m.metric,
+          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
+        )
+      )
+      THEN -1
+      ELSE 1
+    END AS sign,
     COALESCE(
       LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.run_id END IGNORE NULLS) OVER of_name,
       LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.run_id END IGNORE NULLS) OVER of_parameters
@@ -1047,19 +1066,7 @@ FROM (
     COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
     COUNT(CASE WHEN t.sign * q.difference > 0 THEN 1 ELSE NULL END) AS better,
     COUNT(CASE WHEN t.sign * q.difference < 0 THEN 1 ELSE NULL END) AS worse
-  FROM (
-    SELECT
-      *,
-      CASE
-        WHEN REGEXP_MATCHES(
-          metric,
-          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\b'
-        )
-        THEN -1
-        ELSE 1
-      END AS sign
-    FROM trend
-  ) AS t
+  FROM trend AS t
   LEFT JOIN query_changes AS q
     ON q.run_id = t.run_id
     AND q.started_at = t.started_at

@@ -1010,6 +1010,7 @@ view: differences_columns {
         d.losses,
         d.clusters,
         d.stage,
+        d.lower_is_better,
         c.position,
         c.config_id,
         b.config_id AS baseline_id
@@ -1177,6 +1178,11 @@ view: differences_columns {
   dimension: stage {
     type: string
     sql: ${TABLE}.stage ;;
+  }
+
+  dimension: lower_is_better {
+    type: yesno
+    sql: ${TABLE}.lower_is_better ;;
   }
 
   dimension: position {
@@ -1598,9 +1604,12 @@ view: leaderboard_columns {
         SELECT
           *,
           IF(
-            REGEXP_CONTAINS(
-              metric,
-              '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+            COALESCE(
+              lower_is_better,
+              REGEXP_CONTAINS(
+                metric,
+                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+              )
             ),
             -1,
             1
@@ -2057,6 +2066,7 @@ view: query_changes_columns {
         p.missing,
         p.lowest,
         p.highest,
+        p.sign,
         b.mean AS previous_mean,
         p.mean - b.mean AS change,
         p.config_id <> b.config_id AS parameters_changed,
@@ -2087,6 +2097,17 @@ view: query_changes_columns {
           m.missing,
           m.lowest,
           m.highest,
+          IF(
+            COALESCE(
+              m.lower_is_better,
+              REGEXP_CONTAINS(
+                m.metric,
+                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+              )
+            ),
+            -1,
+            1
+          ) AS sign,
           COALESCE(
             LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
             LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
@@ -2445,6 +2466,7 @@ view: regressions_columns {
         p.missing,
         p.lowest,
         p.highest,
+        p.sign,
         b.mean AS previous_mean,
         p.mean - b.mean AS change,
         p.config_id <> b.config_id AS parameters_changed,
@@ -2475,6 +2497,17 @@ view: regressions_columns {
           m.missing,
           m.lowest,
           m.highest,
+          IF(
+            COALESCE(
+              m.lower_is_better,
+              REGEXP_CONTAINS(
+                m.metric,
+                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+              )
+            ),
+            -1,
+            1
+          ) AS sign,
           COALESCE(
             LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
             LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
@@ -2612,19 +2645,7 @@ view: regressions_columns {
           COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
           COUNT(IF(t.sign * q.difference > 0, 1, NULL)) AS better,
           COUNT(IF(t.sign * q.difference < 0, 1, NULL)) AS worse
-        FROM (
-          SELECT
-            *,
-            IF(
-              REGEXP_CONTAINS(
-                metric,
-                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
-              ),
-              -1,
-              1
-            ) AS sign
-          FROM trend
-        ) AS t
+        FROM trend AS t
         LEFT JOIN query_changes AS q
           ON q.run_id = t.run_id
           AND q.started_at = t.started_at
@@ -3025,6 +3046,7 @@ view: side_by_side_columns {
         d.losses,
         d.clusters,
         d.stage,
+        d.lower_is_better,
         c.position,
         c.config_id,
         b.config_id AS baseline_id
@@ -3276,9 +3298,12 @@ view: slice_leaderboard_columns {
           *,
           REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(  31), '\\1=')) AS parted,
           IF(
-            REGEXP_CONTAINS(
-              metric,
-              '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+            COALESCE(
+              lower_is_better,
+              REGEXP_CONTAINS(
+                metric,
+                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+              )
             ),
             -1,
             1
@@ -3526,6 +3551,7 @@ view: trend_columns {
         p.missing,
         p.lowest,
         p.highest,
+        p.sign,
         b.mean AS previous_mean,
         p.mean - b.mean AS change,
         p.config_id <> b.config_id AS parameters_changed,
@@ -3556,6 +3582,17 @@ view: trend_columns {
           m.missing,
           m.lowest,
           m.highest,
+          IF(
+            COALESCE(
+              m.lower_is_better,
+              REGEXP_CONTAINS(
+                m.metric,
+                '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+              )
+            ),
+            -1,
+            1
+          ) AS sign,
           COALESCE(
             LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
             LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
@@ -3703,6 +3740,12 @@ view: trend_columns {
     type: number
     hidden: yes
     sql: ${TABLE}.highest ;;
+  }
+
+  dimension: sign {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.sign ;;
   }
 
   dimension: previous_mean {

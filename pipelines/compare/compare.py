@@ -9,7 +9,7 @@ from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
-from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.judge.metrics import parse_all, parse_defined
 from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
@@ -79,10 +79,14 @@ _UNJUDGED = "there is no metric {}, whose values for all queries the metric with
 
 
 @dataclass(frozen=True)
-class _PairedEvaluation(Evaluation):
-    """An evaluation with explicit pairs, if they do not all have the same baseline."""
+class _ComparedRuns(Evaluation):
+    """An evaluation with a run's definitions of metrics, and explicit pairs if baselines differ."""
 
+    run: Results = field(kw_only=True)
     chosen: tuple[tuple[int, int], ...] = ()
+
+    def lower_is_better(self, metric: AnyMetric) -> bool:
+        return self.run.lower_is_better(str(metric))
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -107,21 +111,22 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     metrics = _metrics(run, other, question)
     unjudged = {} if question.metrics else _unjudged(run, other, metrics)
     metrics = [name for name in metrics if name not in unjudged] or metrics
+    chosen = tuple(run.defined(metrics))
     slices = _slices(run, other, question)
     members, baseline, pairs = _members(run, other, question)
-    parsed = tuple(parse_all(metrics))
-    evaluation = _PairedEvaluation(
+    evaluation = _ComparedRuns(
         # The same configuration may be in both runs with the same id, so its position identifies it here.
         configurations=tuple(
             Configuration(str(position), configuration.name, 0, "", "{}", None, None)
             for position, configuration in enumerate(members)
         ),
-        metrics=parsed,
-        strata=_strata(run, other, parsed),
+        metrics=chosen,
+        strata=_strata(run, other, chosen),
         sources=(),
         slices=() if slices == [ALL] else run.sliced_by,  # slices have their own p-values, which need correction
         baseline=baseline,
         statistics=_statistics(run, question),
+        run=run,
         chosen=pairs,
     )
     shared = shared_queries(run, other)
@@ -197,7 +202,10 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
     if not common:
         ours = ", ".join(run.metrics)
         raise InputError(f"the runs have no metric in common: {ours} in one, {', '.join(theirs)} in the other")
-    requested = [str(metric) for metric in parse_all(question.metrics)]
+    spellings = {name: run.metric_spelled(name) for name in question.metrics}
+    requested = [
+        str(metric) for name, known in spellings.items() for metric in ([known] if known else parse_all([name]))
+    ]
     for name in requested:
         if name not in common:
             raise InputError(f"there is no metric {name} to compare; {did_you_mean(name, common)}")
@@ -220,7 +228,7 @@ def _unjudged(run: Results, other: Results | None, metrics: Iterable[str]) -> di
     theirs = run.metrics if other is None else other.metrics
     return {
         str(panel.metrics[0]): str(judged)
-        for panel in panels_of(parse_all([*metrics]))
+        for panel in panels_of(parse_defined(metrics))
         for judged in judged_alone(panel)
         if str(judged) not in run.metrics or str(judged) not in theirs
     }

@@ -15,6 +15,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, named_in
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
 from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
@@ -79,7 +80,9 @@ def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMet
     if name is None or not metrics:
         return
     try:
-        problem = "" if named_in(name, metrics) else f"is not one of the metrics: {', '.join(map(str, metrics))}"
+        names = [*map(str, metrics)]
+        is_known = named_in(spelled(name, criteria_in(names)), metrics)
+        problem = "" if is_known else f"is not one of the metrics: {', '.join(names)}"
     except InputError as error:
         problem = error.problem
     if problem:

@@ -11,7 +11,7 @@ from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.sections import Section, Word, validated
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.metrics import NOT_INSTALLED, JudgedMetric, parse_all, parse_defined, same_spelling
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.metrics.names import Metric
@@ -147,6 +147,8 @@ def gates_of(
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
             name = spelled(model.metric or "", criteria if known is None else criteria_in(known.metrics))
+            if name and known is not None:
+                _refuse_undefined(name, known.metrics)
             metrics = [_computed(metric, known) for metric in parse_all([name])] if name else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))
@@ -171,10 +173,17 @@ def gates_of(
     return tuple(parsed_gates)
 
 
+def _refuse_undefined(name: str, metrics: Sequence[str]) -> None:
+    """Refuse the name of a run's metric that no installed package defines."""
+    for metric in same_spelling(name, metrics):
+        if not parse_defined([metric]):
+            raise InputError(NOT_INSTALLED.format(metric))
+
+
 def _computed(metric: Metric | JudgedMetric, known: KnownNames | None) -> str:
     """The name of a metric; that with its judge, where one judged metric alone can be meant."""
     if isinstance(metric, JudgedMetric) and known is not None and str(metric) not in known.metrics:
-        computed = (judged for judged in parse_all(known.metrics) if isinstance(judged, JudgedMetric))
+        computed = (judged for judged in parse_defined(known.metrics) if isinstance(judged, JudgedMetric))
         same = [judged for judged in computed if metric.means(judged)]
         if len(same) == 1:
             return str(same[0])

@@ -14,7 +14,7 @@ from rankbeam.pipelines.labels.items import (
     with_criterion_of,
 )
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
+from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all, parse_defined
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.kernels.grouping import grouped
@@ -193,7 +193,7 @@ def _metric(run: Results, name: str | None) -> str:
                 f"{requested} needs whole rankings, but people grade only the first k documents; write a cutoff @k"
             )
         return str(requested)
-    judged = {str(metric): metric for metric in parse_all(run.metrics) if isinstance(metric, JudgedMetric)}
+    judged = {str(metric): metric for metric in parse_defined(run.metrics) if isinstance(metric, JudgedMetric)}
     labelled = [
         item
         for item, metric in judged.items()

@@ -14,7 +14,6 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import answer_tables, tables
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
 
@@ -25,28 +24,30 @@ class Tolerance(NamedTuple):
     """The change of a metric that raises no alarm."""
 
     size: float = 0.0  # tolerated fall or rise
-    is_of_rise: bool = False  # True if a rise is alarming, by default for metrics of which lower values are better
+    is_of_rise: bool = False  # True if a rise is alarming
 
 
 @dataclass(frozen=True)
 class Tolerances:
     """The tolerances of all metrics: those of gates on the value `monitor`, else the default."""
 
-    default: Tolerance = field(default_factory=Tolerance)
+    default: float = 0.0
+    lower_is_better: frozenset[str] = frozenset()  # the metrics of which a rise is alarming by default
     by_metric: Mapping[str, Tolerance] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Results, size: float | None) -> "Tolerances":
         """The tolerances of a run: one size for all metrics, else those of the experiment's gates."""
+        lower = frozenset(filter(run.lower_is_better, run.metrics))
         if size is not None:
-            return cls(Tolerance(size))
+            return cls(size, lower)
         by_metric = {}
         for gate in run.experiment_file.value.get("gates") or ():
             if isinstance(gate, dict) and gate.get("value") == "monitor":
                 limit = float(gate["at_least"] if "at_least" in gate else gate["at_most"])
                 for metric in parse_all([gate["metric"]]):
                     by_metric[str(metric)] = Tolerance(abs(limit), "at_most" in gate)
-        return cls(by_metric=by_metric)
+        return cls(0.0, lower, by_metric)
 
     def state(self, change: Change) -> str:
         """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
@@ -62,7 +63,7 @@ class Tolerances:
         return self.state(change) == (ROSE if self[change.metric].is_of_rise else FELL)
 
     def __getitem__(self, metric: str) -> Tolerance:
-        return self.by_metric.get(metric, self.default._replace(is_of_rise=sign_of(metric) < 0.0))
+        return self.by_metric.get(metric, Tolerance(self.default, metric in self.lower_is_better))
 
 
 def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:

@@ -15,7 +15,6 @@ from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices
 from rankbeam.pipelines.results.leaderboard import offline_words
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import LABELS
 from rankbeam.transforms.records.slices import ALL
@@ -42,7 +41,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
         "runId": study.results.run_id,
         "confidence": study.confidence,
         "metrics": study.metrics,
-        "signs": [sign_of(metric) for metric in study.metrics],
+        "signs": [*map(study.results.sign_of, study.metrics)],
         "configurations": study.names,
         "configurationIds": study.ids,
         "order": study.order(study.metrics[0]),

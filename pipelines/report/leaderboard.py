@@ -10,7 +10,6 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt, without_value
 from rankbeam.transforms.records.errors import counted
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _MARGIN = 14.0
@@ -65,7 +64,7 @@ def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | N
     peers = [title for title in study.titles if dialects[title] == dialects[configuration]]
     if row.mean is None:
         return None
-    sign, means = sign_of(row.metric), [study.mean(position, row.metric).mean for position in peers]
+    sign, means = row.sign, [study.mean(position, row.metric).mean for position in peers]
     return 1 + sum(1 for mean in means if mean is not None and sign * mean > sign * row.mean)
 
 

@@ -15,7 +15,6 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import INSIDE, Study
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.stages import ADDED
 
 MOST_PARAMETERS, MOST_VALUES, MOST_MAPS = 8, 16, 12
@@ -89,7 +88,7 @@ def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bo
 
 
 def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> dict[str, Any] | None:
-    sign, best = sign_of(metric), dict[tuple[str, str], tuple[float, int]]()
+    sign, best = study.results.sign_of(metric), dict[tuple[str, str], tuple[float, int]]()
     for place in range(len(study.names)):
         mean = study.mean(place, metric).mean
         if mean is not None:
@@ -142,7 +141,7 @@ def plot(study: Study, parameter: str, lines: list[tuple[str, Points]], metric: 
     """One metric along one parameter; None if no configuration has a value."""
     short, written = study.short(parameter), partial(_written, study, parameter)
     curves = [Curve(label, list(_points(study, points, metric, written))) for label, points in lines]
-    sign = sign_of(metric)
+    sign = study.results.sign_of(metric)
     curves.sort(key=lambda curve: -max((sign * point[1] for point in curve.points), default=-math.inf))
     return line_plot(f"{metric} along {short}", short, curves, written)
 

@@ -15,7 +15,6 @@ from rankbeam.pipelines.results.usage import (
     usage_rows,
 )
 from rankbeam.transforms.kernels.statistics.selection import pareto_front
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.stages import RETRIEVER
 
 MOST_POINTS = 60
@@ -69,7 +68,7 @@ def _drawn(
 ) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
     points = [(price, row.mean or 0.0, *(row.interval or (row.mean, row.mean))) for _, price, row in rows]
-    quality = sign_of(metric) * np.array([mean for _, mean, *_ in points])
+    quality = study.results.sign_of(metric) * np.array([mean for _, mean, *_ in points])
     front = pareto_front(np.array([x for x, *_ in points]), quality).tolist()
     across, up = plots.inner_scales(
         [x for x, *_ in points], [float(end or 0.0) for point in points for end in point[1:]]

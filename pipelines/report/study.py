@@ -13,7 +13,6 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.values import QueryValues, read_values
 from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results, flat_parameters
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -176,8 +175,8 @@ class Study:
 
     def order(self, metric: str) -> list[int]:
         """The configurations, equal ones once, best first, failed ones last."""
-        means = {title: self.mean(title, metric).mean for title in self.titles}
-        return sorted(means, key=lambda name: (means[name] is None, -sign_of(metric) * (means[name] or 0.0), name))
+        means, sign = {title: self.mean(title, metric).mean for title in self.titles}, self.results.sign_of(metric)
+        return sorted(means, key=lambda name: (means[name] is None, -sign * (means[name] or 0.0), name))
 
     @property
     def pair(self) -> tuple[int, int]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
-from rankbeam.transforms.judge.metrics import named_in, parse_all
 from rankbeam.transforms.records.errors import InputError, counted
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
@@ -29,10 +28,9 @@ def states_difference(study: Study) -> bool:
 def _metric(study: Study) -> str:
     try:
         name = study.results.experiment_file.value.get("decide_by")
+        return study.metrics[0] if name is None else study.results.metric_named(name)
     except InputError:  # tables whose experiment is not YAML
-        name = None
-    metric = None if name is None else named_in(name, parse_all(study.metrics))
-    return study.metrics[0] if metric is None else str(metric)
+        return study.metrics[0]
 
 
 def _undecided(study: Study, metric: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.agreement import AUDIT, audit_row
-from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.judge.metrics import parse_defined
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import observed_agreement
 from rankbeam.transforms.records.holes import AUDITED, LEAST_AUDITED, LLM, MOST_AUDITED
@@ -169,7 +169,7 @@ def fills_holes(run: Results) -> bool:
 def changed_pairs(run: Results) -> list[ChangedPair]:
     """All changed pairs, metric by metric."""
     changed = []
-    for filled in [metric for metric in parse_all(run.metrics) if isinstance(metric, Metric) and metric.holes]:
+    for filled in [metric for metric in parse_defined(run.metrics) if isinstance(metric, Metric) and metric.holes]:
         people = replace(filled, holes=False)
         variants = [str(metric) for metric in (people, replace(people, judged_only=True), filled)]
         for one, other in combinations(run.configurations, 2):

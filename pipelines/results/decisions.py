@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.agreement import AUDIT, PEOPLE
-from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_defined
 from rankbeam.transforms.kernels.statistics.raters import DecisionAgreement, decision_agreement, kendall_tau_b, tau_ap
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
@@ -39,7 +39,7 @@ def judge_decisions(results: Results) -> list[JudgeDecisions]:
     """The decisions by every metric that a run has both with and without labels."""
     decisions = []
     for name in results.metrics:
-        for metric in parse_all([name]) if "labels=" in name else ():
+        for metric in parse_defined([name]) if "labels=" in name else ():
             judged = str(replace(metric, labels=False)) if isinstance(metric, JudgedMetric) else name
             if judged in results.metrics and judged != name:
                 decisions.append(_decisions(results, judged, name))
@@ -53,7 +53,8 @@ def _decisions(results: Results, judged: str, labelled: str) -> JudgeDecisions:
         [results.means[row["config_id"], ALL, name].mean for name in (labelled, judged)]
         for row in results.configurations
     ]
-    known = [(human, judge) for human, judge in means if human is not None and judge is not None]
+    sign = results.sign_of(judged)
+    known = [(sign * human, sign * judge) for human, judge in means if human is not None and judge is not None]
     if len(known) < _FEWEST_FOR_TAU:
         return JudgeDecisions(judged, agreement)
     by_people, by_judge = zip(*known, strict=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_defined
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.kernels.grouping import grouped
 
@@ -25,7 +25,7 @@ def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> I
     for column, sentence in _DIFFERENCES.items():
         ours, theirs = _by_step(run, column), _by_step(other, column)
         steps = {step for step in ours.keys() & theirs.keys() if ours[step] != theirs[step]}
-        if differing := [name for name in names if steps & _steps(name)]:
+        if differing := [name for name in names if steps & _steps(run, name)]:
             verb = "is" if len(differing) == 1 else "are"
             yield f"{', '.join(differing)} {verb} not quite comparable with {other.named}: {sentence}"
 
@@ -39,9 +39,14 @@ def judge_changes(runs: Iterable[Results], metric: str) -> list[str]:
     ]
 
 
-def _steps(name: str) -> set[str]:
-    """The steps that a metric rests on, as `judge_quality` names them; empty without a judge."""
-    metrics = parse_all([name])
+def _steps(run: Results, name: str) -> set[str]:
+    """The steps that a metric rests on, as `judge_quality` names them; empty without a judge.
+
+    A judged metric that is not defined here may rest on all steps.
+    """
+    metrics = parse_defined([name])
+    if not metrics and run.is_judged(name):
+        return {row["step"] for row in run.judge_quality}
     filled = {GradeStep.name for metric in metrics if not isinstance(metric, JudgedMetric) and metric.holes}
     return filled | {step for metric in metrics if isinstance(metric, JudgedMetric) for step in metric.steps}
 

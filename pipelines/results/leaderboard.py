@@ -13,7 +13,6 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
-from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -50,8 +49,8 @@ def _decisive(results: Results, config_id: str) -> Iterator[tuple[object, ...]]:
 def best_mean(results: Results, name: str, metric: str) -> float | None:
     """The best mean of a metric over a slice; None if all configurations failed."""
     means = [results.means[row["config_id"], name, metric].mean for row in results.configurations]
-    known = (mean for mean in means if mean is not None)
-    return max(known, key=lambda mean: sign_of(metric) * mean, default=None)
+    known, sign = (mean for mean in means if mean is not None), results.sign_of(metric)
+    return max(known, key=lambda mean: sign * mean, default=None)
 
 
 def without_value(results: Results, metric: str) -> str:

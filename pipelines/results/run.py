@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
-from rankbeam.transforms.judge.metrics import named_in, parse_all
+from rankbeam.transforms.judge.metrics import NOT_INSTALLED, JudgedMetric, named_in, parse_defined, same_spelling
 from rankbeam.transforms.judge.quality import mixed_versions
 from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.steps import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
+from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
 from rankbeam.transforms.records.race import ALPHA
 from rankbeam.transforms.records.scores.aggregates import UNMET
@@ -107,14 +109,41 @@ class Results:
 
     def metric_named(self, name: str) -> str:
         """The run's metric with a name, which may leave out the judge."""
-        metric = name if name in self.metrics else named_in(name, parse_all(self.metrics))
+        metric = self.metric_spelled(name) or named_in(name, parse_defined(self.metrics))
         if metric is None:
             raise InputError(f"the run has no metric {name}; {did_you_mean(name, self.metrics)}")
         return str(metric)
 
+    def metric_spelled(self, name: str) -> str | None:
+        """The one metric of the run with this spelling, but for its judge; it need not be defined here."""
+        name = spelled(name, criteria_in(self.metrics))
+        if name in self.metrics:
+            return name
+        same = same_spelling(name, self.metrics)
+        return same[0] if len(same) == 1 else None
+
+    def defined(self, names: Sequence[str]) -> list[Metric | JudgedMetric]:
+        """Metrics of the run with their definitions.
+
+        Raises:
+            InputError: no installed package defines one of them.
+        """
+        metrics = parse_defined(names)
+        if missing := [name for name in names if name not in map(str, metrics)]:
+            raise InputError(NOT_INSTALLED.format(", ".join(missing)), path=self.output)
+        return metrics
+
     def is_judged(self, metric: str) -> bool:
         """Return whether a metric has a status of its own."""
         return self.means[self.configurations[0]["config_id"], ALL, metric].panel != RETRIEVAL
+
+    def lower_is_better(self, metric: str) -> bool:
+        """Return whether lower values of a metric are better, as when the run was made."""
+        return self.means[self.configurations[0]["config_id"], ALL, metric].lower_is_better
+
+    def sign_of(self, metric: str) -> float:
+        """-1 for a metric of which lower values are better, else 1."""
+        return sign_of(lower_is_better=self.lower_is_better(metric))
 
     def failure_rate(self, config_id: str, name: str = ALL) -> float | None:
         """The share of a configuration's queries that failed, by the metric with the most failures."""
@@ -200,10 +229,11 @@ class Results:
     def leaderboard(self) -> list[dict[str, Any]]:
         """The configurations, best first by the first metric, failed ones last."""
         metric = self.metrics[0]
+        sign = self.sign_of(metric)
 
         def height(row: dict[str, Any]) -> tuple[float, int]:
             mean = self.means[row["config_id"], ALL, metric].mean
-            return (math.inf if mean is None else -sign_of(metric) * mean, row["position"])
+            return (math.inf if mean is None else -sign * mean, row["position"])
 
         return sorted(self.configurations, key=height)
 

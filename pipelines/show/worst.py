@@ -9,7 +9,6 @@ from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
 from rankbeam.transforms.records.errors import InputError, counted, did_you_mean, shortened
-from rankbeam.transforms.records.metrics.panels import sign_of
 
 _LONGEST_TEXT = 400
 _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "reference", "message")
@@ -22,6 +21,7 @@ class Worst:
     configuration: str
     metric: str
     rows: Sequence[dict[str, Any]]  # id, text, value, answer, reference and message of each query, worst value first
+    lower_is_better: bool
     unscored: int  # queries without a value of the metric
 
 
@@ -42,17 +42,18 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
             if value is not None:
                 yield value, query_id, text
 
-    worst = heapq.nsmallest(count, scored(), key=lambda entry: (sign_of(name) * entry[0], entry[1]))
+    sign = results.sign_of(name)
+    worst = heapq.nsmallest(count, scored(), key=lambda entry: (sign * entry[0], entry[1]))
     answers = _answers(results, row["config_id"], [query_id for _, query_id, _ in worst])
     rows = [
         {"query_id": query_id, "query": text, "value": value, **answers.get(query_id, {})}
         for value, query_id, text in worst
     ]
-    return Worst(row["name"], name, rows, unscored)
+    return Worst(row["name"], name, rows, results.lower_is_better(name), unscored)
 
 
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
-    head = f"{worst.configuration}: {'lowest' if sign_of(worst.metric) > 0.0 else 'highest'} {worst.metric}"
+    head = f"{worst.configuration}: {'highest' if worst.lower_is_better else 'lowest'} {worst.metric}"
     head += f"; {counted(worst.unscored, 'more query has', 'more queries have')} no value" if worst.unscored else ""
     return "\n\n".join([screen.prose(head), *(_paragraph(row, screen) for row in worst.rows)])
 

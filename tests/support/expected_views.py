@@ -161,7 +161,7 @@ class Expected(ExpectedAnswers, ExpectedCosts):
                     for (run, of_id, of), by in self.means.items()
                     if (run, of, self.configurations[run, of_id]["dialect"]) == (run_id, name, configuration["dialect"])
                 ]
-                sign = -1 if metric == "Cost" else 1
+                sign = sign_of(metric)
                 own = -math.inf if row["mean"] is None else sign * row["mean"]
                 above = [other for other in others if other is not None and sign * other > own]
                 yield self.run(run_id) | {column: row[column] for column in (*MEANS, "equal_to", "panel")} | {
@@ -235,7 +235,7 @@ class Expected(ExpectedAnswers, ExpectedCosts):
             yield (
                 self.run(line["run_id"])
                 | {name: line[name] for name in columns}
-                | verdict(rows, -1 if line["metric"] == "Cost" else 1)
+                | verdict(rows, sign_of(line["metric"]))
             )
 
     def trend(self) -> Iterator[Row]:
@@ -248,7 +248,8 @@ class Expected(ExpectedAnswers, ExpectedCosts):
             for metric, row in self.means[run_id, config_id, "all"].items():
                 last = self.previous(run_id, config_id, metric)
                 yield self.run(run_id) | about | {name: row[name] for name in means} | {
-                    "metric": metric, "previous_mean": last.get("mean"), "change": minus(row["mean"], last.get("mean")),
+                    "metric": metric, "sign": sign_of(metric), "previous_mean": last.get("mean"),
+                    "change": minus(row["mean"], last.get("mean")),
                     "parameters_changed": config_id != last["config_id"] if last else None,
                     **{name: last.get(name.removeprefix("previous_")) for name in PREVIOUS},
                 }  # fmt: skip
@@ -316,12 +317,17 @@ class Expected(ExpectedAnswers, ExpectedCosts):
 
 
 def costly(value: Any) -> Any:
-    """The rows, with a metric of which lower values are better."""
+    """The rows, with two metrics of which lower values are better: `Cost`, in rows that do not say so, and AP."""
     if isinstance(value, dict):
-        return {name: costly(part) for name, part in value.items()}
+        known = {"nDCG@10": None, "AP": True}.get(value.get("metric"), False)
+        return {name: known if name == "lower_is_better" else costly(part) for name, part in value.items()}
     if isinstance(value, list):
         return [costly(part) for part in value]
     return "Cost" if value == "nDCG@10" else value
+
+
+def sign_of(metric: str) -> int:
+    return -1 if metric in ("Cost", "AP") else 1
 
 
 def verdict(rows: list[Row], sign: int) -> Row:

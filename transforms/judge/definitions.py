@@ -36,6 +36,7 @@ class JudgedDefinition:
         undefined: the reasons for an undefined value.
         lowest: the lowest value that a query can have: the bound of a query whose judge failed.
         highest: the highest value that a query can have; None if there is no bound.
+        lower_is_better: lower values are better, as for a rate of errors.
         note: the definition of other tools, where it differs.
         bits: without an upper bound, the resolution: values are distinguished to 2^-bits and are below 2^(43 - bits).
     """
@@ -46,6 +47,7 @@ class JudgedDefinition:
     highest: float | None = 1.0
     note: str = ""
     bits: int = 20
+    lower_is_better: bool = False
 
     @cached_property
     def inputs(self) -> Mapping[str, JudgedInput]:
@@ -132,8 +134,10 @@ class CriterionDefinition(JudgedDefinition):
 @cache
 def definition_of(criterion: Criterion | None) -> JudgedDefinition:
     reasons = (Undefined.NO_ANSWER, Undefined.NO_CONTEXTS, Undefined.NO_REFERENCE, Undefined.NO_RUBRICS)
-    lowest = -1.0 if criterion is not None and criterion.pairs else 0.0
-    return CriterionDefinition(kernels.criterion_value, reasons, lowest, criterion=criterion)
+    if criterion is None:
+        return CriterionDefinition(kernels.criterion_value, reasons)
+    lowest, is_lower = -1.0 if criterion.pairs else 0.0, criterion.lower_is_better
+    return CriterionDefinition(kernels.criterion_value, reasons, lowest, lower_is_better=is_lower, criterion=criterion)
 
 
 _U = Undefined
@@ -144,6 +148,7 @@ _F1, _NOISE = (*_NO_CLAIMS, *_NO_REFERENCE, _U.REFERENCE_REFUSES), (*_NO_ANSWER_
 _TEXTS = (_U.NO_REFERENCE,)
 _nuggets, _noise = partial(partial, kernels.nugget_score), partial(partial, kernels.noise_sensitivity)
 _Definition = JudgedDefinition
+_Spent = partial(JudgedDefinition, highest=None, lower_is_better=True)
 _EXPECTED = (_U.STEPS_NOT_GIVEN, _U.NO_EXPECTED_STEPS)
 _TRAJECTORIES: Mapping[str, tuple[Callable[..., Value], tuple[Undefined, ...]]] = {
     "TrajectoryExact": (trajectories.trajectory_exact, _EXPECTED),
@@ -164,10 +169,10 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
             note="a claim counts if one context supports it; ragas shows all contexts together: Faithfulness(ragas)",
         ),
         "Faithfulness(ragas)": _Definition(ragas.faithfulness, (_U.NO_STATEMENTS,)),
-        "Hallucination": _Definition(kernels.hallucination, _NO_ANSWER_CLAIMS),
+        "Hallucination": _Definition(kernels.hallucination, _NO_ANSWER_CLAIMS, lower_is_better=True),
         "SelfKnowledge": _Definition(kernels.self_knowledge, _NO_ANSWER_CLAIMS),
-        "NoiseSensitivity(relevant)": _Definition(_noise(relevant=True), _NOISE),
-        "NoiseSensitivity(irrelevant)": _Definition(_noise(relevant=False), _NOISE),
+        "NoiseSensitivity(relevant)": _Definition(_noise(relevant=True), _NOISE, lower_is_better=True),
+        "NoiseSensitivity(irrelevant)": _Definition(_noise(relevant=False), _NOISE, lower_is_better=True),
         "ClaimPrecision": _Definition(kernels.claim_precision, _NO_ANSWER_CLAIMS),
         "ClaimRecall": _Definition(kernels.claim_recall, _NO_REFERENCE),
         "ClaimF1": _Definition(kernels.claim_f1, _F1),
@@ -230,13 +235,13 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
             for name, (kernel, reasons) in _TRAJECTORIES.items()
             for args in trajectories.MATCHES
         },
-        "Steps": _Definition(trajectories.steps, (_U.STEPS_NOT_GIVEN,), highest=None),
-        "Retrievals": _Definition(trajectories.retrievals, (_U.STEPS_NOT_GIVEN,), highest=None),
-        "Tokens": _Definition(trajectories.all_tokens, (_U.TOKENS_NOT_GIVEN,), highest=None, bits=10),
-        "InputTokens": _Definition(trajectories.tokens_in, (_U.TOKENS_NOT_GIVEN,), highest=None, bits=10),
-        "OutputTokens": _Definition(trajectories.tokens_out, (_U.TOKENS_NOT_GIVEN,), highest=None, bits=10),
-        "Cost": _Definition(trajectories.cost_of, (_U.COST_NOT_KNOWN,), highest=None, bits=30),
-        "Seconds": _Definition(trajectories.duration, (_U.SECONDS_NOT_GIVEN,), highest=None),
+        "Steps": _Spent(trajectories.steps, (_U.STEPS_NOT_GIVEN,)),
+        "Retrievals": _Spent(trajectories.retrievals, (_U.STEPS_NOT_GIVEN,)),
+        "Tokens": _Spent(trajectories.all_tokens, (_U.TOKENS_NOT_GIVEN,), bits=10),
+        "InputTokens": _Spent(trajectories.tokens_in, (_U.TOKENS_NOT_GIVEN,), bits=10),
+        "OutputTokens": _Spent(trajectories.tokens_out, (_U.TOKENS_NOT_GIVEN,), bits=10),
+        "Cost": _Spent(trajectories.cost_of, (_U.COST_NOT_KNOWN,), bits=30),
+        "Seconds": _Spent(trajectories.duration, (_U.SECONDS_NOT_GIVEN,)),
     }
 )
 """By name, including the word in brackets that selects the definition."""

@@ -29,11 +29,12 @@ from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
 from rankbeam.transforms.records.judging.steps import Need
-from rankbeam.transforms.records.metrics.names import Metric, split_name
+from rankbeam.transforms.records.metrics.names import Metric, Written, split_name
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 
 _MODEL_OPTIONS = ("judge", "embeddings")
 LABELS = "labels"
+NOT_INSTALLED = "no installed package defines {}, as when the run was made; install the package again"
 NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -134,6 +135,10 @@ class JudgedMetric:
     @property
     def highest(self) -> float | None:
         return self.definition.highest
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.definition.lower_is_better
 
     @property
     def bits(self) -> int:
@@ -248,3 +253,32 @@ def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
     for name in names:
         metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=families))
     return list(metrics)
+
+
+def parse_defined(names: Iterable[str]) -> list[Metric | JudgedMetric]:
+    """Read names of a finished run's metrics; those that no installed package defines are left out."""
+    metrics = []
+    for name in names:
+        try:
+            metrics += parse_all([name])
+        except InputError:
+            continue
+    return metrics
+
+
+def same_spelling(name: str, metrics: Iterable[str]) -> list[str]:
+    """The metrics with the spelling of a name, which may leave out their judge; they need not be defined here.
+
+    >>> same_spelling("Faithfulness", ["Faithfulness(judge=lexical)", "Faithfulness(ragas,judge=lexical)"])
+    ['Faithfulness(judge=lexical)']
+    """
+    try:
+        written = split_name(name)
+    except InputError:  # one of trec_eval's names
+        return []
+    return [metric for metric in metrics if metric == name or _without_models(metric) == written]
+
+
+def _without_models(name: str) -> Written:
+    written = split_name(name)
+    return replace(written, options=tuple(option for option in written.options if option[0] not in _MODEL_OPTIONS))

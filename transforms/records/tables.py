@@ -140,6 +140,7 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("unjudged_highest", pa.float64()),
         pa.field("judge_power", pa.float64()),
         pa.field("effective_labels", pa.float64()),
+        pa.field("lower_is_better", pa.bool_()),
     ]
 )
 """One row for each configuration, slice and metric.
@@ -160,7 +161,8 @@ of queries, (Σm)² / Σm² for clusters of m scored queries, which intervals co
 weight of the judge's values, from 0 to 1, and the number of labels that alone would give the same standard error.
 `unjudged_lowest` and `unjudged_highest` are bounds on the effect of missing judgements: the mean of the lower and of
 the higher value of each query if its unjudged documents are not relevant, or all have the dataset's highest grade (null
-without the metric `Judged`, and for metrics with rules of their own for unjudged documents).
+without the metric `Judged`, and for metrics with rules of their own for unjudged documents). `lower_is_better` is true
+for a metric of errors or costs, and null in older runs.
 """
 
 COMPARISONS = pa.schema(
@@ -188,6 +190,7 @@ COMPARISONS = pa.schema(
         pa.field("p_method", pa.string()),
         pa.field("clusters", pa.float64()),
         pa.field("stage", pa.string()),
+        pa.field("lower_is_better", pa.bool_()),
     ]
 )
 """One row for each configuration, baseline, slice and metric, over the `queries` that both have; only one has the
@@ -199,9 +202,10 @@ over all comparisons of the metric, by Holm in `p_adjusted` and by Benjamini and
 all queries are one family, those over slices another. Configurations with equal values are one member of a family, and
 one with the baseline's values is not tested: its p-values are null. `t_p_value` is that of the paired t test,
 `effect_size` the difference over the standard deviation of the differences (Cohen's d_z), `detectable` the smallest
-difference that a t test at 5% would find with a power of 80%, or null if all differences are equal. `clusters` is as in
-`configuration_metrics`. `stage` is "rewrite" or "rerank" if the configuration has this stage, the baseline lacks it and
-all else is equal, "retriever" if only the type of retriever differs, or null.
+difference that a t test at 5% would find with a power of 80%, or null if all differences are equal. `wins` are queries
+that are better than in the baseline. `clusters` and `lower_is_better` are as in `configuration_metrics`. `stage` is
+"rewrite" or "rerank" if the configuration has this stage, the baseline lacks it and all else is equal, "retriever" if
+only the type of retriever differs, or null.
 """
 
 FAILURES = pa.schema(

@@ -74,6 +74,7 @@ SELECT
   p.missing,
   p.lowest,
   p.highest,
+  p.sign,
   b.mean AS previous_mean,
   p.mean - b.mean AS change,
   p.config_id <> b.config_id AS parameters_changed,
@@ -104,6 +105,17 @@ FROM (
     m.missing,
     m.lowest,
     m.highest,
+    IF(
+      COALESCE(
+        m.lower_is_better,
+        REGEXP_CONTAINS(
+          m.metric,
+          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
+        )
+      ),
+      -1,
+      1
+    ) AS sign,
     COALESCE(
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
@@ -242,19 +254,7 @@ FROM (
     COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
     COUNT(IF(t.sign * q.difference > 0, 1, NULL)) AS better,
     COUNT(IF(t.sign * q.difference < 0, 1, NULL)) AS worse
-  FROM (
-    SELECT
-      *,
-      IF(
-        REGEXP_CONTAINS(
-          metric,
-          '^(Hallucination|NoiseSensitivity|Steps|Retrievals|Tokens|InputTokens|OutputTokens|Cost|Seconds)\\b'
-        ),
-        -1,
-        1
-      ) AS sign
-    FROM trend
-  ) AS t
+  FROM trend AS t
   LEFT JOIN query_changes AS q
     ON q.run_id = t.run_id
     AND q.started_at = t.started_at

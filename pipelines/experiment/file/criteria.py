@@ -46,6 +46,7 @@ class CriterionModel(Section):
             statements that are true.
         pairs: compare each answer, in both orders, with the baseline's answer (`baseline`) or with the answers of all
             configurations (`all`).
+        lower_is_better: if true, lower values are better, as when the question is about a flaw.
     """
 
     question: Word | None = None
@@ -54,6 +55,7 @@ class CriterionModel(Section):
     examples: Word | None = None
     rubrics: RubricsModel | None = None
     pairs: Literal["baseline", "all"] | None = None
+    lower_is_better: bool = False
 
     @field_validator("scale", mode="before")
     @classmethod
@@ -86,7 +88,15 @@ def criteria_of(
                 key = "question"
                 question = _STATEMENT if model.question is None else _question(model.question, folder)
                 rubrics = None if model.rubrics is None else model.rubrics.attribute
-                criterion = Criterion(name, question, tuple(model.about), levels, rubrics=rubrics, pairs=model.pairs)
+                criterion = Criterion(
+                    name,
+                    question,
+                    tuple(model.about),
+                    levels,
+                    rubrics=rubrics,
+                    pairs=model.pairs,
+                    lower_is_better=model.lower_is_better,
+                )
                 key = "examples"
                 criteria[name] = replace(criterion, examples=_examples(model.examples, folder, criterion))
             except (InputError, ValueError) as error:

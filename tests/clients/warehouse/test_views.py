@@ -33,6 +33,7 @@ from support.view_columns import table_columns, with_views
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.panels import LOWER_IS_BETTER
@@ -147,6 +148,8 @@ def assert_same(ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str,
 
 
 def test_views_name_the_metrics_of_which_lower_values_are_better() -> None:
+    defined = {name.partition("(")[0] for name, definition in JUDGED.items() if definition.lower_is_better}
+    assert defined == LOWER_IS_BETTER
     named = re.findall(r"\^\(([\w|]+)\)", " ".join(views.sources().values()))
     assert [set(names.split("|")) for names in named] == [set(LOWER_IS_BETTER)] * 3
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from rankbeam.pipelines.gates.checks import Check, _monitored
@@ -71,7 +72,12 @@ def test_the_end_that_proves_a_change_is_held_against_the_limit(
 def test_without_a_gate_a_rise_alarms_if_lower_values_are_better(
     metric: str, change: dict[str, float], is_alarming: bool
 ) -> None:
-    assert Tolerances().is_alarming(replace(CHANGE, metric=metric, **change)) is is_alarming
+    names = {"Cost": None, "Hallucination(judge=lexical)": True, "RR": False}  # a run of an older release has none
+    means = [{"config_id": "id", "slice": "all", "metric": name, "lower_is_better": low} for name, low in names.items()]
+    rows = {"configuration_metrics": means, "configurations": [{"config_id": "id", "position": 0}]}
+    run = Results("", "run", InMemory({name: pa.Table.from_pylist(of_table) for name, of_table in rows.items()}))
+    tolerances = Tolerances.of(run, 0.0)
+    assert tolerances.is_alarming(replace(CHANGE, metric=metric, **change)) is is_alarming
 
 
 @pytest.mark.parametrize(

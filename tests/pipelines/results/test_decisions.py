@@ -1,11 +1,16 @@
 """Decisions of the judge beside those of people, over pairs of configurations."""
 
+import json
 from itertools import product
 
+import pyarrow as pa
 import pytest
 
-from rankbeam.pipelines.results.decisions import JudgeDecisions, agreement_of
-from rankbeam.transforms.kernels.statistics.raters import DecisionAgreement
+from rankbeam.pipelines.results.decisions import JudgeDecisions, agreement_of, judge_decisions
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.tables import InMemory
+from rankbeam.transforms.kernels.statistics.raters import DecisionAgreement, tau_ap
+from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL
 
@@ -51,3 +56,25 @@ def test_opposite_decisions_are_a_warning(opposite: int, is_warned: bool) -> Non
     assert bool(decisions.warning) == is_warned
     if is_warned:
         assert decisions.warning.startswith("Faithfulness: in 1 of 3 pairs of configurations, the judge finds")
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_the_top_of_an_order_is_its_lowest_value_if_lower_is_better(lower: bool) -> None:
+    people, judge = (0.1, 0.2, 0.3, 0.4, 0.5), (0.2, 0.1, 0.3, 0.4, 0.5)
+    names = ("Hallucination(labels=True,judge=lexical)", "Hallucination(judge=lexical)")
+    means = [
+        {"config_id": str(number), "slice": ALL, "metric": name, "mean": mean, "lower_is_better": lower}
+        for name, values in zip(names, (people, judge), strict=True)
+        for number, mean in enumerate(values)
+    ]
+    rows = {
+        "runs": [{"statistics": json.dumps({"confidence": 0.95}), "dataset": "{}", "versions": "{}"}],
+        "configurations": [{"config_id": str(number), "position": number} for number in range(len(people))],
+        "configuration_metrics": means,
+    }
+    known = {name: pa.Table.from_pylist(of_table) for name, of_table in rows.items()}
+    run = Results("", "run", InMemory({**known, "comparisons": tables.COMPARISONS.empty_table()}))
+    (decisions,) = judge_decisions(run)
+    sign = -1 if lower else 1
+    assert decisions.tau_ap == tau_ap([sign * mean for mean in people], [sign * mean for mean in judge])
+    assert (decisions.tau_ap == tau_ap(people, judge)) is not lower

@@ -270,9 +270,10 @@ def bounds(
         if top_k is None:
             return value, value
         ties = Ties.BY_GRADE  # the order decides which documents are above the cut
-    lowest, highest = (measure(order(a, rel)) for order in (ties.lowest, ties.highest))
-    # Sums in another order may differ in the last bit, and infAP beyond rank 100,000 in the eleventh digit.
-    return np.minimum(lowest, value), np.maximum(highest, value)
+    # The best order gives the lowest value of an error rate. Sums in another order may differ in the last bit, and
+    # infAP beyond rank 100,000 in the eleventh digit.
+    values = [value, *(measure(order(a, rel)) for order in (ties.lowest, ties.highest))]
+    return np.min(values, axis=0), np.max(values, axis=0)
 
 
 def _tie_groups(a: Assessment) -> tuple[IntArray, IntArray]:

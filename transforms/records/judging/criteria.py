@@ -36,6 +36,7 @@ class Criterion:
     rubrics: str | None = None
     # "baseline" or "all", if the answer is compared with the baseline's or with all others; else None.
     pairs: str | None = None
+    lower_is_better: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:

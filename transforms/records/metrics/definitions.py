@@ -35,6 +35,7 @@ class MetricDefinition:
             float64[n]. A `cutoff` with the default None is optional, one without a default is required. Options have
             defaults, whose type they share: bool, int, float or str. An option `rel` is the lowest relevant grade.
         highest: the highest value that a query can have (the lowest is 0); None if there is no bound.
+        lower_is_better: lower values are better, as for an error rate.
         chunks: every retrieved chunk counts, not the best one of each document.
         summed: the value of a configuration is the sum over queries, not the mean.
         geometric: values are on the scale of `log_average_precision`, and geometric means are shown beside the means.
@@ -45,6 +46,7 @@ class MetricDefinition:
 
     kernel: Callable[..., FloatArray]
     highest: float | None = 1.0
+    lower_is_better: bool = False
     chunks: bool = False
     summed: bool = False
     geometric: bool = False

@@ -145,6 +145,10 @@ class Evaluation:
         stage_pairs = added_pairs(tuple(configuration.parameters for configuration in self.configurations))
         return tuple(dict.fromkeys([*pairs, *stage_pairs])) if stage_pairs else tuple(pairs)
 
+    def lower_is_better(self, metric: AnyMetric) -> bool:
+        """Return whether lower values of one of its metrics are better."""
+        return metric.lower_is_better
+
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of queries that define slices, clusters and strata, each once."""

@@ -155,6 +155,10 @@ class Metric:
     def definition(self) -> MetricDefinition:
         return definition_named(self.name)
 
+    @property
+    def lower_is_better(self) -> bool:
+        return self.definition.lower_is_better
+
     def is_graded(self, option: str) -> bool:
         """Return whether the grades themselves count, so that a lowest relevant grade has no effect."""
         return option == "rel" and dict(self.options).get("graded") is True

@@ -7,7 +7,6 @@ query may have a value of one, lack another because a call failed, and lack a th
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple, Protocol
 
 from rankbeam.transforms.records.metrics.names import Metric
@@ -26,6 +25,9 @@ class JudgedName(Protocol):
 
     @property
     def highest(self) -> float | None: ...
+
+    @property
+    def lower_is_better(self) -> bool: ...
 
     @property
     def labels(self) -> bool: ...
@@ -58,16 +60,21 @@ def range_of(metric: AnyMetric) -> Range:
 
 _COUNTS_AND_COSTS = ("Steps", "Retrievals", "Tokens", "InputTokens", "OutputTokens", "Cost", "Seconds")
 LOWER_IS_BETTER = frozenset(("Hallucination", "NoiseSensitivity", *_COUNTS_AND_COSTS))
+"""The metrics of which lower values are better in runs of older releases, whose tables do not say it."""
 
 
-@cache
-def sign_of(metric: str) -> float:
-    """-1 for a metric whose lower values are better, such as one of errors or costs; else 1.
+def was_lower_better(metric: str) -> bool:
+    """Return whether lower values of a metric are better, in a run of an older release.
 
-    >>> sign_of("NoiseSensitivity(relevant,judge=lexical)"), sign_of("Cost"), sign_of("nDCG@10")
-    (-1.0, -1.0, 1.0)
+    >>> was_lower_better("NoiseSensitivity(relevant,judge=lexical)"), was_lower_better("nDCG@10")
+    (True, False)
     """
-    return -1.0 if re.split("[(@]", metric)[0] in LOWER_IS_BETTER else 1.0
+    return re.split("[(@]", metric)[0] in LOWER_IS_BETTER
+
+
+def sign_of(*, lower_is_better: bool) -> float:
+    """-1 for a metric of which lower values are better, such as one of errors or costs; else 1."""
+    return -1.0 if lower_is_better else 1.0
 
 
 def bits_of(metric: AnyMetric) -> int:

@@ -12,7 +12,7 @@ from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Clustered
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, sign_of
+from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
@@ -82,10 +82,16 @@ def _differences_of(
             labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
             summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
         for metric, summary in zip(panel.metrics, summaries, strict=True):
-            if sign_of(str(metric)) < 0.0:
+            is_lower = evaluation.lower_is_better(metric)
+            if is_lower:
                 summary = replace(summary, wins=summary.losses, losses=summary.wins)
             rows[str(metric)] = Comparison(
-                config_id=ours, baseline=theirs, slice=name, metric=str(metric), **vars(summary)
+                config_id=ours,
+                baseline=theirs,
+                slice=name,
+                metric=str(metric),
+                lower_is_better=is_lower,
+                **vars(summary),
             )
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
 
@@ -167,6 +173,7 @@ def _row(
         not_asked=state.not_asked,
         equal_to=None if first == config_id else first,
         panel=panel.name,
+        lower_is_better=metric.lower_is_better,
     )
 
 
@@ -250,7 +257,7 @@ def _rank(contenders: Sequence[Contender], confidence: float) -> list[OfMany]:
     means = np.array([estimate.mean for estimate in estimates], np.float64)
     replicates = np.stack([contender.replicates for contender in contenders])
     lows, highs = joint_intervals(estimates, replicates, confidence)
-    sign = sign_of(contenders[0].row.metric)
+    sign = contenders[0].row.sign
     best = may_be_best(sign * means, sign * replicates, count, confidence)
     return [
         OfMany(or_null(low), or_null(high), may_be)

@@ -26,7 +26,7 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
     totals = aggregate.replicates[ALL].totals()
     layout = SumLayout.of(evaluation)
     panel, column = evaluation.raced
-    sign = sign_of(str(evaluation.panels[panel].metrics[column]))
+    sign = sign_of(lower_is_better=evaluation.panels[panel].metrics[column].lower_is_better)
     left: set[int] = set()
     for positions in groups.values():
         states = [aggregate.queries[position, panel, ALL] for position in positions]

@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
+from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of, was_lower_better
 
 STUDENT = "student"
 """The `p_method` of a difference by labels: Student's test that its interval inverts."""
@@ -56,11 +56,17 @@ class ConfigurationMetric(MetricSummary):
     panel: str = RETRIEVAL
     undefined: int = 0
     not_asked: int = 0
+    lower_is_better: bool = False
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":
         """A row of the table, perhaps of an older run; absent columns and nulls take the defaults."""
         return cls(**_field_values(cls, row))
+
+    @property
+    def sign(self) -> float:
+        """-1 if lower values are better, else 1."""
+        return sign_of(lower_is_better=self.lower_is_better)
 
     @property
     def failure_rate(self) -> float:
@@ -160,6 +166,7 @@ class Comparison(Difference):
     p_adjusted: float | None = None
     q_value: float | None = None
     stage: str | None = None
+    lower_is_better: bool = False
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
@@ -174,7 +181,7 @@ class Comparison(Difference):
     @property
     def gain(self) -> float:
         """The difference, above 0 if the configuration is better than the baseline."""
-        return sign_of(self.metric) * (self.difference or 0.0)
+        return sign_of(lower_is_better=self.lower_is_better) * (self.difference or 0.0)
 
     @property
     def corrected_p_value(self) -> float | None:
@@ -216,7 +223,9 @@ def evidence_of(row: ConfigurationMetric | Comparison) -> float:
 
 
 def _field_values(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A value for every field: null if the row has none, unless the field has a default."""
+    """A value for every field: null if the row has none, unless the field has a default or follows from the name."""
     values = {entry.name: row.get(entry.name) for entry in fields(kind)}
+    if values["lower_is_better"] is None:
+        values["lower_is_better"] = was_lower_better(row.get("metric", ""))
     optional = {entry.name for entry in fields(kind) if entry.default is not MISSING}
     return {name: value for name, value in values.items() if value is not None or name not in optional}
