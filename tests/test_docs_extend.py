@@ -99,13 +99,13 @@ WRONG = {
         {"rankbeam.models": {"mute": "mute:Mute"}},
         "from rankbeam import ModelParameters\nclass Mute(ModelParameters): ...\n",
         "services: {m: {type: mute, model: m}}",
-        "model type 'mute': mute:Mute does not define connect()",
+        "rankbeam.models 'mute' of the package own: mute:Mute does not define connect()",
     ),
     "metric of a name that exists": (
         {"rankbeam.metrics": {"Recall": "mute:recall"}},
         "def recall(a): ...\n",
         "",
-        "rankbeam.metrics 'Recall': Recall is a metric already; choose another name",
+        "rankbeam.metrics 'Recall' of the package own: Recall is a metric already; choose another name",
     ),
     "metric of the name of a judged one": (
         {"rankbeam.metrics": {"Faithfulness": "mute:recall"}},
@@ -117,13 +117,13 @@ WRONG = {
         {"rankbeam.metrics": {"all found": "mute:recall"}},
         "def recall(a): ...\n",
         "",
-        "rankbeam.metrics 'all found': the name of a metric has letters, digits and underscores",
+        "rankbeam.metrics 'all found' of the package own: the name of a metric has letters, digits and underscores",
     ),
     "metric that is something else": (
         {"rankbeam.metrics": {"Own": "mute:OWN"}},
         "OWN = 3\n",
         "metrics: [Own]",
-        "rankbeam.metrics 'Own': mute:OWN is neither a function nor a MetricDefinition",
+        "rankbeam.metrics 'Own' of the package own: mute:OWN is neither a function nor a MetricDefinition",
     ),
     "option without a default": (
         {"rankbeam.metrics": {"Own": "mute:own"}},
@@ -141,7 +141,7 @@ WRONG = {
         {"rankbeam.metrics": {"Own": "gone:own"}},
         "",
         "metrics: [Own]",
-        "'Own' cannot be imported: No module named 'gone'; if the package was updated, install it again",
+        "'Own' of the package own cannot be imported: No module named 'gone'; if the package was updated",
     ),
     "ties without any bound": (
         {"rankbeam.metrics": {"Own": "mute:OWN"}},
@@ -176,10 +176,10 @@ def test_wrong_plug_ins_are_refused_by_name(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize(
     ("formula", "problem"),
     [
-        ("a.retrieved[:0]", "metric 'Own' returned int64 of shape (0,); a number per query would be ("),
+        ("a.retrieved[:0]", "'Own' of the package own returned int64 of shape (0,); a number per query would be ("),
         *in_campaigns(
-            ("0 * a.retrieved + 1.5", "metric 'Own' has a value of 1.5, which is not from 0 to 1"),
-            ("a.retrieved * float('nan')", "metric 'Own' has a value of nan, which is not from 0 to 1"),
+            ("0 * a.retrieved + 1.5", "'Own' of the package own has a value of 1.5, which is not from 0 to 1"),
+            ("a.retrieved * float('nan')", "'Own' of the package own has a value of nan, which is not from 0 to 1"),
         ),
     ],
 )
@@ -197,7 +197,8 @@ def test_two_packages_with_one_name_are_refused(tmp_path: Path) -> None:
     install(tmp_path / "site", {"rankbeam.metrics": {"Own": "other:own"}}, "other")
     refused = run(tmp_path, "validate", "e.yaml")
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
-    assert "are installed under one name; uninstall one of the packages" in refused.stderr
+    problem = "mute:own of the package own and other:own of the package other are installed under one name; uninstall"
+    assert problem in " ".join(refused.stderr.split())
 
 
 def test_pip_packs_every_module_of_the_guide() -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.plug_ins import loaded, registered
+from rankbeam.transforms.records.plug_ins import labelled, loaded, registered
 
 Base = TypeVar("Base")
 _ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
@@ -116,11 +116,12 @@ class Kind(Generic[Base]):
         if name not in self.types:
             hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
             raise InputError(f"unknown {self.name} type {name!r}; {hint}")
-        model = loaded(self.group, name, f"{self.name} type")
+        model = loaded(self.group, name)
         if not (isinstance(model, type) and issubclass(model, self.base)):
             problem = f"{self.types[name].value} is not a subclass of {self.base.__name__}"
-            raise InputError(f"{self.name} type {name!r}: {problem}")
+            raise InputError(f"{labelled(self.group, name)}: {problem}")
         for method in self.methods:
             if getattr(model, method) is getattr(self.base, method):
-                raise InputError(f"{self.name} type {name!r}: {self.types[name].value} does not define {method}()")
+                problem = f"{self.types[name].value} does not define {method}()"
+                raise InputError(f"{labelled(self.group, name)}: {problem}")
         return model

@@ -4,11 +4,15 @@ A metric of another package is an entry point in the group `rankbeam.judged`, un
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial, wraps
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from rankbeam.transforms.judge.steps import INPUTS, all_inputs
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, input_of
@@ -23,7 +27,7 @@ from rankbeam.transforms.records.judging.registry import GROUP, plug_ins, plugge
 from rankbeam.transforms.records.judging.steps import JudgedInput, Need
 from rankbeam.transforms.records.metrics.definitions import GROUP as RANKING_GROUP
 from rankbeam.transforms.records.metrics.definitions import metric_names
-from rankbeam.transforms.records.plug_ins import loaded
+from rankbeam.transforms.records.plug_ins import blamed, labelled, loaded, read_only
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ class JudgedDefinition:
         known = INPUTS if all(name in INPUTS for name in parameters if self._is_required(name)) else all_inputs()
         if unknown := [name for name in parameters if name not in known and self._is_required(name)]:
             hint = did_you_mean(unknown[0], known)
-            raise InputError(f"no step of the judge has the argument {unknown[0]!r} of {self.kernel}; {hint}")
+            kernel = f"{self.kernel.__module__}.{getattr(self.kernel, '__qualname__', self.kernel)}"
+            raise InputError(f"no step of the judge has the argument {unknown[0]!r} of {kernel}; {hint}")
         return {name: known[name] for name in parameters if name in known}
 
     def _is_required(self, name: str) -> bool:
@@ -273,7 +278,7 @@ def judged_names() -> tuple[str, ...]:
     """The names of all judged metrics, those of other packages last; these are not loaded."""
     names = plugged_metrics()
     if taken := [name for name in names if name in JUDGED]:
-        raise InputError(f"{GROUP} {taken[0]!r}: rankbeam has a metric of that name; choose another")
+        raise InputError(f"{labelled(GROUP, taken[0])}: rankbeam has a metric of that name; choose another")
     return (*JUDGED, *names)
 
 
@@ -298,7 +303,29 @@ def definition_named(name: str) -> JudgedDefinition:
     """The definition of a metric; those of other packages are loaded."""
     if name in JUDGED:
         return JUDGED[name]
-    definition = loaded(GROUP, name, GROUP)
+    definition = loaded(GROUP, name)
     if not isinstance(definition, JudgedDefinition):
-        raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} is not a JudgedDefinition")
-    return definition
+        raise InputError(f"{labelled(GROUP, name)}: {plug_ins()[name].value} is not a JudgedDefinition")
+    return replace(definition, kernel=_checked(labelled(GROUP, name), definition))
+
+
+def _checked(what: str, definition: JudgedDefinition) -> Callable[..., Value]:
+    """The kernel of another package, whose values are checked."""
+    lowest, highest = definition.lowest, math.inf if definition.highest is None else definition.highest
+
+    @wraps(definition.kernel)
+    def kernel(**arguments: Any) -> Value:
+        with blamed(what):
+            value = definition.kernel(**{name: read_only(argument) for name, argument in arguments.items()})
+        if isinstance(value, Undefined):
+            return value
+        is_number = isinstance(value, Real | np.bool_) and math.isfinite(value)
+        if not is_number or not lowest - _ROUNDING <= value <= highest + _ROUNDING:
+            bounds = f"from {lowest:g} to {highest:g}" if highest < math.inf else f"{lowest:g} or more"
+            raise InputError(f"{what} returned {value!r}, which is not a number {bounds}, nor an Undefined")
+        return min(max(float(value), lowest), highest)
+
+    return kernel
+
+
+_ROUNDING = 1e-9

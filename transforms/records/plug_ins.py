@@ -1,11 +1,15 @@
-"""Plug-ins of other packages: their entry points, and the objects that these name."""
+"""Plug-ins of other packages: their entry points, the objects that these name, and calls of these objects."""
 
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from rankbeam.transforms.records.errors import InputError
+import numpy as np
+
+from rankbeam.transforms.records.errors import CallError, InputError
 
 
 @cache
@@ -15,17 +19,57 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
     for point in entry_points(group=group):
         existing = points.setdefault(point.name, point)
         if existing.value != point.value:
-            problem = f"{existing.value} and {point.value} are installed under one name; uninstall one of the packages"
+            both = " and ".join(f"{entry.value} of {_package(entry)}" for entry in (existing, point))
+            problem = f"{both} are installed under one name; uninstall one of the packages"
             raise InputError(f"{group} {point.name!r}: {problem}")
     return points
 
 
-def loaded(group: str, name: str, kind: str) -> Any:
-    """The object of an entry point; `kind` describes it in messages."""
+def labelled(group: str, name: str) -> str:
+    """An entry point with its package, for messages."""
+    return f"{group} {name!r} of {_package(registered(group)[name])}"
+
+
+def loaded(group: str, name: str) -> Any:
+    """The object of an entry point."""
     point = registered(group)[name]
+    if point.pattern.match(point.value) is None:
+        raise InputError(f"{labelled(group, name)}: {point.value!r} is not of the form MODULE:OBJECT")
     try:
         return point.load()
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
         is_older = isinstance(error, ModuleNotFoundError) and error.name == point.module
         hint = "; if the package was updated, install it again (pip install -e .)" if is_older else ""
-        raise InputError(f"{kind} {name!r} cannot be imported: {error}{hint}") from error
+        raise InputError(f"{labelled(group, name)} cannot be imported: {_described(error)}{hint}") from error
+
+
+@contextmanager
+def blamed(what: str) -> Iterator[None]:
+    """Name the plug-in that raises an exception other than rankbeam's own, and the line."""
+    try:
+        yield
+    except (CallError, InputError):
+        raise
+    except Exception as error:
+        raise InputError(f"{what} failed: {_described(error)}; correct it there") from error
+
+
+def read_only(value: Any) -> Any:
+    """A view of an array that a plug-in cannot change for others; other values unchanged."""
+    if not isinstance(value, np.ndarray):
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _package(point: EntryPoint) -> str:
+    return "an unknown package" if point.dist is None else f"the package {point.dist.name}"
+
+
+def _described(error: BaseException) -> str:
+    """The error and the line that raised it."""
+    if isinstance(error, ImportError | AttributeError | SyntaxError):
+        return str(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"

@@ -5,7 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from support.inputs import json_texts, trec_qrels, write
 
@@ -16,6 +19,8 @@ from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.plug_ins import registered
+from rankbeam.transforms.records.queries import Query, Ranking
+from rankbeam.transforms.retrieve.local import retrieve
 
 QRELS = [(f"q{number}", "good", 1.0) for number in range(1, 6)]
 Install = Callable[[str, str], None]
@@ -175,7 +180,7 @@ def test_parameters_of_a_plugin_are_checked(tmp_path: Path, install: Install) ->
 @pytest.mark.parametrize("code", ["class Echo: ...", "def Echo(): ...", "Echo = 1"])
 def test_what_is_no_retriever_parameters_is_refused(install: Install, code: str) -> None:
     install("Echo", code)
-    with pytest.raises(InputError, match=r"'echo': plugin_\w+:Echo is not a subclass of RetrieverParameters"):
+    with pytest.raises(InputError, match=r"'echo' of the package plugin_\w+: plugin_\w+:Echo is not a subclass"):
         RETRIEVERS.load("echo")
 
 
@@ -188,8 +193,35 @@ def test_what_is_no_retriever_parameters_is_refused(install: Install, code: str)
 )
 def test_a_plugin_that_cannot_be_imported_is_refused(install: Install, target: str, code: str, words: str) -> None:
     install(target, code)
-    with pytest.raises(InputError, match=f"'echo' cannot be imported: .*{words}"):
+    with pytest.raises(InputError, match=rf"'echo' of the package plugin_\w+ cannot be imported: .*{words}"):
         RETRIEVERS.load("echo")
+
+
+class Returning:
+    def __init__(self, ranking: Any) -> None:
+        self.ranking = ranking
+
+    def retrieve(self, query: Query, top_k: int) -> Any:  # noqa: ARG002
+        if isinstance(self.ranking, Exception):
+            raise self.ranking
+        return self.ranking
+
+
+@pytest.mark.parametrize(
+    ("ranking", "problem"),
+    [
+        (None, "must return a Ranking, and returned NoneType"),
+        (Ranking((1, 2), (1.0, 0.5)), "must return tuples: ids of type str, .*"),  # type: ignore[arg-type]
+        (Ranking(("a", "b"), (1.0,)), "must return tuples: .*: the ranking of query 'q1' does not have one score .*"),
+        (Ranking((name for name in "ab"), (1.0, 0.5)), "must return tuples: .*"),  # type: ignore[arg-type]
+        (Ranking(np.array(["a"]), np.array([1.0])), "must return tuples: .*"),  # type: ignore[arg-type]
+        (KeyError("a"), r"failed: KeyError: 'a' \(.*test_plugins.py, line \d+\); correct it there"),
+    ],
+)
+def test_what_a_retriever_returns_is_refused_by_its_name(ranking: Any, problem: str) -> None:
+    queries = pa.RecordBatch.from_pylist([{"query_id": "q1", "text": "?"}])
+    with pytest.raises(InputError, match=rf"^{__name__}\.Returning\.retrieve {problem}$"):
+        retrieve(Returning(ranking), queries, 10)  # type: ignore[arg-type]
 
 
 def test_our_own_retrievers_are_registered() -> None:

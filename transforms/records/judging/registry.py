@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.steps import JudgeStep
-from rankbeam.transforms.records.plug_ins import loaded, registered
+from rankbeam.transforms.records.plug_ins import labelled, loaded, registered
 
 GROUP = "rankbeam.judged"
 
@@ -45,12 +45,13 @@ def plugged_steps() -> tuple[JudgeStep, ...]:
 
 @cache
 def _plugged_in(name: str) -> JudgeStep:
-    step = loaded(GROUP, name, GROUP)
+    step = loaded(GROUP, name)
     if not (isinstance(step, type) and issubclass(step, JudgeStep)):
         problem = "is not a subclass of JudgeStep; the name of a metric begins with a capital letter"
-        raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} {problem}")
+        raise InputError(f"{labelled(GROUP, name)}: {plug_ins()[name].value} {problem}")
     if getattr(step, "name", "") != name:
-        raise InputError(f"{GROUP} {name!r}: the step of {plug_ins()[name].value} has another name; use one for both")
+        problem = f"the step of {plug_ins()[name].value} has another name; use one for both"
+        raise InputError(f"{labelled(GROUP, name)}: {problem}")
     if name in _REGISTERED:
-        raise InputError(f"{GROUP} {name!r}: rankbeam has a step of that name; choose another")
+        raise InputError(f"{labelled(GROUP, name)}: rankbeam has a step of that name; choose another")
     return step()

@@ -6,7 +6,7 @@ A metric of another package is an entry point of the group `rankbeam.metrics` wi
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, wraps
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,7 @@ from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.other_tools import SAME, plain
-from rankbeam.transforms.records.plug_ins import loaded, registered
+from rankbeam.transforms.records.plug_ins import blamed, labelled, loaded, read_only, registered
 
 GROUP = "rankbeam.metrics"
 
@@ -142,9 +142,9 @@ def metric_names() -> tuple[str, ...]:
     for name in (plug_ins := sorted(registered(GROUP))):
         if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name):
             problem = "the name of a metric has letters, digits and underscores, and begins with a letter"
-            raise InputError(f"{GROUP} {name!r}: {problem}")
+            raise InputError(f"{labelled(GROUP, name)}: {problem}")
         if plain(name) in names:
-            raise InputError(f"{GROUP} {name!r}: {names[plain(name)]} is a metric already; choose another name")
+            raise InputError(f"{labelled(GROUP, name)}: {names[plain(name)]} is a metric already; choose another name")
         names[plain(name)] = name
     return (*_BUILT_IN, *plug_ins)
 
@@ -165,10 +165,10 @@ def definition_named(name: str) -> MetricDefinition:
     """The definition of a metric, loaded if another package defines it."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
-    definition = loaded(GROUP, name, GROUP)
+    definition = loaded(GROUP, name)
     if inspect.isfunction(definition):
         definition = MetricDefinition(definition)
-    what = f"{GROUP} {name!r}: {registered(GROUP)[name].value}"
+    what = f"{labelled(GROUP, name)}: {registered(GROUP)[name].value}"
     if not isinstance(definition, MetricDefinition):
         raise InputError(f"{what} is neither a function nor a MetricDefinition")
     if not inspect.signature(definition.kernel).parameters:
@@ -180,24 +180,26 @@ def definition_named(name: str) -> MetricDefinition:
             raise InputError(f"{what}: the option {option!r} needs a default that is a bool, a number or a str")
     if definition.takes_budget:
         raise InputError(f"{what} takes a budget, which metrics of documents do not have")
-    return replace(definition, kernel=_checked(name, definition))
+    return replace(definition, kernel=_checked(labelled(GROUP, name), definition))
 
 
-def _checked(name: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
+def _checked(what: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
     """The kernel of another package, with its values checked."""
     lowest, highest = -_ROUNDING, np.inf if definition.highest is None else definition.highest + _ROUNDING
 
     @wraps(definition.kernel)
     def kernel(a: Assessment, **options: Any) -> FloatArray:
-        values = np.asarray(definition.kernel(a, **options))
+        arrays = {entry.name: read_only(getattr(a, entry.name)) for entry in fields(a)}
+        with blamed(what):
+            values = np.asarray(definition.kernel(Assessment(**arrays), **options))
         if values.shape != (a.queries,) or values.dtype.kind not in "biuf":
             problem = f"returned {values.dtype} of shape {values.shape}; a number per query would be ({a.queries},)"
-            raise InputError(f"metric {name!r} {problem}")
+            raise InputError(f"{what} {problem}")
         values = values.astype(np.float64)
         wrong = ~((values >= lowest) & (values <= highest) & np.isfinite(values))
         if wrong.any():
             most = "any number" if definition.highest is None else f"{definition.highest:g}"
-            raise InputError(f"metric {name!r} has a value of {values[wrong][0]:g}, which is not from 0 to {most}")
+            raise InputError(f"{what} has a value of {values[wrong][0]:g}, which is not from 0 to {most}")
         return np.clip(values, 0.0, definition.highest)
 
     return kernel
