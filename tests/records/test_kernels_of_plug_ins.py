@@ -1,16 +1,19 @@
 """Formulas of other packages: their values are checked, their exceptions named, and their arguments protected."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.judge.definitions import JudgedDefinition
 from rankbeam.transforms.judge.definitions import _checked as judged
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.ranking.hits import EXAMPLE
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.definitions import MetricDefinition
 from rankbeam.transforms.records.metrics.definitions import _checked as ranked
@@ -72,3 +75,24 @@ def failing(*_: Any, **__: Any) -> float:
 def test_exceptions_name_the_package_and_the_line(formula: Callable[[], Any], problem: str) -> None:
     with pytest.raises(InputError, match=rf"^{WHAT} failed: {problem} \(.*test_kernels_of_plug_ins.py, line \d+\)"):
         formula()
+
+
+@dataclass(frozen=True)
+class Failing(Chunker):
+    def spans(self, text: str) -> Any:  # noqa: ARG002
+        yield failing()
+
+
+def test_a_chunker_that_fails_is_named() -> None:
+    with pytest.raises(InputError, match=rf"^{__name__}\.Failing\.spans failed: KeyError: 'x' \(.*, line \d+\)"):
+        Failing().checked_spans("text")
+
+
+def test_unexpected_errors_of_another_package_are_reported_to_its_authors() -> None:
+    advice = []
+    for call in (failing, lambda: Failing().checked_spans(3)):  # type: ignore[arg-type]
+        try:
+            call()
+        except (KeyError, InputError) as error:
+            advice.append(UnexpectedError(error).advice)
+    assert advice == ["please report it to the authors of that module, with", "please report it, with"]

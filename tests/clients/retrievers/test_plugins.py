@@ -91,6 +91,7 @@ def evaluated(folder: Path, *retrievers: str) -> Results:
     """The results of an experiment with some retrievers, each as YAML."""
     write(folder / "qrels", trec_qrels(QRELS))
     write(folder / "queries.jsonl", json_texts([(query, f"text of {query}") for query, _, _ in QRELS]))
+    write(folder / "run", "".join(f"{query} Q0 good 1 1.0 t\n" for query, _, _ in QRELS))
     text = "name: plugins\ndataset: {qrels: qrels, queries: queries.jsonl}\nconfigurations:\n"
     for place, retriever in enumerate(retrievers):
         text += f"  - {{name: c{place}, retriever: {retriever}}}\n"
@@ -195,6 +196,56 @@ def test_a_plugin_that_cannot_be_imported_is_refused(install: Install, target: s
     install(target, code)
     with pytest.raises(InputError, match=rf"'echo' of the package plugin_\w+ cannot be imported: .*{words}"):
         RETRIEVERS.load("echo")
+
+
+REMOTE = """
+    from rankbeam import Quota, Ranking, RemoteRetriever, Reply
+
+
+    class Shelf(RemoteRetriever):
+        wrong: str
+
+        default_quota = Quota(requests_per_minute=600_000)
+
+        def scope(self) -> str:
+            return "shelf"
+
+        async def connect(self) -> "Connection":
+            return Connection(self.wrong)
+
+        def read(self, answer: str) -> Ranking:
+            wrong = {"nothing": None, "numbers": Ranking((1,), (1.0,)), "uneven": Ranking(("good",), ())}
+            return wrong[self.wrong]
+
+
+    class Connection:
+        def __init__(self, wrong: str) -> None:
+            self.wrong = wrong
+
+        async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
+            replies = {"no reply": "{}", "tokens": Reply("{}", tokens=5)}
+            return replies.get(self.wrong, Reply("{}"))
+
+        async def close(self) -> None:
+            pass
+"""
+
+
+def test_what_a_remote_retriever_returns_fails_its_calls_alone(tmp_path: Path, install: Install) -> None:
+    install("Shelf", REMOTE)
+    reads, calls = ("nothing", "numbers", "uneven"), ("no reply", "tokens")
+    results = evaluated(
+        tmp_path, "{type: run_file, path: run}", *(f"{{type: echo, wrong: {how}}}" for how in reads + calls)
+    )
+    assert results.configurations[0]["name"] == "c0"
+    names = {row["config_id"]: row["name"] for row in results.configurations}
+    messages = {(names[row["config_id"]], row["kind"], row["message"]) for row in results.rows("failures")}
+    (module,) = {message.partition(".")[0] for _, _, message in messages}
+    by_read = f"{module}.Shelf.read must return a Ranking with a score for each id, a str"
+    by_call = f"{module}.Connection.call must return a Reply, whose tokens are Tokens"
+    expected = [by_read] * len(reads) + [by_call] * len(calls)
+    assert messages == {(f"c{place}", "malformed", message) for place, message in enumerate(expected, start=1)}
+    assert results.means[results.configurations[0]["config_id"], "all", "RR"].mean == 1.0
 
 
 class Returning:

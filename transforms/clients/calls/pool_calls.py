@@ -241,7 +241,11 @@ class PoolCalls:
         began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self._connections[call.service].call(call.payload, timeout_s, attempts.number)
+                connection = self._connections[call.service]
+                reply = await connection.call(call.payload, timeout_s, attempts.number)
+            if not isinstance(reply, Reply) or not isinstance(reply.tokens, Tokens):
+                kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
+                raise CallError(FailureKind.MALFORMED, f"{kind}.call must return a Reply, whose tokens are Tokens")
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:

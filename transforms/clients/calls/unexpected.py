@@ -16,11 +16,12 @@ class UnexpectedError(CallError):
     """A call that failed with an error that is not a `CallError`."""
 
     def __init__(
-        self, error: BaseException, raised: str = "an unexpected", advice: str = "please report it, with"
+        self, error: BaseException, raised: str = "an unexpected", advice: str = "please report it{}, with"
     ) -> None:
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        self.name = f"{raised} {type(error).__name__} at {frame.f_globals.get('__name__')}, line {line}"
-        self.advice = advice
+        module = str(frame.f_globals.get("__name__"))
+        self.name = f"{raised} {type(error).__name__} at {module}, line {line}"
+        self.advice = advice.format("" if module.startswith("rankbeam.") else " to the authors of that module")
         super().__init__(FailureKind.MALFORMED, self.name)
         self.frames = "".join(traceback.format_tb(error.__traceback__, -_MOST_FRAMES))
 

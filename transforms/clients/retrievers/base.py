@@ -27,9 +27,9 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWork, Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.corpora import SearchedCorpus
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
-from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
+from rankbeam.transforms.records.rankings.retrieved import documents_of, is_whole
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 
@@ -199,9 +199,9 @@ class RemoteRetriever(RetrieverParameters):
         try:
             refuse_invalid(answer)
             ranking = self.read(answer.decode("utf-8", "surrogatepass"))
-        except (ValueError, CallError):
+            return ranking if is_whole(ranking) else None
+        except Exception:  # `read` says why, with the place in a plug-in
             return None
-        return ranking if is_even(ranking) else None
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  retrievers are charged by the call
         """None: a retriever's calls cost no tokens."""
@@ -276,7 +276,11 @@ class Retrieve(ServiceWork):
         return ranking
 
     def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike
-        return self.retriever.read(reply.answer)
+        ranking = self.retriever.read(reply.answer)
+        if not is_whole(ranking):
+            kind = f"{type(self.retriever).__module__}.{type(self.retriever).__qualname__}"
+            raise CallError(FailureKind.MALFORMED, f"{kind}.read must return a Ranking with a score for each id, a str")
+        return ranking
 
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
         return self.retriever.recall(answers)

@@ -32,6 +32,11 @@ def is_even(ranking: Ranking, top_k: int | None = None) -> bool:
     return len(ranking.scores[:top_k]) == length == len(ranking.texts[:top_k] or ranking.doc_ids[:top_k])
 
 
+def is_whole(ranking: object) -> bool:
+    """Return whether a plug-in returned a ranking, whose ids are texts, each with a score."""
+    return isinstance(ranking, Ranking) and is_even(ranking) and all(isinstance(name, str) for name in ranking.doc_ids)
+
+
 def documents_of(rankings: Sequence[Ranking | None], top_k: int | None = None) -> pa.ListArray:
     """Rankings as an array; a score that is not a number is null, and so is a ranking that is None."""
     filled = [ranking or _NONE for ranking in rankings]
