@@ -51,7 +51,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def planned(folder: Path, *arguments: str) -> list[list[str]]:
     """The commands that make would run, in a shell's words, without those that only look or say something."""
-    done = make(folder, "--dry-run", "UV=", *arguments)
+    done = make(folder, "--dry-run", "--output-sync=recurse", "UV=", *arguments)  # makes that run at once print at once
     assert done.returncode == 0, done.stderr
     commands = [shlex.split(line) for line in done.stdout.replace("\\\n", " ").splitlines()]
     return [words for words in commands if words[0] not in SHOWN]
