@@ -28,11 +28,12 @@ from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import Evaluated
+from rankbeam.transforms.records.judging.answers import Evaluated, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import Generation
+from rankbeam.transforms.records.trajectories import AgentStep
 
 QUERY = "who pays what"
 REFUSAL = "The contexts do not say."
@@ -219,9 +220,11 @@ def read_text(reply: Reply) -> str:
     return json.loads(reply.answer)["text"] or ""
 
 
-def evaluated(case: Case, planned: EvaluateAnswers, count: Callable[[int], None] = lambda _: None) -> Evaluated:
+def evaluated(
+    case: Case, planned: EvaluateAnswers, count: Callable[[int], None] = lambda _: None, item: Item | None = None
+) -> Evaluated:
     """The outcome of a case, its distinct calls and its tokens of replies."""
-    steps = planned.steps(case.item)
+    steps = planned.steps(item or case.item)
     written: dict[str | None, str] = {}
     try:
         calls = next(steps)
@@ -270,6 +273,38 @@ def test_all_metrics_together_have_their_values_whatever_is_absent() -> None:
                 value.metric,
                 case,
             )
+
+
+def sample_of(case: Case, *, has_steps: bool) -> Item:
+    item = case.item
+    steps = (AgentStep("find", doc_ids=("d0",)),) if has_steps else None
+    (system,) = item.systems
+    return replace(item, systems=(replace(system, supplied=replace(system.supplied, steps=steps)),))
+
+
+def test_replayed_samples_have_the_mean_of_the_values_that_each_has_alone() -> None:
+    """A sample without contexts or steps took the values of the others, or counted as one with none of them."""
+    metrics = tuple(metric for metric in METRICS if not metric.name.startswith("Consistency"))
+    case = Case("replay", ANSWERS[0], REFERENCES[1], None, NUGGETS[1], None, has_ids=True)
+    parts = [
+        sample_of(replace(case, contexts=contexts), has_steps=bool(number % 2))
+        for number, contexts in enumerate((*CONTEXTS, CONTEXTS[2][:1]))
+    ]
+
+    def values_of(item: Item) -> dict[str, Value]:
+        return {value.metric: value for value in evaluated(case, work(case, metrics), item=item).values}
+
+    alone = [values_of(part) for part in parts]
+    for (one, own), (other, others) in product(zip(parts, alone, strict=True), repeat=2):
+        (system,) = other.systems
+        moved = replace(system, passages=tuple(place + len(one.passages) for place in system.passages))
+        both = replace(one, passages=one.passages + other.passages, systems=(*one.systems, moved))
+        for metric, value in values_of(both).items():
+            known = [of[metric].value for of in (own, others) if of[metric].value is not None]
+            if known:
+                assert value.value == pytest.approx(sum(known) / len(known), abs=1e-12), (metric, both)
+            else:
+                assert (value.value, value.reason) == (None, own[metric].reason), (metric, both)
 
 
 def by_judges() -> Iterator[JudgedMetric]:

@@ -116,51 +116,56 @@ class Unit:
 
 def units_of(
     item: Item,
-    system: System,
+    position: int,
     metrics: Sequence[JudgedMetric],
     answers: Mapping[int, Sequence[Answer]],
     baseline: int = 0,
 ) -> Iterator[Unit]:
     """Units by cutoff; metrics of contexts have units of their own, so that a failed answer does not affect them."""
-    position = system.configuration
-    answers_of = answers.get(position)
     own = [entry for entry in item.systems if entry.configuration == position]  # several where samples are replayed
-    lacking = {metric: _lacking(metric.definition, item, system) for metric in metrics}
-    for reason in dict.fromkeys(filter(None, lacking.values())):
-        yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
-    metrics = [metric for metric in metrics if lacking[metric] is None]
-    needs = {metric: metric.definition.needs for metric in metrics}
     by_kind = grouped(
-        ((Need.ANSWER in needs[metric], Need.CONTEXTS in needs[metric], metric.cutoff), metric) for metric in metrics
+        ((Need.ANSWER in needs, Need.CONTEXTS in needs, metric.cutoff), metric)
+        for metric in metrics
+        for needs in [metric.definition.needs]
     )
-    retrieved = item.contexts(system) if answers_of is None else list(answers_of[0].contexts)
-    for (needs_answer, needs_contexts, cutoff), unit_metrics in by_kind.items():
-        contexts = retrieved[:cutoff]
-        texts = tuple(passage.text or "" for passage in contexts)
-        without_text = [passage.doc_id for passage in contexts if passage.text is None] if needs_contexts else []
-        problem = _no_contexts(system, without_text)
-        if not needs_answer:
-            yield Unit(position, tuple(unit_metrics), _case(item, texts), problem)
-            continue
-        for sample, answer in enumerate(answers_of or ()):
-            contexts = list(answer.contexts)[:cutoff]
-            texts = tuple(passage.text or "" for passage in contexts)
-            without_text = [passage.doc_id for passage in contexts if passage.text is None] if needs_contexts else []
-            wrong = _no_contexts(own[min(sample, len(own) - 1)], without_text) or _no_answer(answer)
-            rivals = _rivals(answers, sample)
-            cited = tuple(place for place in answer.cited if place < len(texts))
-            case = replace(
-                _case(item, texts),
-                answer=answer.text,
-                cited=cited,
-                invented=answer.invented,
-                # The failure of another sample is that of the value.
-                others=tuple(one.text or "" for place, one in enumerate(answers_of or ()) if place != sample),
-                baseline=rivals.get(baseline),
-                rivals=tuple(rival for other, rival in rivals.items() if other != position),
-                outcome=answer,
-            )
-            yield Unit(position, tuple(unit_metrics), case, wrong)
+    for (needs_answer, needs_contexts, cutoff), alike in by_kind.items():
+        samples: Sequence[Answer | None] = answers.get(position, ())
+        if not needs_answer:  # samples of a model share their contexts
+            samples = samples[: len(own)] or (None,)
+        for sample, answer in enumerate(samples):
+            system = own[min(sample, len(own) - 1)]
+            lacking = grouped((_lacking(metric.definition, item, system), metric) for metric in alike)
+            for reason, unit_metrics in lacking.items():
+                if reason is not None:
+                    yield Unit(position, tuple(unit_metrics), _case(item), reason)
+                    continue
+                contexts = (item.contexts(system) if answer is None else list(answer.contexts))[:cutoff]
+                case = _case(item, tuple(passage.text or "" for passage in contexts))
+                without_text = (
+                    [passage.doc_id for passage in contexts if passage.text is None] if needs_contexts else []
+                )
+                problem = _no_contexts(system, without_text)
+                if needs_answer and answer is not None:
+                    case = _with_answer(case, answers, position, sample, baseline)
+                    problem = problem or _no_answer(answer)
+                yield Unit(position, tuple(unit_metrics), case, problem)
+
+
+def _with_answer(
+    case: JudgedCase, answers: Mapping[int, Sequence[Answer]], position: int, sample: int, baseline: int
+) -> JudgedCase:
+    answer, rivals = answers[position][sample], _rivals(answers, sample)
+    return replace(
+        case,
+        answer=answer.text,
+        cited=tuple(place for place in answer.cited if place < len(case.contexts)),
+        invented=answer.invented,
+        # The failure of another sample is that of the value.
+        others=tuple(one.text or "" for place, one in enumerate(answers[position]) if place != sample),
+        baseline=rivals.get(baseline),
+        rivals=tuple(rival for other, rival in rivals.items() if other != position),
+        outcome=answer,
+    )
 
 
 def values_of(units: Sequence[Unit], samples: Iterable[Replies]) -> Iterator[Value]:

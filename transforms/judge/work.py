@@ -30,7 +30,7 @@ from rankbeam.transforms.records.judging.answers import (
     Judgement,
     KnownAnswer,
 )
-from rankbeam.transforms.records.judging.items import Item, System
+from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import NO_LABELS, Labels
 from rankbeam.transforms.records.reply import Reply
@@ -73,14 +73,10 @@ class EvaluateAnswers:
 
     def steps(self, item: Item) -> Steps[Evaluated]:
         answers = yield from self._answer(item)
-        first: dict[int, System] = {}
-        for system in item.systems:  # answers that exist may be several samples of one configuration
-            first.setdefault(system.configuration, system)
-        judged = [system for position, system in first.items() if position in self.metrics]
         units = [
             unit
-            for evaluated in judged
-            for unit in units_of(item, evaluated, self.metrics[evaluated.configuration], answers, self.baseline)
+            for position in dict.fromkeys(system.configuration for system in item.systems)
+            for unit in units_of(item, position, self.metrics.get(position, ()), answers, self.baseline)
         ]
         judgements: list[Judgement] = []
         panel = self.panel
