@@ -9,6 +9,7 @@ from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.panel import values_by_people
 from rankbeam.transforms.judge.steps.claims import Claim
 from rankbeam.transforms.judge.units import Unit
+from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.judging.items import Gold
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion
 from rankbeam.transforms.records.labels import Label, Labels, items_hash, text_hash
@@ -67,6 +68,17 @@ def test_a_sample_without_a_value_is_left_out_as_of_a_judge() -> None:
     cases = [JudgedCase("q?", ("c",), answer=answer) for answer in ("Owners pay.", "?")]
     assert by_people("Faithfulness(labels=True)", [row], claims, *cases) == 1.0
     assert by_people("Faithfulness(labels=True)", [], claims, *cases) is None
+
+
+def test_a_sample_that_does_not_list_its_contexts_is_left_out_too() -> None:
+    """It left the query labelled in part, whatever people had decided about the others."""
+    metric = parse_judged("ContextRelevance(labels=True)")
+    units = [
+        Unit(0, (metric,), JudgedCase("q?", ("a",))),
+        Unit(0, (metric,), JudgedCase("q?", ()), Undefined.CONTEXTS_NOT_GIVEN),
+    ]
+    (value,) = values_by_people(units, Labels((label("a", "3"),)), "q", NO_REPLIES)
+    assert value.value == 1.0
 
 
 def claims_of(names: str, decisions: dict[str, str], annotator: str = "ann") -> list[Label]:

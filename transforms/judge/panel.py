@@ -248,7 +248,7 @@ def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) 
     undefined: Undefined | None = None
     for unit in units:
         alone = Unit(unit.configuration, (metric,), unit.case, unit.problem)
-        if unit.problem is not None or alone.missing(replies):
+        if alone.missing(replies):
             return None
         value = alone.values(replies)[metric]
         if isinstance(value, CallError):
