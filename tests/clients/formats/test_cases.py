@@ -254,6 +254,17 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_systems_that_answered_one_question_are_one_query_on_one_line_too(indent: int | None, tmp_path: Path) -> None:
+    """JSON without line breaks, as json.dump writes it, was refused: its query was given more than once."""
+    rows = [{"question": "who?", "answer": name, "config": name, "reference": "Ann"} for name in "ab"]
+    (case,) = queries_in(CaseSource(write(tmp_path / "f.json", json.dumps(rows, indent=indent))))
+    assert (case.question, case.reference) == ("who?", "Ann")
+    path = write(tmp_path / "g.json", json.dumps([*rows, {**rows[0], "reference": "Bob"}], indent=indent))
+    with pytest.raises(InputError, match="has two questions or two reference answers"):
+        list(queries_in(CaseSource(path)))
+
+
 @pytest.mark.parametrize(("name", "text", "options", "expected"), WRONG)
 def test_what_cannot_be_read_is_refused_with_its_line(
     tmp_path: Path, name: str, text: str, options: dict[str, Any], expected: str

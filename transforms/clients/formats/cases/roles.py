@@ -42,12 +42,12 @@ def queries_in(source: CaseSource) -> Iterator[Case]:
             raise InputError("has no question", path=source.path, line=case.line)
         content = f"{case.question}\n{case.reference or ''}"
         name, content = hashing.hash_strings(pa.array([case.query_id, content])).tolist()
-        known, line = first.setdefault(name, (content, case.line))
-        if line == case.line:
+        if name not in first:
+            first[name] = content, case.line
             yield case
-        elif known != content:
+        elif first[name][0] != content:
             problem = f"query {shortened(repr(case.query_id))} has two questions or two reference answers"
-            raise repeated_at(problem, [(source.path, line), (source.path, case.line)], "keep one")
+            raise repeated_at(problem, [(source.path, first[name][1]), (source.path, case.line)], "keep one")
 
 
 def read_queries(source: CaseSource) -> Iterator[tuple[str, str, Mapping[str, str], int]]:
