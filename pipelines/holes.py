@@ -23,6 +23,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
+from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED, Holes
 from rankbeam.transforms.records.labels import text_hash
@@ -258,19 +259,20 @@ def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
 
 
 def judge_grades(run: Results) -> JudgeGrades:
-    """The grades of the run's judge, if there are any; for several samples, the (lower) median."""
+    """The grades of the run's judge, if there are any: the lower median of samples and judges, as `document_grades`."""
     drawn: defaultdict[Pair, list[int]] = defaultdict(list)
     judge: dict[str, str | None] = {}
-    judges: dict[str, None] = {}
+    judges, samples = {row["judge"] for row in run.rows("judge_quality") if row["step"] == _STEP}, {0}
     for row in run.stream("verdicts", _VERDICTS):
         is_value = row["step"] == _STEP and not row["is_sentinel"] and not row["is_repeat"]
         if is_value and row["grade"] is not None:
             drawn[row["query_id"], row["right_hash"]].append(row["grade"])
             judge = {name: row[name] for name in ("judge", "model_version", "prompt_hash")}
-            judges[row["judge"]] = None
+            samples.add(row["sample"])
     if len(judges) > 1:
         judge = {**judge, "judge": f"median of {', '.join(sorted(judges))}", "model_version": None}
-    by_text = {place: sorted(grades)[(len(grades) - 1) // 2] for place, grades in drawn.items()}
+    votes = {place: decisive_vote(grades, len(judges) * len(samples)) for place, grades in drawn.items()}
+    by_text = {place: drawn[place][vote] for place, vote in votes.items() if vote is not None}
     return JudgeGrades(by_text, _documents(run, by_text) if by_text else {}, judge)
 
 

@@ -15,15 +15,16 @@ from rankbeam.transforms.clients.models.offline import Extractive, Hashed, Lexic
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.metrics import parse_judged
+from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.judge.work import EvaluateAnswers, document_grades
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Value
+from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Judgement, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
-from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply
 from rankbeam.transforms.records.stages import Generation
 
 PASSAGES = (
@@ -50,6 +51,27 @@ def test_answers_are_judged_by_their_contexts_and_the_reference() -> None:
     assert values["Hallucination"] == values["SelfKnowledge"] == 0.0
     assert values["ClaimRecall"] == 0.5
     assert values["ContextRecall"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected"),
+    [
+        ([3, 1, 2], 2), ([3, 1], 1), ([1, None], None), ([2, None, 2], 2), ([2, None, 3], None), ([None], None),
+    ],
+)  # fmt: skip
+def test_a_document_has_a_grade_if_failed_judgements_cannot_change_it(
+    votes: list[int | None], expected: int | None
+) -> None:
+    """One of two judges that had failed left the other one's grade, where the majority has no value."""
+    text = str(PASSAGES[0].text)
+    judgements = [
+        Judgement(
+            "grade", "", 0, False, (text,), (), None if grade is None else ContextGrade(0, 0, grade, ""), None, None,
+            NO_TOKENS, judge=str(place),
+        )
+        for place, grade in enumerate(votes)
+    ]  # fmt: skip
+    assert dict(document_grades(ITEM, judgements)).get("owners") == expected
 
 
 def test_what_configurations_share_is_asked_once() -> None:

@@ -17,6 +17,7 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
@@ -180,13 +181,19 @@ class EvaluateAnswers:
 
 
 def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
-    """Document grades: the lower median over samples, and the highest over several texts of a document."""
-    firsts = (one for one in judgements if one.step == GradeStep.name and not one.is_repeat and one.verdict is not None)
-    by_text = grouped((judgement.texts[0], judgement.verdict.grade) for judgement in firsts)
+    """Document grades: the lower median over samples and judges, and the highest over several texts of a document.
+
+    A text has no grade if failed judgements could change its median.
+    """
+    grade_votes = [one for one in judgements if one.step == GradeStep.name and not one.is_repeat]
+    by_text = grouped((judgement.texts[0], judgement) for judgement in grade_votes)
     best: dict[str, int] = {}
     for passage in item.passages:
-        if passage.doc_id is not None and (grades := sorted(by_text.get(passage.text or "", ()))):
-            best[passage.doc_id] = max(best.get(passage.doc_id, 0), grades[(len(grades) - 1) // 2])
+        votes = by_text.get(passage.text or "", [])
+        grades = [judgement.verdict.grade for judgement in votes if judgement.verdict is not None]
+        place = decisive_vote(grades, len(votes))
+        if passage.doc_id is not None and place is not None:
+            best[passage.doc_id] = max(best.get(passage.doc_id, 0), grades[place])
     return tuple(sorted(best.items()))
 
 

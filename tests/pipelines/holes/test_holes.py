@@ -1,16 +1,18 @@
 """Holes of a run are filled with its judge's grades, through the command line."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from support import runs
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
+from support.exported_tables import rewritten
 from support.helpdesk import few
 from support.inputs import write
 
-from rankbeam.pipelines.holes import fill
+from rankbeam.pipelines.holes import fill, judge_grades
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
@@ -94,6 +96,20 @@ def test_grades_count_as_the_option_says(run: Results) -> None:
     assert outcome.status == 0, outcome.stderr
     lines = (Path(run.output) / "holes" / f"{run.run_id}.tsv").read_text("utf-8").splitlines()
     assert {line.split("\t")[2] for line in lines if line.endswith("\tllm")} <= {"0", "1", "3"}
+
+
+def test_a_text_that_one_of_two_judges_failed_on_stays_a_hole(run: Results, tmp_path: Path) -> None:
+    """The other judge's grade filled it, where the majority has no value."""
+    shutil.copytree(run.output, tmp_path / "two")
+    results = Results(str(tmp_path / "two"), run.run_id)
+    alone, verdicts = dict(judge_grades(run).by_text), run.table("verdicts").to_pylist()
+    lost = next(row for row in verdicts if row["step"] == "grade")
+    alone.pop((lost["query_id"], lost["right_hash"]))
+    others = [{**row, "judge": "other"} for row in verdicts if row["item_id"] != lost["item_id"]]
+    rewritten(results, "verdicts", [*verdicts, *others])
+    quality = run.table("judge_quality").to_pylist()
+    rewritten(results, "judge_quality", [*quality, *({**row, "judge": "other"} for row in quality)])
+    assert judge_grades(results).by_text == alone
 
 
 @pytest.mark.parametrize("written", ["0,1,2", "0,1,2,x", "0,0,3,2", "", "0,0,1,1.5", "0,,1,2,3"])
