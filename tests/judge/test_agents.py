@@ -84,3 +84,11 @@ def test_the_canonical_name_says_how_arguments_are_compared() -> None:
     assert [str(parse_judged(f"trajectoryrecall(args={rule})")) for rule in ("equal", "ignore", "subset")] == [
         "TrajectoryRecall", "TrajectoryRecall(args=ignore)", "TrajectoryRecall(args=subset)",
     ]  # fmt: skip
+
+
+def test_equal_samples_have_the_mean_of_one() -> None:
+    """The mean of three samples that took 0.7 s was 0.6999999999999998 s, and won against one sample."""
+    system = System(0, (), False, SuppliedAnswer("Owners pay.", consumption=Consumption(seconds=0.7)))
+    work = EvaluateAnswers({}, None, {0: (parse_judged("Seconds"),)})
+    (value,) = without_calls(work.steps(Item("q", "Who?", {}, (), (system,) * 3, Gold()))).values
+    assert value.value == 0.7

@@ -204,7 +204,9 @@ def _mean(position: int, metric: str, values: Sequence[float | Undefined | CallE
     numbers = [value for value in values if isinstance(value, float | int)]
     if not numbers:
         return Value(position, metric, None, str(values[0]))
-    return Value(position, metric, math.fsum(numbers) / len(numbers))
+    # The mean of equal samples is not rounded: it would differ from the value of a configuration with another number.
+    is_equal = len(set(numbers)) == 1
+    return Value(position, metric, float(numbers[0]) if is_equal else math.fsum(numbers) / len(numbers))
 
 
 def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefined | None:
