@@ -124,9 +124,8 @@ def units_of(
     """Units by cutoff; metrics of contexts have units of their own, so that a failed answer does not affect them."""
     own = [entry for entry in item.systems if entry.configuration == position]  # several where samples are replayed
     by_kind = grouped(
-        ((Need.ANSWER in needs, Need.CONTEXTS in needs, metric.cutoff), metric)
+        ((Need.ANSWER in metric.definition.needs, Need.CONTEXTS in metric.definition.needs, metric.cutoff), metric)
         for metric in metrics
-        for needs in [metric.definition.needs]
     )
     for (needs_answer, needs_contexts, cutoff), alike in by_kind.items():
         samples: Sequence[Answer | None] = answers.get(position, ())
