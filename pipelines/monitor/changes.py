@@ -43,7 +43,7 @@ class Change:
     nights: int  # number of nights of the interval
     since: datetime | None  # start of the first night of the interval
     queries: int  # number of tonight's queries
-    skipped: int  # nights that do not count: few queries, no spread, or queries of an earlier night
+    skipped: int  # nights that do not count: few queries, no interval, or the queries of another run
     quarter: int  # number of the quarter of 90 nights, from 1
 
 
@@ -78,11 +78,11 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
         compared = compare(run, baseline, ComparisonQuestion(other_dataset=True))
         return Monitored(run, baseline, tuple(_fixed(compared, baseline)), (*_unseen(run), *compared.warnings()))
     level = alpha or settings.get("alpha", ALPHA)
-    counted, repeated = _new_samples(nights, baseline)
-    changes = tuple(_fresh(run, baseline, counted, repeated, level))
+    fresh = [night for night in nights if _sample(night) != _sample(baseline)]
+    changes = tuple(_fresh(run, baseline, fresh, len(nights) - len(fresh), level))
     common = [metric for metric in run.metrics if metric in baseline.metrics]
     judges = judge_differences(run, baseline, common)
-    doubts = (*_doubts(run, counted, changes), *judges, *left_out_of(*only_in_one(run, baseline)))
+    doubts = (*_doubts(run, fresh, changes), *judges, *left_out_of(*only_in_one(run, baseline)))
     return Monitored(run, baseline, changes, doubts)
 
 
@@ -130,19 +130,13 @@ def _means(run: Results) -> dict[tuple[str, str], ConfigurationMetric]:
     return {(name, metric): mean for name, metric, mean in known if mean is not None}
 
 
-def _new_samples(nights: Sequence[Results], baseline: Results) -> tuple[list[Results], int]:
-    """The nights whose queries are new, and how many others there are."""
-    seen = {baseline.run["dataset_fingerprint"]}
-    counted = []
-    for night in nights:
-        if night.run["dataset_fingerprint"] not in seen:
-            counted.append(night)
-        seen.add(night.run["dataset_fingerprint"])
-    return counted, len(nights) - len(counted)
+def _sample(run: Results) -> str:
+    """The part of a run's fingerprint that identifies its queries."""
+    return str(run.run["dataset_fingerprint"].split("-")[1])
 
 
 def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated: int, alpha: float) -> Iterator[Change]:
-    """The most telling of the confidence sequences of every metric."""
+    """The most telling of the confidence sequences of every metric; of runs with the same queries, the last counts."""
     pinned, by_night = _means(baseline), [(night, _means(night)) for night in nights]
     ids = {row["name"]: row["config_id"] for row in run.configurations}
     for (name, metric), tonight in _means(run).items():
@@ -151,10 +145,15 @@ def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated:
             continue
         level = base.mean
         known = [(night, means[name, metric]) for night, means in by_night if (name, metric) in means]
-        usable = [(night, mean) for night, mean in known if evidence_of(mean) >= FEW_QUERIES and mean.std_error]
-        values = [(mean.mean or 0.0) - level for _, mean in usable]
-        errors = [mean.std_error or 0.0 for _, mean in usable]
-        sequences = running_sequences(values, errors, alpha, base.std_error or None, _reference(base, alpha))
+        counted = {
+            _sample(night): (night, (mean.mean or 0.0) - level, error)
+            for night, mean in known
+            if evidence_of(mean) >= FEW_QUERIES and (error := _error(mean, night))
+        }
+        usable = list(counted.values())
+        values, errors = [value for _, value, _ in usable], [error for *_, error in usable]
+        error = _error(base, baseline)
+        sequences = running_sequences(values, errors, alpha, error or None, _reference(base, error, alpha))
         common = (name, ids[name], metric, FRESH, baseline.run_id, level)
         skipped = repeated + len(nights) - len(usable)
         if not sequences:
@@ -176,15 +175,27 @@ def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated:
         )
 
 
-def _reference(base: ConfigurationMetric, alpha: float) -> float:
+def _error(mean: ConfigurationMetric, run: Results) -> float:
+    """The standard error; for equal values, that of an interval which allows for rare other values; 0 without one.
+
+    Without them, only nights with a rare failure would count, and a night of failures alone would not.
+    """
+    if mean.std_error or mean.mean is None or mean.interval is None:
+        return mean.std_error or 0.0
+    low, high = mean.interval
+    tail = (1.0 - run.run["statistics"].get("confidence", 0.95)) / 2.0
+    return max(mean.mean - low, high - mean.mean) / student_t_quantile(1.0 - tail, evidence_of(mean) - 1.0)
+
+
+def _reference(base: ConfigurationMetric, error: float, alpha: float) -> float:
     """The half width of Student's interval of the baseline's mean, at half of alpha.
 
     With it, false alarms within 60 nights stay below 5% in simulations, for baselines of 1 to 25 nights' queries.
     """
     units = evidence_of(base)
-    if not base.std_error or units < 2:
+    if not error or units < 2:
         return 0.0
-    return student_t_quantile(1.0 - alpha / 4.0, units - 1) * base.std_error
+    return student_t_quantile(1.0 - alpha / 4.0, units - 1) * error
 
 
 def _unseen(run: Results) -> Iterator[str]:
@@ -196,7 +207,9 @@ def _unseen(run: Results) -> Iterator[str]:
 def _doubts(run: Results, nights: Sequence[Results], changes: Sequence[Change]) -> Iterator[str]:
     """Warnings about nights that do not count, and about a new quarter."""
     if skipped := max((change.skipped for change in changes), default=0):
-        reason = f"with fewer than {FEW_QUERIES} queries, without spread, or with the queries of an earlier night"
+        reason = (
+            f"with fewer than {FEW_QUERIES} queries, equal values of an unbounded metric, or the queries of another run"
+        )
         yield f"{skipped} {'night does' if skipped == 1 else 'nights do'} not count: {reason}"
     before = [night for night in nights if night.execution[1] < run.execution[1]][-1:]
     again = sum(len(_ids(run) & _ids(night)) for night in before)

@@ -284,6 +284,6 @@ difference's. In the mode "fresh", it belongs to the most telling confidence seq
 has `nights` nights; `lowest_high` and `highest_low` are the extremes over all sequences that are alive. `state` is
 "fell" if `lowest_high` is below -`tolerance`, "rose" if `highest_low` is above `tolerance`, else "no change", or
 "unknown" if no night counts. `alarm` is true for a fall, or, if the gate limits a rise, for a rise. `skipped`
-nights had few queries, no spread, or queries of an earlier night. Sequences begin again after each `quarter` of 90
-nights.
+nights had few queries, no interval, or the queries of another run. Sequences begin again after each `quarter` of
+90 nights.
 """

@@ -19,7 +19,7 @@ from support.runs import evaluated, rankbeam
 from rankbeam.pipelines import report
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.find import find_run, finished_runs
 from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import half_width
@@ -34,14 +34,14 @@ def ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registered.cache_clear()
 
 
-def night(folder: Path, number: int, *, worst: int, queries: int = 40, **changes: Any) -> str:
-    """The experiment of one night, with queries of its own whose document is at ranks up to `worst`."""
+def night(folder: Path, number: int, *, worst: int, best: int = 1, queries: int = 40, **changes: Any) -> str:
+    """The experiment of one night, with queries of its own whose document is at ranks from `best` to `worst`."""
     rng = np.random.default_rng(number)
     ids = [f"n{number}q{query:03}" for query in range(queries)]
     write(folder / "qrels", trec_qrels([(query, "d", 1.0) for query in ids]))
     rows = [
         (query, "d" if rank == place else f"x{rank}", 99.0 - rank)
-        for query, place in zip(ids, rng.integers(1, worst + 1, queries).tolist(), strict=True)
+        for query, place in zip(ids, rng.integers(best, worst + 1, queries).tolist(), strict=True)
         for rank in range(1, worst + 1)
     ]
     write(folder / "system.run", trec_run(rows))
@@ -101,9 +101,25 @@ def test_nights_that_are_no_evidence_are_counted(tmp_path: Path) -> None:
     status, document, problems = monitored(tmp_path)
     (change,) = document["changes"]
     assert (status, change["nights"], change["skipped"]) == (0, 1, 2)
-    assert "2 nights do not count: with fewer than 20 queries, without spread, or with the queries" in problems
+    assert "2 nights do not count: with fewer than 20 queries, equal values of an unbounded metric" in problems
     _, document, problems = monitored(tmp_path, "--run-id", "n2")
     assert "40 of tonight's queries were in the previous night, too" in problems
+
+
+def test_a_second_run_of_a_night_counts_in_place_of_the_first_also_if_all_values_are_equal(tmp_path: Path) -> None:
+    for run_id, number, best, worst in (("n0", 0, 1, 2), ("n1", 1, 1, 2), ("again", 1, 9, 9)):
+        evaluated(night(tmp_path, number, best=best, worst=worst), run_id)
+    base, _, again = [next(iter(run.means.values())) for run in finished_runs(str(tmp_path / "out"))]
+    assert (again.mean, again.std_error) == (pytest.approx(1 / 9), 0.0)
+    status, document, problems = monitored(tmp_path)
+    (change,) = document["changes"]
+    assert (status, change["state"], change["nights"], change["skipped"]) == (3, "fell", 1, 1)
+    assert change["change"] == pytest.approx(1 / 9 - (base.mean or 0.0))
+    error = ((again.ci_high or 0.0) - 1 / 9) / student_t_quantile(0.975, 39)
+    width = half_width(1, error**2, 10 * (base.std_error or 0.0) ** 2, 6 * 0.05 / math.pi**2)
+    reference = student_t_quantile(0.9875, 39) * (base.std_error or 0.0)
+    assert change["high"] - change["change"] == pytest.approx(math.hypot(width, reference))
+    assert "1 night does not count" in problems
 
 
 def test_the_same_queries_are_compared_one_by_one(tmp_path: Path) -> None:
