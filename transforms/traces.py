@@ -218,7 +218,9 @@ def proposals(spans: Sequence[Span], part: str) -> Counter[str]:
             parsed = json.loads(value) if isinstance(value, str) else value
         except (ValueError, RecursionError):
             continue
-        counts.update(f"{_OPTIONS[part]} {_AT}{path}" for path in text_paths(parsed))
+        last = parsed[-1] if isinstance(parsed, list) and parsed else None
+        paths = text_paths(parsed) if last is None else (f"[-1].{path}" for path in text_paths(last))
+        counts.update(f"{_OPTIONS[part]} {_AT}{path}" for path in paths)
     return counts
 
 

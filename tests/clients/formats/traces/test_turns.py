@@ -13,6 +13,8 @@ from support.traces import START, attributes, message, otlp, phoenix, span
 from rankbeam.transforms.clients.formats.traces.spans import DETAILS, Span, read_spans, spans_of
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.trajectories import AgentStep
+from rankbeam.transforms.traces import proposals
 
 NEWEST = START + 10
 
@@ -62,7 +64,7 @@ def test_what_people_and_programs_write_by_accident() -> None:
     chat = span("t", 1, 0, {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": "9" * 5_000,
                             "gen_ai.usage.output_tokens": float("inf")})  # fmt: skip
     whole = known(otlp(root, chat))
-    assert (whole.question, whole.tokens) == (deep, {"input": 0, "output": 0})
+    assert (whole.question, whole.tokens) == (deep, {})
     empty = {"parent_id": float("nan"), "attributes.output.value": float("nan")}  # of a DataFrame
     from_table = known(phoenix(span("t", 0, 0, {"input.value": "Who?"})) | empty)
     assert (from_table.question, from_table.answer) == ("Who?", None)
@@ -104,7 +106,26 @@ def test_a_trace_of_langfuse() -> None:
     whole = known(trace)
     assert (whole.question, whole.answer, whole.conversation, whole.model) == ("Who?", "Ann.", "s", "m")
     assert whole.contexts == (("d1", "one"), (None, "two"))
-    assert whole.seconds == 1.0
+    assert (whole.seconds, whole.tokens) == (1.0, {})
+    with pytest.raises(ValueError, match="only ids"):
+        turn({**trace, "observations": ["o1", "o2"]})
+
+
+@pytest.mark.parametrize("usage", [
+    {"usageDetails": {"input": 3, "input_cached_tokens": 4, "output": 1, "output_reasoning": 1, "total": 9}},
+    {"usageDetails": '{"input": 7, "output": 2}'},
+    {"usage": {"input": 7, "output": 2, "total": 9, "unit": "TOKENS"}},
+    {"usage": {"promptTokens": 7, "completionTokens": 2}},
+    {"usageDetails": {}, "usage": None, "promptTokens": 7, "completionTokens": 2},
+])  # fmt: skip
+def test_observations_of_langfuse_have_tokens_tools_and_a_session(usage: dict[str, Any]) -> None:
+    common = {"traceId": "t", "startTime": "2025-11-24T16:00:00Z", "endTime": None, "sessionId": "s"}
+    root = {"id": "o0", "parentObservationId": None, "type": "AGENT", "input": "Who?", "output": "Ann."}
+    tool = {"id": "o1", "parentObservationId": "o0", "type": "TOOL", "name": "search", "input": {"q": "x"}}
+    model = {"id": "o2", "parentObservationId": "o0", "type": "GENERATION", "input": "prompt"}
+    whole = known(*(common | row for row in (root, tool | {"level": "ERROR"}, model | usage)))
+    assert (whole.conversation, whole.tokens) == ("s", {"input": 7, "output": 2})
+    assert whole.steps == (AgentStep("search", '{"q": "x"}', "error"),)
 
 
 def test_json_needs_a_path() -> None:
@@ -114,11 +135,28 @@ def test_json_needs_a_path() -> None:
     assert known(row, naming=Naming("q.text", "reply")).answer == "Ann."
     assert turn(row, naming=Naming("q.other")) is Skipped.NO_QUESTION
     assert known(otlp(span("t", 0, 0, {"input.value": "[is this JSON?"}))).question == "[is this JSON?"
+    messages = json.dumps([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Who?"}])
+    listed = otlp(span("t", 0, 0, {"input.value": messages}))
+    assert turn(listed) is Skipped.JSON_QUESTION
+    assert proposals(list(spans_of(listed)), "input")["--question with a text at [-1].content"] == 1
+    assert known(listed, naming=Naming("[-1].content")).question == "Who?"
+    assert turn(otlp(span("t", 0, 0, {"input.value": "__REDACTED__"}))) is Skipped.NO_QUESTION
 
 
 @pytest.mark.parametrize(("newest_s", "reason"), [(START + 3602, Skipped.UNFINISHED), (START + 100, Skipped.LATER)])
 def test_a_trace_without_a_root_is_unfinished_or_left_for_later(newest_s: float, reason: Skipped) -> None:
     assert turn(otlp(span("t", 1, 0, {"input.value": "Who?"})), newest_s=newest_s) is reason
+    event = {"traceId": "t", "spanId": "t-1", "eventName": DETAILS, "timeUnixNano": str(START * 10**9)}
+    assert turn({"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]}, newest_s=newest_s) is reason
+
+
+@pytest.mark.parametrize(("unit", "as_type"), [(1, float), (1, int), (10**3, int), (10**6, int), (10**9, str)])
+def test_the_size_of_a_time_tells_its_unit(unit: int, as_type: type) -> None:
+    """Data frames of Phoenix as JSON of pandas have milliseconds."""
+    row = phoenix(span("t", 0, 0, {"input.value": "Who?"}))
+    times = {"start_time": as_type(START * unit), "end_time": as_type((START + 2) * unit)}
+    whole = known(row | times)
+    assert (whole.start_s, whole.seconds) == (START, 2.0)
 
 
 def test_what_a_reranker_returned_counts() -> None:

@@ -30,7 +30,9 @@ _OLD = re.compile(r"gen_ai\.(prompt|completion)(\..*)?|gen_ai\.usage\.(prompt|co
 _OLD_EVENT = re.compile(r"gen_ai\.(content\.(prompt|completion)|(user|system|assistant|tool)\.message|choice)")
 """Events in spans and logs that held messages before 1.37."""
 _ERROR = ("ERROR", "STATUS_CODE_ERROR", 2, "2")
-_NANOSECONDS = 1e9
+_EPOCH = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))
+"""Units of times since 1970: numbers below the first are seconds, then milliseconds (pandas), microseconds and
+nanoseconds (OTLP)."""
 _PREFIX = "attributes."
 
 
@@ -88,13 +90,14 @@ def attribute_values(attributes: Any) -> dict[str, Any]:
 
 
 def seconds_of(value: Any) -> float:
-    """A time in seconds: nanoseconds since 1970, as OTLP writes them, or ISO 8601."""
+    """A time in seconds: a number since 1970, whose size tells its unit, or ISO 8601."""
     if value is None or value == "":
         return 0.0
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    if isinstance(value, int) or re.fullmatch(r"\d+", str(value)):
-        return int(value) / _NANOSECONDS
+    if isinstance(value, int | float) or re.fullmatch(r"\d+", str(value)):
+        number = value if isinstance(value, float) else int(value)
+        return number / next(unit for limit, unit in _EPOCH if number < limit)
     return seconds_of(datetime.fromisoformat(str(value)))
 
 
@@ -194,6 +197,8 @@ def _langfuse_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     root |= {"service.version": row.get("release") or row.get("version")}
     attributes = {name: value for name, value in root.items() if value is not None}
     ends = [start]
+    if any(isinstance(entry, str) for entry in row["observations"]):
+        raise ValueError("its observations are only ids; export traces with their observations, or these as rows")
     for entry in row["observations"]:
         span = _observation(row["id"], entry.get("parentObservationId") or row["id"], entry)
         ends.append(span.end_s)
@@ -206,11 +211,24 @@ def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
     values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
     values |= {"retrieval.documents": row.get("output")} if kind == "RETRIEVER" else {}
     values |= {"llm.model_name": row["model"]} if row.get("model") else {}
+    tokens = {"llm.token_count.prompt": _tokens(row, "input"), "llm.token_count.completion": _tokens(row, "output")}
+    values |= {name: count for name, count in tokens.items() if count is not None}
+    values |= {"session.id": row["sessionId"]} if row.get("sessionId") else {}
     times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
     return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, row.get("level") == "ERROR", values)
 
 
-_KINDS = {"RETRIEVER": "RETRIEVER", "GENERATION": "LLM"}
+_KINDS = {"RETRIEVER": "RETRIEVER", "GENERATION": "LLM", "TOOL": "TOOL"}
+_COUNTS = {"input": "promptTokens", "output": "completionTokens"}
+
+
+def _tokens(row: Mapping[str, Any], part: str) -> Any:
+    """Input or output tokens of a generation, with all details, such as those from a cache; None if unknown."""
+    details, usage = (structured(row.get(name)) for name in ("usageDetails", "usage"))
+    if isinstance(details, Mapping) and details:
+        return sum(count or 0 for name, count in details.items() if name.startswith(part))
+    name = _COUNTS[part]
+    return first_of({name: row.get(name), **(usage if isinstance(usage, Mapping) else {})}, part, name)
 
 
 def _typed(value: Any) -> Any:

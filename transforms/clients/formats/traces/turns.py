@@ -21,6 +21,7 @@ _RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
 Document = tuple[str | None, str | None]  # id and text of a document, each None if the trace does not state it
 _PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
+_HIDDEN = "__REDACTED__"  # OpenInference writes it in place of texts that it does not trace
 _COMPARED = 200  # only the beginning of a document must occur in the prompt: applications cut long documents
 
 
@@ -71,7 +72,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
     roots = [span for span in merged if not span.parent_id]
     if not roots:
-        age = newest_s - max((span.end_s for span in merged), default=newest_s)
+        age = newest_s - max(span.end_s for span in spans)
         return Skipped.UNFINISHED if age > UNFINISHED_S else Skipped.LATER
     root = roots[0]
     inferences = [span for span in merged if _is_a(span, "LLM", *_INFERENCES)]
@@ -84,6 +85,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
     retrieved = None if cut else _contexts(merged)
     contexts = shown(retrieved, last, question) if retrieved and inferences else retrieved
+    tokens = {name: _total(merged, inferences, keys) for name, keys in _TOKENS.items()}
     ended_s = root.end_s if root.end_s > root.start_s else max(span.end_s for span in merged)
     return Turn(
         root.trace_id,
@@ -96,7 +98,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         _word(merged, "gen_ai.conversation.id", "session.id"),
         _word([root, *merged], naming.configuration),
         _word(reversed(merged), "gen_ai.response.model", "llm.model_name", "gen_ai.request.model"),
-        {name: _total(merged, inferences, keys) for name, keys in _TOKENS.items()},
+        tokens if any(tokens.values()) else {},
         duplicates,
         cut,
         _steps(merged) or (() if HAS_STEPS in root.attributes else None),
@@ -151,7 +153,7 @@ def _step(span: Span, doc_ids: Sequence[str] | None) -> AgentStep:
 def _with_documents(span: Span, path: str | None) -> Span:
     """The span with the documents in its tool's result, if a path names them."""
     result = structured(span.attributes.get(RESULT))
-    documents = None if path is None or result is None else value_at({"result": result}, f"result.{path}")
+    documents = None if path is None or result is None else _at(result, path)
     if not isinstance(documents, list):
         return span
     return replace(span, attributes={**span.attributes, "retrieval.documents": documents})
@@ -221,15 +223,20 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
             except (ValueError, RecursionError):
                 return content
         else:
-            return content or None
+            return None if content in ("", _HIDDEN) else content
     if value is None:
         return None
     if isinstance(value, int | float):
         return str(value)
     if path is None:
         return refused
-    inner = value_at({"value": value}, f"value.{path}") if isinstance(value, Mapping) else None
+    inner = _at(value, path)
     return inner if isinstance(inner, str) and inner.strip() else None
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path into an object, or into a list, such as `[-1].content`."""
+    return value_at({"value": value}, f"value{path}" if path.startswith("[") else f"value.{path}")
 
 
 def _contexts(spans: Sequence[Span]) -> tuple[Document, ...] | None:
