@@ -32,6 +32,7 @@ from rankbeam.transforms.traces import (
     FAILED,
     OTHER_SCHEMA,
     OUTSIDE,
+    ROOTS,
     SELF,
     TRACES,
     TURNS,
@@ -60,7 +61,7 @@ class Collected:
     def as_text(self) -> str:
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces became queries"]
-        known = (FAILED, OUTSIDE, DUPLICATES, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))
+        known = (FAILED, OUTSIDE, DUPLICATES, ROOTS, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         parts += [f"  {line}" for line in advice(self.counts)]

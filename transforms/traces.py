@@ -28,6 +28,7 @@ TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
 SELF = "documents that equal their question, left out (--drop-self)"
 UNSHOWN = "documents that were retrieved, and are not in the prompt of the last inference"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
+ROOTS = "further spans without a parent, whose questions and answers are left out"
 """Names of counts, in addition to those in `Skipped`."""
 BARE = "spans without any attribute, in traces without a question"
 OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
@@ -171,6 +172,7 @@ def write_turns(
             counts[BARE] += sum(not span.attributes for span in spans) if turn is Skipped.NO_QUESTION else 0
         else:
             counts[DUPLICATES] += turn.duplicates
+            counts[ROOTS] += len({span.span_id for span in spans if span.parent_id == ""}) - 1
             counts[CUT] += turn.is_cut
             counts[UNSHOWN] += turn.unshown
             if turn.answer is None and naming.answer is None and (unanswered := unanswered + 1) <= _PROPOSING:

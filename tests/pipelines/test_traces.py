@@ -40,13 +40,15 @@ def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> No
     spans = [one for number in range(12) for one in trace(number, number)]
     spans += spans[:1]  # twice
     spans += [span("open", 1, 5, {"input.value": "x"}), span("blank", 0, 5, {"input.value": " "})]
+    spans.append(span(f"{3:032x}", 0, 90, {"input.value": "And when?"}) | {"spanId": "second root"})
     random.Random(7).shuffle(spans)
     written(tmp_path, "a.jsonl", [otlp(*spans[:9], **{"service.version": "v1"})])
     written(tmp_path, "b.jsonl", map(phoenix, spans[9:]))
     done = rankbeam("traces", str(tmp_path / "*.jsonl"), "--output", str(tmp_path / "out"))
     assert done.status == 0, done.stderr
-    assert done.stdout.splitlines()[:4] == [
+    assert done.stdout.splitlines()[:5] == [
         "12 of 14 traces became queries", "  1 spans that occur twice",
+        "  1 further spans without a parent, whose questions and answers are left out",
         "  1 still running: left for the next time", "  1 without a question",
     ]  # fmt: skip
     evaluated = rankbeam("evaluate", str(tmp_path / "out" / "experiment.yaml"), "--run-id", "r")

@@ -90,6 +90,9 @@ def test_tokens_of_nested_inferences_count_once() -> None:
     assert known(otlp(root, outer, step, inner, second)).tokens == {"input": 10, "output": 4}
     without = span("t", 1, 0, {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 2})
     assert known(otlp(root, without, step, inner, second)).tokens == {"input": 10, "output": 4}
+    agent = span("t", 1, 0, {**tokens, "gen_ai.operation.name": "invoke_agent"})
+    assert known(otlp(root, agent)).tokens == {"input": 5, "output": 2}
+    assert known(otlp(root, agent, inner, second)).tokens == {"input": 10, "output": 4}
     circle = span("t", 1, 0, {}) | {"parentSpanId": "t-3"}
     assert known(otlp(root, circle, step, inner)).tokens == {"input": 5, "output": 2}
 
@@ -148,6 +151,13 @@ def test_a_trace_without_a_root_is_unfinished_or_left_for_later(newest_s: float,
     assert turn(otlp(span("t", 1, 0, {"input.value": "Who?"})), newest_s=newest_s) is reason
     event = {"traceId": "t", "spanId": "t-1", "eventName": DETAILS, "timeUnixNano": str(START * 10**9)}
     assert turn({"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]}, newest_s=newest_s) is reason
+
+
+def test_an_inference_that_failed_has_no_answer() -> None:
+    root = span("t", 0, 0, {"input.value": "Who?", "output.value": "Ask later."})
+    reply = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": message("assistant", "Ann and B")}
+    assert known(otlp(root, span("t", 1, 0, reply))).answer == "Ann and B"
+    assert known(otlp(root, span("t", 1, 0, reply, status={"code": 2}))).answer == "Ask later."
 
 
 @pytest.mark.parametrize(("unit", "as_type"), [(1, float), (1, int), (10**3, int), (10**6, int), (10**9, str)])

@@ -85,7 +85,8 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
     retrieved = None if cut else _contexts(merged)
     contexts = shown(retrieved, last, question) if retrieved and inferences else retrieved
-    tokens = {name: _total(merged, inferences, keys) for name, keys in _TOKENS.items()}
+    agents = [span for span in merged if _is_a(span, "AGENT", "invoke_agent")]
+    tokens = {name: _total(merged, inferences, keys) or _total(merged, agents, keys) for name, keys in _TOKENS.items()}
     ended_s = root.end_s if root.end_s > root.start_s else max(span.end_s for span in merged)
     return Turn(
         root.trace_id,
@@ -113,7 +114,7 @@ _TOKENS = {
 
 
 def _total(spans: Sequence[Span], inferences: Sequence[Span], names: Sequence[str]) -> int:
-    """The tokens of all inferences; one inside another inference that states tokens is not counted again."""
+    """The tokens of all inferences or agents; one inside another that states tokens is not counted again."""
     numbers = {span.span_id: _number(span, *names) for span in inferences}
     parents = {span.span_id: span.parent_id or "" for span in spans}
     return sum(number for name, number in numbers.items() if not any(map(numbers.get, _ancestors(name, parents))))
@@ -186,7 +187,7 @@ def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | S
 
 
 def _answer(root: Span, last: Span, naming: Naming) -> str | None:
-    for span in (last, root):
+    for span in (root,) if last.has_failed else (last, root):  # a failed inference may have written half an answer
         if (text := _last_of(_messages(span, "gen_ai.output.messages", "gen_ai.completion"), None)) is not None:
             return text
     text = _text(root.attributes.get("output.value"), naming.answer, None)
