@@ -38,11 +38,14 @@ def needless(
 
 
 def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
-    """The runs that each experiment's latest run is monitored against, by experiment and id."""
+    """The runs that each experiment is monitored against, by experiment and id."""
     firsts = {run.experiment: run.run_id for run in reversed(runs)}
     for name, latest in {run.experiment: run for run in runs}.items():
-        # The command `monitor` may have named another run, even if the experiment has no key for it.
-        yield from ((name, row["baseline_run"]) for row in latest.rows("monitor", ["baseline_run"]))
+        # The command `monitor` may have named another run, even if the experiment has no key for it, and may not yet
+        # have been called for the latest run.
+        own = (run for run in reversed(runs) if run.experiment == name)
+        changes = next(filter(None, (run.rows("monitor", ["baseline_run"]) for run in own)), [])
+        yield from ((name, row["baseline_run"]) for row in changes)
         with suppress(InputError, AttributeError):  # an experiment that cannot be read names no baseline
             experiment = latest.experiment_file.value
             is_gate = any(gate.get("value") == MONITOR for gate in experiment.get("gates") or ())

@@ -51,12 +51,12 @@ class Tolerances:
 
     def state(self, change: Change) -> str:
         """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
-        tolerance = self[change.metric].size
+        tolerance = self[change.metric]
         if change.lowest_high is None or change.highest_low is None:
             return UNKNOWN
-        if change.lowest_high < -tolerance:
-            return FELL
-        return ROSE if change.highest_low > tolerance else STEADY
+        states = [FELL] if change.lowest_high < -tolerance.size else []
+        states += [ROSE] if change.highest_low > tolerance.size else []
+        return states[-1 if tolerance.is_of_rise else 0] if states else STEADY  # if both, the alarming one
 
     def is_alarming(self, change: Change) -> bool:
         """Return whether a change is beyond its tolerance, in the alarming direction."""

@@ -110,3 +110,9 @@ def test_a_run_that_the_command_monitor_compared_the_latest_one_with_stays(out: 
     outcome = rankbeam("monitor", str(out), "--experiment-name", "one", "--baseline-run-id", "a2")
     assert outcome.status in (0, 3), outcome.stderr
     assert [run.run_id for run in needless(finished_runs(str(out)), 1, None)] == ["a1"]
+
+
+def test_the_baseline_stays_if_the_latest_run_was_not_yet_monitored(out: Path) -> None:
+    outcome = rankbeam("monitor", str(out), "--experiment-name", "one", "--run-id", "a2")
+    assert outcome.status in (0, 3), outcome.stderr
+    assert [run.run_id for run in needless(finished_runs(str(out)), 1, None)] == ["a2"]

@@ -67,6 +67,8 @@ def test_the_end_that_proves_a_change_is_held_against_the_limit(
         ("RR", {"lowest_high": -0.1}, True),
         ("Cost", {"lowest_high": -0.1}, False),
         ("Hallucination(judge=lexical)", {"highest_low": 0.1}, True),
+        ("Hallucination(judge=lexical)", {"lowest_high": -0.1, "highest_low": 0.1}, True),  # after a fall
+        ("RR", {"lowest_high": -0.1, "highest_low": 0.1}, True),
     ],
 )
 def test_without_a_gate_a_rise_alarms_if_lower_values_are_better(
