@@ -119,6 +119,7 @@ def monitor(
       rankbeam monitor out/production --baseline-run-id 2026-01-01
     """
     with messages():
+        from rankbeam.pipelines.gates.checks import tolerances_of
         from rankbeam.pipelines.monitor import show
         from rankbeam.pipelines.monitor.changes import monitored
         from rankbeam.pipelines.monitor.show import rebuild, store
@@ -126,7 +127,7 @@ def monitor(
         from rankbeam.transforms.clients.bigquery.names import is_table
 
         run = named.find()
-        result, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)
+        result, tolerances = monitored(run, baseline_run_id, alpha), tolerances_of(run, tolerance)
         warn(*result.warnings)
         screen = Screen.of(wide=wide)
         click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))

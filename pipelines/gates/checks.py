@@ -8,8 +8,9 @@ from statistics import NormalDist
 from typing import Any
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
-from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames
+from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames, located_gates
 from rankbeam.pipelines.monitor.changes import Monitored, monitored
+from rankbeam.pipelines.monitor.show import Tolerance, Tolerances
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
@@ -112,6 +113,21 @@ class Check:
 def known_of(run: Results, other: Results | None) -> KnownNames:
     names = [row["name"] for row in run.configurations]
     return KnownNames(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
+
+
+def tolerances_of(run: Results, size: float | None) -> Tolerances:
+    """The tolerances of a run: one size for all metrics, else those of the experiment's gates."""
+    lower = frozenset(filter(run.lower_is_better, run.metrics))
+    if size is not None or not run.experiment_file.value.get("gates"):
+        return Tolerances(size or 0.0, lower)
+    known = known_of(run, None)
+    by_name = {
+        (name, gate.metric): Tolerance(abs(gate.limit), not gate.at_least)
+        for gate in located_gates(run.experiment_file, known)
+        if gate.value == MONITOR
+        for name in gate.configurations(known.configurations, known.baseline)
+    }
+    return Tolerances(0.0, lower, by_name)
 
 
 @dataclass(frozen=True)

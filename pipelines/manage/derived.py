@@ -48,8 +48,9 @@ def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:
 
 def monitor(results: Results) -> None:
     """Write the changes since the baseline run to the table `monitor`."""
+    from rankbeam.pipelines.gates.checks import tolerances_of
     from rankbeam.pipelines.monitor.changes import monitored  # few experiments need it
-    from rankbeam.pipelines.monitor.show import Tolerances, store
+    from rankbeam.pipelines.monitor.show import store
 
     try:
         nights = monitored(results)
@@ -59,4 +60,4 @@ def monitor(results: Results) -> None:
     for warning in nights.warnings:
         _logger.warning("%s", warning)
     if nights.changes:
-        store(nights, Tolerances.of(results, None))
+        store(nights, tolerances_of(results, None))

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
-from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
-from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import answer_tables, tables
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
@@ -33,25 +31,11 @@ class Tolerances:
 
     default: float = 0.0
     lower_is_better: frozenset[str] = frozenset()  # the metrics of which a rise is alarming by default
-    by_metric: Mapping[str, Tolerance] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, run: Results, size: float | None) -> "Tolerances":
-        """The tolerances of a run: one size for all metrics, else those of the experiment's gates."""
-        lower = frozenset(filter(run.lower_is_better, run.metrics))
-        if size is not None:
-            return cls(size, lower)
-        by_metric = {}
-        for gate in run.experiment_file.value.get("gates") or ():
-            if isinstance(gate, dict) and gate.get("value") == "monitor":
-                limit = float(gate["at_least"] if "at_least" in gate else gate["at_most"])
-                for metric in parse_all([gate["metric"]]):
-                    by_metric[str(metric)] = Tolerance(abs(limit), "at_most" in gate)
-        return cls(0.0, lower, by_metric)
+    by_name: Mapping[tuple[str, str], Tolerance] = field(default_factory=dict)  # of a configuration's metric
 
     def state(self, change: Change) -> str:
         """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
-        tolerance = self[change.metric]
+        tolerance = self.of_change(change)
         if change.lowest_high is None or change.highest_low is None:
             return UNKNOWN
         states = [FELL] if change.lowest_high < -tolerance.size else []
@@ -60,10 +44,11 @@ class Tolerances:
 
     def is_alarming(self, change: Change) -> bool:
         """Return whether a change is beyond its tolerance, in the alarming direction."""
-        return self.state(change) == (ROSE if self[change.metric].is_of_rise else FELL)
+        return self.state(change) == (ROSE if self.of_change(change).is_of_rise else FELL)
 
-    def __getitem__(self, metric: str) -> Tolerance:
-        return self.by_metric.get(metric, Tolerance(self.default, metric in self.lower_is_better))
+    def of_change(self, change: Change) -> Tolerance:
+        default = Tolerance(self.default, change.metric in self.lower_is_better)
+        return self.by_name.get((change.configuration, change.metric), default)
 
 
 def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
@@ -111,7 +96,7 @@ def as_rows(changes: Sequence[Change], tolerances: Tolerances) -> pa.Table:
 
 def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:
     state, alarm = tolerances.state(change), tolerances.is_alarming(change)
-    return {"tolerance": tolerances[change.metric].size, "state": state, "alarm": alarm}
+    return {"tolerance": tolerances.of_change(change).size, "state": state, "alarm": alarm}
 
 
 def summary(result: Monitored, tolerances: Tolerances) -> str:

@@ -1,5 +1,6 @@
 """A gate on the change since a baseline run: the end of the interval that it reads, or the reason why there is none."""
 
+import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -7,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rankbeam.pipelines.gates.checks import Check, _monitored
+from rankbeam.pipelines.gates.checks import Check, _monitored, tolerances_of
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.pipelines.monitor.changes import Change, Monitored
-from rankbeam.pipelines.monitor.show import Tolerances
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records.errors import InputError
@@ -78,8 +78,40 @@ def test_without_a_gate_a_rise_alarms_if_lower_values_are_better(
     means = [{"config_id": "id", "slice": "all", "metric": name, "lower_is_better": low} for name, low in names.items()]
     rows = {"configuration_metrics": means, "configurations": [{"config_id": "id", "position": 0}]}
     run = Results("", "run", InMemory({name: pa.Table.from_pylist(of_table) for name, of_table in rows.items()}))
-    tolerances = Tolerances.of(run, 0.0)
+    tolerances = tolerances_of(run, 0.0)
     assert tolerances.is_alarming(replace(CHANGE, metric=metric, **change)) is is_alarming
+
+
+def test_the_tolerance_is_that_of_the_gate_on_the_configuration_and_metric() -> None:
+    """A judged metric without its judge, a criterion, and a gate on one of two configurations."""
+    gates = [
+        {"metric": "Faithfulness", "value": "monitor", "at_least": -0.3},
+        {"metric": "Tone", "value": "monitor", "at_most": 0.4, "configuration": "d"},
+    ]
+    names = ["Faithfulness(judge=lexical)", "Criterion(Tone,judge=lexical)"]
+    rows = {
+        "runs": [
+            {
+                "experiment_yaml": json.dumps({"gates": gates}),
+                "dataset": "{}",
+                "versions": "{}",
+                "statistics": "{}",
+                "warnings": [],
+            }
+        ],
+        "configuration_metrics": [{"config_id": "c", "slice": "all", "metric": name} for name in names],
+        "configurations": [{"config_id": name, "name": name, "position": place} for place, name in enumerate("cd")],
+    }
+    run = Results("", "run", InMemory({name: pa.Table.from_pylist(of_table) for name, of_table in rows.items()}))
+    tolerances = tolerances_of(run, None)
+    judged, tone = (replace(CHANGE, metric=name) for name in names)
+    assert [tolerances.of_change(change) for change in (judged, replace(judged, configuration="d"))] == [
+        (0.3, False)
+    ] * 2
+    assert [tolerances.of_change(change) for change in (tone, replace(tone, configuration="d"))] == [
+        (0, False),
+        (0.4, True),
+    ]
 
 
 @pytest.mark.parametrize(
