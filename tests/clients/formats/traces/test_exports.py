@@ -68,6 +68,7 @@ def test_truncated_documents_are_not_the_contexts(values: dict[str, Any]) -> Non
     whole = turn(list(spans_of(otlp(span("t", 0, 0, ROOT), span("t", 1, 0, values)))))
     assert whole.is_cut
     assert whole.contexts is None
+    assert [step.doc_ids for step in whole.steps or ()] == [None]  # else they would be the contexts
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.randoms(use_true_random=False))

@@ -84,6 +84,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     cut = any(TRUNCATED in span.attributes for span in merged)
     cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
     retrieved = None if cut else _contexts(merged)
+    steps = tuple(replace(step, doc_ids=None) for step in _steps(merged)) if cut else _steps(merged)
     contexts = shown(retrieved, last, question) if retrieved and inferences else retrieved
     agents = [span for span in merged if _is_a(span, "AGENT", "invoke_agent")]
     tokens = {name: _total(merged, inferences, keys) or _total(merged, agents, keys) for name, keys in _TOKENS.items()}
@@ -102,7 +103,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         tokens if any(tokens.values()) else {},
         duplicates,
         cut,
-        _steps(merged) or (() if HAS_STEPS in root.attributes else None),
+        steps or (() if HAS_STEPS in root.attributes else None),
         len(retrieved or ()) - len(contexts or ()),
     )
 
