@@ -143,9 +143,10 @@ def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -
 
 def _run(source: str, folder: str, naming: Naming, choice: Choice) -> None:
     is_bigquery = is_table(source)
-    size = 0 if is_bigquery else sum(bytes_ for _, bytes_, _ in matching.version(source))
-    buckets = _TABLE_BUCKETS if is_bigquery else min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
-    paths = [source] if is_bigquery else matching.expand(source)
+    sizes = {} if is_bigquery else {path: bytes_ for path, bytes_, _ in matching.version(source)}
+    buckets = _TABLE_BUCKETS if is_bigquery else min(_MOST_BUCKETS, 1 + sum(sizes.values()) // _BUCKET_BYTES)
+    # A collector has just opened a file that is empty; if all are, reading the first one says so.
+    paths = [source] if is_bigquery else [path for path, size in sizes.items() if size] or list(sizes)
     options = PipelineOptions(["--runner=FnApiRunner"])
     with on_this_machine(options), quiet_beam(), refusals(), beam.Pipeline(FnApiRunner(), options) as pipeline:
         counts = pipeline | "Turns" >> WriteTurns(paths, folder, buckets, naming, choice)

@@ -44,6 +44,7 @@ def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> No
     random.Random(7).shuffle(spans)
     written(tmp_path, "a.jsonl", [otlp(*spans[:9], **{"service.version": "v1"})])
     written(tmp_path, "b.jsonl", map(phoenix, spans[9:]))
+    written(tmp_path, "c.jsonl", [])  # just opened by a collector
     done = rankbeam("traces", str(tmp_path / "*.jsonl"), "--output", str(tmp_path / "out"))
     assert done.status == 0, done.stderr
     assert done.stdout.splitlines()[:5] == [
