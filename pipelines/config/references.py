@@ -147,16 +147,18 @@ def _resolved_later(value: Any) -> list[Place]:
 def _in_applications(value: Any) -> Iterator[Place]:
     """The places of secrets in requests of applications; their other references, such as a host, are replaced."""
     configurations = value.get("configurations") if isinstance(value, dict) else None
-    items = enumerate(configurations if isinstance(configurations, list) else ())
+    requests = [_mapping(item, "answers") for item in (configurations if isinstance(configurations, list) else ())]
     texts: list[tuple[Place, RequestText]] = [
         (("configurations", i, "answers", *text.path), text)
-        for i, item in items
-        for text in _texts(_mapping(item, "answers"))
+        for i, request in enumerate(requests)
+        for text in _texts(request)
     ]
-    for name, swept in _mapping(value, "grid").items() if texts else ():
+    for name, swept in _mapping(value, "grid").items() if any(requests) else ():
         values = swept.items() if isinstance(swept, dict) else enumerate(swept if isinstance(swept, list) else ())
         texts += [
-            (("grid", name, key, *text.path[1:]), text) for key, item in values for text in _texts({str(name): item})
+            (("grid", name, key, *text.path[1:]), text)
+            for key, item in values
+            for text in _texts({str(name).rpartition(".")[2]: item})
         ]
     secret = {name for _, text in texts for name in text.references() if text.is_secret or is_secret(name)}
     yield from (place for place, text in texts if not secret.isdisjoint(text.references()))

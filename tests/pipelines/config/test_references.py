@@ -196,6 +196,14 @@ def test_an_application_takes_secrets_in_its_request_and_other_references_anywhe
     assert application.body == {"q": "{query}", "token": "${env:APP_CODE}", "index": "http://app_index"}
     assert set(application.secret_places()) == {"${env:APP_KEY}", "${env:APP_CODE}"}
 
+    document["grid"] = {
+        "answers.headers": {"one": {"Authorization": "Bearer ${env:APP_KEY}"}},
+        "answers.url": ["http://h/ask?key=${env:APP_CODE}"],
+    }
+    document["configurations"] = [{"name": "a", "answers": {"type": "http", "answer": "answer"}}]
+    (application,) = parse_experiment(yaml.safe_dump(document), "e.yaml").applications.values()
+    assert set(application.secret_places()) == {"${env:APP_KEY}", "${env:APP_CODE}"}
+
 
 def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = EXAMPLES / "goldens" / "helpdesk.yaml"
