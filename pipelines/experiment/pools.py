@@ -48,8 +48,8 @@ def payments_of(file: ExperimentFile, expanded: Expanded) -> Pools:
     used = {service for service, _, _ in replies} | expanded.embedders
     if file.judging is not None and file.judging.embeddings is not None:
         used.add(file.judging.embeddings)
-    retrieving = [cell.retriever for cell in expanded.cells]
     sources = [source.retriever for source in expanded.sources]
+    retrieving = [*(cell.retriever for cell in expanded.cells), *sources]
     pools = pools_of(located, file.quotas, retrieving, sources, file.services, used, problems)
     problems += _above_window(located, pools, replies)
     problems += wrong_batches(located, pools, is_raced=file.model.race is not None)

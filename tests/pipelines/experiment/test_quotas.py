@@ -47,6 +47,15 @@ def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> No
     assert loaded.pools["ours"] == Quota(requests_per_minute=300, attempts=2)  # the lower of the two defaults
 
 
+def test_a_reranker_has_the_pool_that_it_names(folder: Path) -> None:
+    reranked = "retriever: {type: near}, rerank: {type: http, url: 'http://h/', quota: ours}"
+    loaded = load(folder, experiment({"a": reranked}, "quotas: {ours: {attempts: 2}}\n"))
+    assert {source.pool for source in loaded.evaluation.sources} == {"near", "ours"}
+    assert loaded.pools["ours"].attempts == 2
+    (problem,) = problems(folder, experiment({"a": reranked}, "quotas: {near: {}}\n"))
+    assert problem == "4: configurations[0].rerank.quota: quotas: has no 'ours'; valid are: near"
+
+
 @pytest.mark.parametrize(
     ("quota", "lanes"),
     [
