@@ -97,7 +97,8 @@ def with_tables(text: str) -> str:
 
 def _table(model: type[BaseModel]) -> str:
     known = meanings(model)
-    fields = {name: field for name, field in model.model_fields.items() if name != "query" or _joins_history(model)}
+    unused = {*(() if _joins_history(model) else ("query",)), *getattr(model, "unused", ())}
+    fields = {name: field for name, field in model.model_fields.items() if name not in unused}
     rows = [f"| `{name}` | {_default(field)} | {_sentence(known[name])} |" for name, field in fields.items()]
     return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows, "", ""])
 

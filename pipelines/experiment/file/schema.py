@@ -23,6 +23,7 @@ from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
@@ -112,6 +113,8 @@ def _typed(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept
     properties = _schema(model, f"{label}.", defs)
     properties = _without_required(properties) if swept else properties
     keys = {**properties.get("properties", {}), **dict(_further_keys(model, properties))}
+    for key in model.unused if issubclass(model, HttpApplication) else ():
+        del keys[key]
     required = ["type", *properties.get("required", ())]
     defs[label] = {**properties, "properties": {"type": {"const": name}, **keys}, "required": required}
     return {"$ref": f"#/$defs/{label}"}

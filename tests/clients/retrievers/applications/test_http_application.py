@@ -260,6 +260,43 @@ def test_pieces_of_calls_of_other_types_are_malformed(calls: list[Any]) -> None:
         chat.read(stored({"first_token_s": 0.1, "events": events}))
 
 
+async def _session(seen: Seen, writer: asyncio.StreamWriter) -> None:
+    run = [{"content": {"parts": [{"text": "yes"}]}}]
+    writer.write(whole(json.dumps(run if seen.target.startswith("/api/run?") else {}).encode()))
+
+
+def test_parameters_follow_the_path_in_requests_for_sessions_of_adk() -> None:
+    async def run() -> list[str]:
+        async with served(_session) as server:
+            url = f"{server.url}/api/?tenant=k"
+            agent = AdkApplication.model_validate({"url": url, "app": "a", "params": {"p": "{query}"}})
+            connection = await agent.connect()
+            reply = await connection.call(json.dumps({"query": "why?"}), 20.0, 1)
+            await connection.close()
+            assert agent.read(reply.answer).text == "yes"
+            return [seen.target for seen in server.seen]
+
+    created, asked, deleted = asyncio.run(run())
+    assert asked == "/api/run?tenant=k&p=why%3F"
+    assert created == deleted
+    assert created.startswith("/api/apps/a/users/rankbeam/sessions/rankbeam-")
+    assert created.endswith("?tenant=k&p=why%3F")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (HttpApplication, {"answer": "a", "derive": False}),
+        (ChatApplication, {"stream": True, "end": "done"}),
+        (AdkApplication, {"app": "a", "stream": True}),
+        (AdkApplication, {"app": "a", "body": {"q": "{query}"}}),
+    ],
+)
+def test_keys_without_an_effect_are_refused(kind: type[HttpApplication], values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{list(values)[-1]} has no effect on answers of this type; remove it"):
+        kind.model_validate({"url": "http://h/", **values})
+
+
 class Document:
     """A document of LangChain, with the node of LlamaIndex that holds it."""
 

@@ -38,6 +38,9 @@ class AdkApplication(HttpApplication):
     answer: str = "text"
 
     added: ClassVar[frozenset[str]] = HttpApplication.added | {"agent"}
+    unused: ClassVar[frozenset[str]] = HttpApplication.unused | {
+        "method", "body", "answer", "usage", "steps", "stream", "end"
+    }  # fmt: skip
 
     @model_validator(mode="before")
     @classmethod
@@ -45,7 +48,8 @@ class AdkApplication(HttpApplication):
         if not isinstance(value, dict):
             return value
         results = {"results": value["contexts"]} if "contexts" in value else {}
-        url = {"url": f"{value['url'].rstrip('/')}/run"} if isinstance(value.get("url"), str) else {}
+        address, mark, query = str(value.get("url")).partition("?")
+        url = {"url": f"{address.rstrip('/')}/run{mark}{query}"} if isinstance(value.get("url"), str) else {}
         return {"text": "text", **results, **value, **url}
 
     @property
@@ -114,6 +118,8 @@ class ChatApplication(HttpApplication):
     `url` is the address of the endpoint, such as "http://localhost:8000/v1/chat/completions".
 
     Attributes:
+        body: JSON body. A string that consists of one placeholder is replaced by the value in its own type. By default
+            the messages before the query and the query are sent as "messages", with `model` if it is set.
         model: name of the model or agent that the endpoint serves.
         contexts: JMESPath to the list of contexts in the reply, such as "choices[0].message.context.citations".
         steps: JMESPath to the list of the agent's tool calls; by default the message's `tool_calls`; if there are none,
@@ -123,6 +129,8 @@ class ChatApplication(HttpApplication):
     model: str | None = None
     contexts: str | None = None
     answer: str = "choices[0].message.content"
+
+    unused: ClassVar[frozenset[str]] = HttpApplication.unused | {"end"}
 
     @model_validator(mode="before")
     @classmethod

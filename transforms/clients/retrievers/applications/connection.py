@@ -176,19 +176,25 @@ class AdkConnection(ApplicationConnection):
         message = json.loads(request.content)
         session = f"rankbeam-{secrets.token_hex(8)}"
         names = (message["appName"], message["userId"], session)
-        base = str(request.url).removesuffix("/run")
-        place = f"{base}/apps/{{}}/users/{{}}/sessions/{{}}".format(*(quote(name, safe="") for name in names))
+        base, mark, query = request.url.raw_path.decode().partition("?")
+        place = "{}/apps/{}/users/{}/sessions/{}".format(
+            base.removesuffix("/run"), *(quote(name, safe="") for name in names)
+        )
         headers = _without_length(request.headers)
         events = message.pop(HISTORY, None)
         created = place if events is None else place.rpartition("/")[0]  # only this one takes events
         initial = {} if events is None else {"sessionId": session, "events": events}
-        await super()._body(client, client.build_request("POST", created, headers=headers, json=initial))
+
+        def url(path: str) -> httpx.URL:
+            return request.url.copy_with(raw_path=f"{path}{mark}{query}".encode())
+
+        await super()._body(client, client.build_request("POST", url(created), headers=headers, json=initial))
         try:
             content = json.dumps({**message, "sessionId": session}).encode()
             run = client.build_request("POST", request.url, headers=headers, content=content)
             return await super()._body(client, run)
         finally:
-            deletion = asyncio.create_task(_delete(client, client.build_request("DELETE", place, headers=headers)))
+            deletion = asyncio.create_task(_delete(client, client.build_request("DELETE", url(place), headers=headers)))
             self.deletions.add(deletion)
             deletion.add_done_callback(self.deletions.discard)
 

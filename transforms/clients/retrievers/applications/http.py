@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
-from pydantic import Field, JsonValue, StrictStr, field_validator
+from pydantic import Field, JsonValue, StrictStr, field_validator, model_validator
 
 from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.http.template import texts_in
@@ -35,6 +35,8 @@ class HttpApplication(Http):
     replaced there and in `headers`.
 
     Attributes:
+        body: JSON body. A string that consists of one placeholder is replaced by the value in its own type. By default
+            POST and PUT send the query as "query", and GET sends no body.
         answer: JMESPath to the answer's text.
         results: JMESPath to the list of contexts, best first; without it, contexts are unknown.
         id: JMESPath to the document id in a context.
@@ -49,6 +51,7 @@ class HttpApplication(Http):
         end: with `stream`, JMESPath that has a value in the last event only, such as "done"; a stream without such an
             event and without "[DONE]" is incomplete, and the call is repeated.
         version: version of the deployed application. Answers of another version are not reused.
+        unused: inherited keys without an effect on answers, which are refused.
     """
 
     results: _Path | None = None  # type: ignore[assignment]
@@ -63,6 +66,14 @@ class HttpApplication(Http):
     default_top_k: ClassVar[int | None] = None
     reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps", "end", "citations"}
     added: ClassVar[frozenset[str]] = Http.added | {"steps", "end", "citations"}
+    unused: ClassVar[frozenset[str]] = frozenset({"score", "lower_is_better", "derive"})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unused(cls, value: Any) -> Any:
+        for name in sorted(cls.unused & value.keys()) if isinstance(value, dict) else ():
+            raise ValueError(f"{name} has no effect on answers of this type; remove it")
+        return value
 
     @field_validator("url")
     @classmethod
