@@ -28,15 +28,15 @@ class GenerateParameters(Parameters):
     Attributes:
         service: name of the model under `services:`.
         template: prompt file in which `{query}`, `{contexts}` and query attributes such as `{language}` are replaced.
-            `{{` is a literal brace, and a line `---` separates the system prompt from the user prompt. By default
-            rankbeam's own prompt.
+            `{{` is a literal `{`, `}` needs no doubling, and a line `---` separates the system prompt from the user
+            prompt. By default rankbeam's own prompt.
         contexts: maximum number of results that the model receives, best first.
         max_context_tokens: maximum tokens of all contexts together. Contexts that do not fit are left out completely,
             the last ones first.
         temperature: sampling temperature.
         seed: sampling seed.
         max_output_tokens: maximum tokens in an answer.
-        thinking: thinking-token budget; by default the model decides.
+        thinking: thinking-token budget of Gemini models; by default the model decides. Other services ignore it.
         samples: number of answers generated for each query.
         without_contexts: if true, the model also answers queries for which nothing was retrieved.
     """
@@ -74,7 +74,7 @@ class RewriteParameters(Parameters):
         temperature: sampling temperature.
         seed: sampling seed.
         max_output_tokens: maximum tokens in one reply.
-        thinking: thinking-token budget; by default the model decides.
+        thinking: thinking-token budget of Gemini models; by default the model decides. Other services ignore it.
     """
 
     model_config = ConfigDict(strict=True)  # as all other keys of an experiment
@@ -109,7 +109,8 @@ class ModelRerankParameters(Parameters):
         depth: number of results to request from the retriever and to rate.
         min_score: minimum score by the model. Results with a lower score, or without one, are left out.
         max_output_tokens: maximum tokens in one reply; not for cross-encoders.
-        thinking: thinking-token budget; by default the model decides. Not for cross-encoders.
+        thinking: thinking-token budget of Gemini models; by default the model decides. Other services ignore it. Not
+            for cross-encoders.
     """
 
     model_config = ConfigDict(strict=True)  # as all other keys of an experiment

@@ -20,12 +20,13 @@ class HttpReranker(Http, Reranker):
     `{documents}` by the list of texts. References such as `${env:NAME}` are replaced there and in `headers`.
 
     Attributes:
-        body: JSON body. By default the query is sent as "query" and the texts as "documents".
+        body: JSON body, in which "{documents}" is replaced by the list of texts. By default the query is sent as
+            "query" and the texts as "documents".
         results: JMESPath to the list of scored texts in the answer.
         id: JMESPath to the position of a scored text in the request, from 0.
         score: JMESPath to the score; higher is better.
         pointwise: if true, the score of a text does not depend on the other texts of the request. Then a smaller
-            `depth` costs no call.
+            `depth` of another configuration in the same run costs no call.
         depth: number of results to request from the retriever and to score.
     """
 
