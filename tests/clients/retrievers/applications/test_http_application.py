@@ -276,8 +276,8 @@ def test_parameters_follow_the_path_in_requests_for_sessions_of_adk() -> None:
             assert agent.read(reply.answer).text == "yes"
             return [seen.target for seen in server.seen]
 
-    created, asked, deleted = asyncio.run(run())
-    assert asked == "/api/run?tenant=k&p=why%3F"
+    created, ran, deleted = asyncio.run(run())
+    assert ran == "/api/run?tenant=k&p=why%3F"
     assert created == deleted
     assert created.startswith("/api/apps/a/users/rankbeam/sessions/rankbeam-")
     assert created.endswith("?tenant=k&p=why%3F")
