@@ -113,7 +113,7 @@ def _typed(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept
     properties = _schema(model, f"{label}.", defs)
     properties = _without_required(properties) if swept else properties
     keys = {**properties.get("properties", {}), **dict(_further_keys(model, properties))}
-    for key in model.unused if issubclass(model, HttpApplication) else ():
+    for key in (*model.unused, DISTANCE) if issubclass(model, HttpApplication) else ():
         del keys[key]
     required = ["type", *properties.get("required", ())]
     defs[label] = {**properties, "properties": {"type": {"const": name}, **keys}, "required": required}

@@ -275,6 +275,8 @@ def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> I
         for name in (TOP_K, DISTANCE, MIN_SCORE):
             if getattr(item, name) is not None:
                 yield located.error((*settings.place, name), "answers have no ranking to cut; leave it out")
+        if settings.inside is not None:
+            yield located.error((*settings.retriever.place, DISTANCE), "answers have no ranking to cut; leave it out")
         return
     if settings.has_distances and item.min_score is not None:
         yield located.error((*settings.place, MIN_SCORE), f"its scores are distances; use {DISTANCE} instead")

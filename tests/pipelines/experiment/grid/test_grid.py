@@ -155,6 +155,9 @@ MISTAKES = [
     ("answers: {type: replay, path: old.run}, min_score: 1", "", [
         "4: configurations[0].min_score: answers have no ranking to cut; leave it out",
     ]),
+    ("answers: {type: http, url: 'http://h/', answer: a, vector_distance_threshold: 0.5}", "", [
+        "4: configurations[0].answers.vector_distance_threshold: answers have no ranking to cut; leave it out",
+    ]),
     ("retriever: {type: near}, vector_distance_threshold: 0", "", [
         "4: configurations[0].vector_distance_threshold: must be greater than 0, found 0",
     ]),
