@@ -27,21 +27,27 @@ class RunOverlap:
 
     run: str  # path; the baseline's is a path, too
     baseline: str
-    values: dict[str, float]  # by query, for queries in both runs, lowest first
+    queries: pa.Array  # ids of the queries in both runs, lowest overlap first
+    overlap: FloatArray  # of each of these queries
     only_run: int  # number of queries in this run only, which are left out
     only_baseline: int
 
     @property
+    def values(self) -> dict[str, float]:
+        """Overlap by query, lowest first."""
+        return dict(zip(self.queries.to_pylist(), self.overlap.tolist(), strict=True))
+
+    @property
     def mean(self) -> float:
-        return float(np.mean(list(self.values.values())))
+        return float(np.mean(self.overlap))
 
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """Student's 95% interval of the mean, limited to 0 to 1; None, None for one query."""
-        count = len(self.values)
+        count = len(self.queries)
         if count < 2:
             return None, None
-        error = float(np.std(list(self.values.values()), ddof=1)) / count**0.5
+        error = float(np.std(self.overlap, ddof=1)) / count**0.5
         low, high = student_interval(self.mean, error, count)
         return max(0.0, low), min(1.0, high)
 
@@ -65,13 +71,14 @@ class Overlaps:
     def as_text(self, screen: Screen = WHOLE) -> str:
         """A table with a row for each run, then the queries that differ most."""
         means = [
-            [overlap.run, f"{overlap.mean:.4f}", interval(*overlap.interval, ".4f"), f"{len(overlap.values):,}"]
+            [overlap.run, f"{overlap.mean:.4f}", interval(*overlap.interval, ".4f"), f"{len(overlap.queries):,}"]
             for overlap in self.runs
         ]
         title = f"RBO(p={self.p:g}) with {self.runs[0].baseline}"
         parts = [screen.table(Table(["run", title, "95% interval", "queries"], means))]
         for overlap in self.runs:
-            lowest = [[query, f"{value:.4f}"] for query, value in list(overlap.values.items())[:_MOST_SHOWN]]
+            first = zip(overlap.queries[:_MOST_SHOWN].to_pylist(), overlap.overlap[:_MOST_SHOWN], strict=True)
+            lowest = [[query, f"{value:.4f}"] for query, value in first]
             parts.append(screen.table(Table([f"{overlap.run}: queries that differ most", "RBO"], lowest)))
         return "\n\n".join(parts)
 
@@ -84,7 +91,7 @@ class Overlaps:
                     "p": self.p,
                     "mean": overlap.mean,
                     "interval": overlap.interval,
-                    "queries": len(overlap.values),
+                    "queries": len(overlap.queries),
                     "only_run": overlap.only_run,
                     "only_baseline": overlap.only_baseline,
                     "values": overlap.values,
@@ -140,8 +147,9 @@ def overlaps_of(paths: Sequence[str], p: float, depth: int | None) -> Overlaps:
     """Rank-biased overlap of runs with the first one; a document that occurs twice has its better rank."""
     names = [PurePosixPath(path).name for path in paths]
     labels = names if len(set(names)) == len(names) else list(paths)
-    baseline, *others = (_Run.read(path).upto(depth) for path in paths)
-    overlaps = [_overlap(run, baseline, labels[place], labels[0], p) for place, run in enumerate(others, start=1)]
+    runs = (_Run.read(path).upto(depth) for path in paths)
+    baseline = next(runs)
+    overlaps = [_overlap(run, baseline, label, labels[0], p) for label, run in zip(labels[1:], runs, strict=True)]
     return Overlaps(p, overlaps)
 
 
@@ -152,11 +160,11 @@ def _overlap(run: _Run, baseline: _Run, name: str, baseline_name: str, p: float)
         raise InputError(f"shares no query with {baseline_name}: {here!r} here, {there!r} there", path=name)
     values = _values(run, baseline, common, p)
     order = np.argsort(values, kind="stable")
-    ids = common.take(pa.array(order)).to_pylist()
     return RunOverlap(
         name,
         baseline_name,
-        dict(zip(ids, values[order].tolist(), strict=True)),
+        common.take(pa.array(order)),
+        values[order],
         len(run.queries) - len(common),
         len(baseline.queries) - len(common),
     )

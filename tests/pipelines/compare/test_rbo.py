@@ -1,9 +1,12 @@
 """Rank-biased overlap against its definition, the digits of other tools, and its laws."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -12,6 +15,7 @@ from support.inputs import write
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.compare.rbo import overlaps_of
+from rankbeam.transforms.clients.formats import rows
 from rankbeam.transforms.kernels.ranking.similarity import rank_biased_overlap
 from rankbeam.transforms.records.errors import InputError
 
@@ -84,6 +88,21 @@ def test_runs_are_compared_query_by_query(tmp_path: Path) -> None:
     assert overlap.values["q2"] == pytest.approx(by_definition([1, 2, 3], [3, 2, 1], 0.9))
     assert overlaps.warnings == ["left out queries that one run lacks: 2 of two.run, 1 of one.run"]
     assert overlaps_of([str(one), str(two)], 0.9, 1).runs[0].values == pytest.approx({"q2": 0.0, "q1": 1.0})
+
+
+def test_only_the_first_run_and_one_other_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranking = run_of({f"q{query}": "abcdefghij" for query in range(500)})
+    paths = [str(write(tmp_path / f"{number}.run", ranking)) for number in range(8)]
+    held = []
+
+    def read_run(path: str) -> Iterator[pa.RecordBatch]:
+        held.append(pa.total_allocated_bytes())
+        yield from rows.read_run(path)
+
+    monkeypatch.setattr("rankbeam.pipelines.compare.rbo.rows", SimpleNamespace(read_run=read_run))
+    overlaps_of(paths, 0.9, None)
+    baseline = held[1] - held[0]
+    assert held[-1] - held[2] < baseline
 
 
 def test_a_document_that_stands_twice_has_its_better_rank(tmp_path: Path) -> None:
