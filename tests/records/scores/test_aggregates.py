@@ -1,5 +1,6 @@
 """States of many queries: the laws of merging, and what comes out against plain Python."""
 
+import tracemalloc
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 
 from rankbeam.transforms.judge.metrics import parse_judged
+from rankbeam.transforms.kernels.hashing import hash_strings
+from rankbeam.transforms.kernels.statistics.bootstrap import LIMIT, weighted_sums
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.aggregates import RunAggregate, RunFacts
-from rankbeam.transforms.records.scores.means import QueryAggregate
+from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
 METRICS, CONFIGURATIONS = (2, 1), 3
@@ -95,6 +98,36 @@ def panels(draw: st.DrawFn, count: int, metrics: int, any_value: st.SearchStrate
 def runs(draw: st.DrawFn) -> list[ScoredPartition]:
     plan = draw(PLANS)
     return draw(st.lists(partitions(plan), min_size=3, max_size=6))
+
+
+def test_columns_of_many_pairs_are_summed_for_some_queries_at_a_time() -> None:
+    """40 configurations have 780 pairs, and so 13 kB of columns per query."""
+    evaluation = Evaluation(
+        configurations=tuple(Configuration(f"c{i}", f"c{i}", 0, "", "{}", None, None) for i in range(40)),
+        metrics=(parse_metric("RR"),),
+        sources=(),
+        statistics=Statistics(replicates=2, all_pairs=True),
+    )
+    values = np.random.default_rng(6).random((40, 6 * LIMIT, 1))
+
+    def peak(queries: int) -> int:
+        ids = [pa.array(map(str, range(queries)), pa.string()), pa.nulls(queries, pa.string())]
+        panels = [ScoredPanel(np.zeros(queries, np.int8), own[:queries]) for own in values]
+        partition = ScoredPartition(
+            pa.RecordBatch.from_arrays([*ids, pa.nulls(queries, columns.ATTRIBUTES)], schema=columns.QUERIES),
+            {"all": np.ones(queries, bool)},
+            tuple(ScoredConfiguration(place, (panel,)) for place, panel in enumerate(panels)),
+        )
+        tracemalloc.start()
+        state = RunAggregate.of(partition, evaluation).replicates["all"]
+        _, largest = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        units = np.rint(values[0, :queries] * 2.0**32).astype(np.int64)
+        assert np.array_equal(state.totals()[:1], weighted_sums(hash_strings(ids[0]), units, 2, 0))
+        return largest
+
+    column_bytes = 8 * 4 * LIMIT * len(SumLayout.of(evaluation).weights)
+    assert peak(6 * LIMIT) - peak(2 * LIMIT) < column_bytes
 
 
 @settings(max_examples=examples(50))

@@ -52,6 +52,23 @@ def test_slices_of_fewer_queries_have_a_mean_but_no_interval_and_no_comparison(l
     assert compared == {key: size for key, size in known.items() if key[0][2] == ALL or size >= least}
 
 
+def test_the_pairs_are_listed_once_and_each_finds_its_columns_without_a_search() -> None:
+    class Pairs(tuple[tuple[int, int], ...]):
+        def index(self, *_: object) -> int:
+            pytest.fail("searched")
+
+    class Listed(Evaluation):
+        @property
+        def pairs(self) -> Pairs:
+            listed.append(True)
+            return Pairs(super().pairs)
+
+    listed: list[bool] = []
+    actual = estimates(Listed(**vars(JUDGED_RUN.evaluation)))
+    assert len(actual.differences) > len(listed) == 1
+    assert actual == estimates(JUDGED_RUN.evaluation)
+
+
 def test_two_configurations_with_values_are_compared_and_one_is_not() -> None:
     actual = {(row.config_id, row.metric): row for row in WHOLE if row.slice == ALL}
     assert all(actual[name, "Faithfulness"].joint_low is not None for name in ("base", "other"))

@@ -7,6 +7,7 @@ slices are split before anything is shuffled, and each is merged on its own.
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import product
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray
 from rankbeam.transforms.kernels.hashing import hash_strings
-from rankbeam.transforms.kernels.statistics.bootstrap import Replicates
+from rankbeam.transforms.kernels.statistics.bootstrap import LIMIT, Replicates
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.kernels.statistics.intervals import student_p_value
@@ -25,7 +26,7 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistic
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
-from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, drawn_hashes, or_null
+from rankbeam.transforms.records.scores.means import Part, QueryAggregate, SumLayout, drawn_hashes, or_null
 from rankbeam.transforms.records.scores.rows import Difference
 from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.slices import ALL, slice_values
@@ -209,16 +210,10 @@ class RunAggregate(RunFacts):
                 selected, unpaired = both & chosen, int((either & ~both & chosen).sum())
                 state = PairedAggregate.of(differences[selected], drawn[selected], (units - others)[selected], unpaired)
                 pairs[one, other, number, name] = state
-        replicates = {}
-        if resampled := evaluation.statistics.replicates:
-            columns, seed = layout.columns(parts), evaluation.statistics.seed
-            for name, chosen in slices.items():
-                rows, slice_columns = layout.within(parts, columns, chosen)
-                replicates[name] = Replicates.of(drawn[rows], slice_columns, resampled, seed)
         return cls(
             queries,
             pairs,
-            replicates,
+            _replicates(partition, evaluation, layout, parts, drawn) if evaluation.statistics.replicates else {},
             unjudged=partition.unjudged,
             failures=partition.failures,
             with_results=frozenset(scored.configuration for scored in partition.configurations if scored.has_results),
@@ -255,6 +250,31 @@ class RunAggregate(RunFacts):
             _merge_all(self.labelled, other.labelled),
             **self.facts_with(other),
         )
+
+
+_COLUMN_BYTES = 16 << 20  # of the bootstrap's columns at once, unless LIMIT queries have more
+
+
+def _replicates(
+    partition: ScoredPartition,
+    evaluation: Evaluation,
+    layout: SumLayout,
+    parts: Sequence[Sequence[Part]],
+    drawn: HashArray,
+) -> dict[str, Replicates]:
+    """The bootstrap's state of every slice. All pairs have many columns, so queries are summed some at a time."""
+    statistics = evaluation.statistics
+    step = max(LIMIT, _COLUMN_BYTES // (8 * len(layout.weights)))
+
+    def of(queries: slice) -> dict[str, Replicates]:
+        own = [[(units[queries], known[queries]) for units, known in config] for config in parts]
+        columns, states = layout.columns(own), {}
+        for name, chosen in partition.slices.items():
+            rows, slice_columns = layout.within(own, columns, chosen[..., queries])
+            states[name] = Replicates.of(drawn[queries][rows], slice_columns, statistics.replicates, statistics.seed)
+        return states
+
+    return reduce(_merge_all, (of(slice(start, start + step)) for start in range(0, max(1, len(drawn)), step)))
 
 
 def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tuple[LabelledKey, LabelledMoments]]:

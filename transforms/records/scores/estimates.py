@@ -40,10 +40,11 @@ class RunEstimates(RunFacts):
         replicates = aggregate.replicates
         totals = {name: replicates[name].totals() if name in replicates else None for name in names}
         pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
+        layout = SumLayout.of(evaluation)
         return cls(
-            {name: _means_of(name, totals[name], aggregate, evaluation) for name in names},
+            {name: _means_of(name, totals[name], aggregate, evaluation, layout) for name in names},
             {
-                (one, other, name): _differences_of(one, other, name, totals[name], aggregate, evaluation)
+                (one, other, name): _differences_of(one, other, name, totals[name], aggregate, evaluation, layout)
                 for one, other, name in pairs
             },
             frozenset(
@@ -65,10 +66,16 @@ class RunEstimates(RunFacts):
 
 
 def _differences_of(
-    one: int, other: int, name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation
+    one: int,
+    other: int,
+    name: str,
+    totals: IntArray | None,
+    aggregate: RunAggregate,
+    evaluation: Evaluation,
+    layout: SumLayout,
 ) -> tuple[Comparison, ...]:
     """The comparisons of a pair over one slice, in the order of the metrics; p-values are not corrected yet."""
-    layout, statistics = SumLayout.of(evaluation), evaluation.statistics
+    statistics = evaluation.statistics
     ours, theirs = (evaluation.configurations[position].config_id for position in (one, other))
     rows, moments = {}, aggregate.clusters.get(name)
     for number, panel in enumerate(evaluation.panels):
@@ -97,13 +104,13 @@ def _differences_of(
 
 
 def _means_of(
-    name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation
+    name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, layout: SumLayout
 ) -> dict[tuple[str, str], ConfigurationMetric]:
     """The rows of every configuration over one slice, by config_id and metric."""
     firsts = _firsts(name, aggregate, evaluation)
     rows: dict[tuple[str, str], ConfigurationMetric] = {}
     for number in range(len(evaluation.panels)):
-        for contenders in _contenders(name, number, totals, aggregate, evaluation, firsts):
+        for contenders in _contenders(name, number, totals, aggregate, evaluation, layout, firsts):
             # Joint intervals and the best are drawn from replicates, which labels do not have.
             is_resampled = totals is not None and not evaluation.panels[number].has_labels
             for row in _ranked(contenders, is_resampled, evaluation):
@@ -120,10 +127,16 @@ class Contender(NamedTuple):
 
 
 def _contenders(
-    name: str, number: int, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, firsts: Firsts
+    name: str,
+    number: int,
+    totals: IntArray | None,
+    aggregate: RunAggregate,
+    evaluation: Evaluation,
+    layout: SumLayout,
+    firsts: Firsts,
 ) -> Iterator[list[Contender]]:
     """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
-    panel, layout, moments = evaluation.panels[number], SumLayout.of(evaluation), aggregate.clusters.get(name)
+    panel, moments = evaluation.panels[number], aggregate.clusters.get(name)
     by_configuration = []
     for position, configuration in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]

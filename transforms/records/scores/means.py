@@ -84,7 +84,7 @@ class SumLayout:
 
     def _first_column(self, group: Group, panel: int) -> int:
         """The first column of a panel of a configuration or pair."""
-        place = group if isinstance(group, int) else self.configurations + self.pairs.index(group)
+        place = group if isinstance(group, int) else self.configurations + self._places[group]
         return place * self._starts[-1] + self._starts[panel]
 
     def by_cluster(self, moments: ClusterMoments, group: Group, panel: int) -> list[Clustered]:
@@ -98,6 +98,11 @@ class SumLayout:
         *sums, weight = totals[first : first + metrics + 1].astype(np.float64)
         divisor = np.where(weight > 0, weight, np.nan)
         return np.reshape(sums, (metrics, len(weight))) / self._scales[panel][:, None] / divisor
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], int]:
+        """For each pair, its place among the pairs."""
+        return {pair: place for place, pair in enumerate(self.pairs)}
 
     @cached_property
     def _starts(self) -> list[int]:
