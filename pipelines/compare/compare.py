@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
 from rankbeam.pipelines.compare.shared import Shared, shared_queries
@@ -60,6 +61,12 @@ class Compared:
     too_small: tuple[str, ...] = ()
     shared: Shared | None = None
     unjudged: Mapping[str, str] = field(default_factory=dict)  # the missing metric for each metric with labels
+
+    @cached_property
+    def is_by_name(self) -> bool:
+        """True if several configurations are each compared with the configuration of the same name in another run."""
+        names = {row.baseline for row in self.rows}
+        return len(names) > 1 and all(row.configuration == row.baseline for row in self.rows)
 
     def warnings(self) -> Iterator[str]:
         if self.shared:

@@ -118,20 +118,24 @@ def _over(name: str) -> str:
 def _detectable(compared: Compared) -> list[str]:
     """Sentences about detectable differences, for comparisons without a significant one, and the queries for others."""
     families = grouped(((side.row.metric, side.row.slice), side.row) for side in compared.rows)
-    confidence, sentences = compared.statistics.confidence, []
-    for comparison in compared.rows:
+    confidence = compared.statistics.confidence
+    levels = {family: level_of(rows, confidence) for family, rows in families.items()}
+    undecided = [
+        (side, smallest)
+        for side in compared.rows
+        if side.row.verdict(confidence) is Verdict.UNDECIDED
+        and (smallest := detectable(side.row, levels[side.row.metric, side.row.slice])) is not None
+    ]
+    sentences = []
+    for comparison, smallest in undecided[:_MOST_OPEN]:
         row = comparison.row
-        level = level_of(families[row.metric, row.slice], confidence)
-        smallest = detectable(row, level)
-        if smallest is not None and row.verdict(confidence) is Verdict.UNDECIDED:
-            needed = ", ".join(f"{size:g} needs {queries_for(row, size, level):,}" for size in DIFFERENCES)
-            name = (
-                f"{comparison.configuration} against {_against(comparison, compared)}, {row.metric}{_over(row.slice)}"
-            )
-            sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
-    more = len(sentences) - _MOST_OPEN
+        level = levels[row.metric, row.slice]
+        needed = ", ".join(f"{size:g} needs {queries_for(row, size, level):,}" for size in DIFFERENCES)
+        name = f"{comparison.configuration} against {_against(comparison, compared)}, {row.metric}{_over(row.slice)}"
+        sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
+    more = len(undecided) - _MOST_OPEN
     rest = [f"{more:,} more comparisons show no significant difference."] if more > 0 else []
-    return [*sentences[:_MOST_OPEN], *rest]
+    return [*sentences, *rest]
 
 
 def _clusters(compared: Compared) -> list[str]:
@@ -146,8 +150,7 @@ def _clusters(compared: Compared) -> list[str]:
 def _against(comparison: NamedComparison, compared: Compared) -> str:
     if compared.other is None:
         return comparison.baseline
-    names = {row.baseline for row in compared.rows}
-    name = "the same configuration" if _is_same(compared) and len(names) > 1 else comparison.baseline
+    name = "the same configuration" if compared.is_by_name else comparison.baseline
     return f"{name} of {compared.other.output} ({compared.other.named})"
 
 

@@ -4,6 +4,9 @@ import csv
 import io
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,13 @@ from support.inputs import write
 from support.runs import query_values
 
 from rankbeam.pipelines.compare import scores as compare_scores
-from rankbeam.pipelines.compare.compare import ComparisonQuestion
+from rankbeam.pipelines.compare import show as compare_show
+from rankbeam.pipelines.compare.compare import ComparisonQuestion, NamedComparison
 from rankbeam.pipelines.compare.compare import compare as compare_runs
 from rankbeam.pipelines.compare.show import as_text
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Screen
+from rankbeam.transforms.records.scores.comparisons import queries_for
 
 NASTY = "a|b <i>\n\x1b[31m*c*"
 KEYS = ("config_id", "slice", "metric")
@@ -269,6 +274,29 @@ def test_a_narrow_table_does_not_repeat_the_names_of_configurations(today: Resul
     assert " ".join(sentences.split()).count(yesterday.named) == 1  # for two metrics
     assert "baseline" in headings(yesterday, 200)
     assert "baseline" in headings(None, 90)
+
+
+def test_more_comparisons_read_the_rows_no_more_often_and_need_no_more_sample_sizes(
+    today: Results, yesterday: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Rows(list[NamedComparison]):
+        def __iter__(self) -> Iterator[NamedComparison]:
+            steps.append("rows")
+            return super().__iter__()
+
+    def counted(*arguments: Any) -> int | None:
+        steps.append("size")
+        return queries_for(*arguments)
+
+    monkeypatch.setattr(compare_show, "queries_for", counted)
+    actual = compare_runs(today, yesterday, ComparisonQuestion())
+    counts = []
+    for times in (20, 60):
+        steps: list[str] = []
+        compare_show.sentences(replace(actual, rows=Rows(actual.rows * times)))
+        counts.append(Counter(steps))
+    assert counts[0]["size"] > 0
+    assert counts[0] == counts[1]
 
 
 def test_slices_with_few_queries_are_said(today: Results) -> None:
