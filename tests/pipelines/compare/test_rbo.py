@@ -93,16 +93,16 @@ def test_runs_are_compared_query_by_query(tmp_path: Path) -> None:
 def test_only_the_first_run_and_one_other_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = run_of({f"q{query}": "abcdefghij" for query in range(500)})
     paths = [str(write(tmp_path / f"{number}.run", ranking)) for number in range(8)]
-    held = []
+    allocated = []
 
     def read_run(path: str) -> Iterator[pa.RecordBatch]:
-        held.append(pa.total_allocated_bytes())
+        allocated.append(pa.total_allocated_bytes())
         yield from rows.read_run(path)
 
     monkeypatch.setattr("rankbeam.pipelines.compare.rbo.rows", SimpleNamespace(read_run=read_run))
     overlaps_of(paths, 0.9, None)
-    baseline = held[1] - held[0]
-    assert held[-1] - held[2] < baseline
+    baseline = allocated[1] - allocated[0]
+    assert allocated[-1] - allocated[2] < baseline
 
 
 def test_a_document_that_stands_twice_has_its_better_rank(tmp_path: Path) -> None:
