@@ -32,7 +32,13 @@ def stages(study: Study, metric: str) -> dict[str, Any] | None:
     if not gains and trade_off is None:
         return None
     has_calls, has_cost = any(gain.calls for gain in gains), any(gain.cost for gain in gains)
-    return {"gains": gains, "trade_off": trade_off, "has_calls": has_calls, "has_cost": has_cost}
+    return {
+        "gains": gains,
+        "trade_off": trade_off,
+        "has_calls": has_calls,
+        "has_cost": has_cost,
+        "paying": "negative" if study.results.lower_is_better(metric) else "positive",
+    }
 
 
 def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:

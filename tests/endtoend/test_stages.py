@@ -1,6 +1,7 @@
 """Gains of stages: comparisons, terminal, view, report and plan."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,6 +14,8 @@ from support.cli import rankbeam
 from support.runs import query_values
 from support.stage_world import evaluated, experiment, outcome_of
 
+from rankbeam.pipelines.report.stages import stages
+from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import stage_gains
 from rankbeam.pipelines.show.terminal import as_text
@@ -99,6 +102,14 @@ def test_terminal_and_report_show_them(run: Results) -> None:
     assert "What each stage adds" in page
     assert "nDCG@5 by cost of 1,000 queries" in page
     assert page.count('class="plot trade"') == len(run.metrics)
+    assert "A stage pays if its gain is positive and significant" in page
+
+
+def test_a_stage_pays_by_a_negative_gain_where_lower_is_better(run: Results) -> None:
+    errors = Results(run.output, run.run_id)
+    vars(errors)["means"] = {place: replace(row, lower_is_better=True) for place, row in run.means.items()}
+    (section,) = filter(None, [stages(Study(errors), "nDCG@5")])
+    assert section["paying"] == "negative"
 
 
 def test_a_run_without_stages_has_no_such_pairs(tmp_path: Path) -> None:
