@@ -1,54 +1,20 @@
 """Changes for readers and as rows of the table `monitor`."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any
 
 import pyarrow as pa
 
 from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
+from rankbeam.pipelines.monitor.tolerances import Tolerances
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import answer_tables, tables
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
-
-FELL, ROSE, STEADY, UNKNOWN = "fell", "rose", "no change", "unknown"
-
-
-class Tolerance(NamedTuple):
-    """The change of a metric that raises no alarm."""
-
-    size: float = 0.0  # tolerated fall or rise
-    is_of_rise: bool = False  # True if a rise is alarming
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """The tolerances of all metrics: those of gates on the value `monitor`, else the default."""
-
-    default: float = 0.0
-    lower_is_better: frozenset[str] = frozenset()  # the metrics of which a rise is alarming by default
-    by_name: Mapping[tuple[str, str], Tolerance] = field(default_factory=dict)  # of a configuration's metric
-
-    def state(self, change: Change) -> str:
-        """Verdict on a change: it counts if a whole interval is beyond the tolerance."""
-        tolerance = self.of_change(change)
-        if change.lowest_high is None or change.highest_low is None:
-            return UNKNOWN
-        states = [FELL] if change.lowest_high < -tolerance.size else []
-        states += [ROSE] if change.highest_low > tolerance.size else []
-        return states[-1 if tolerance.is_of_rise else 0] if states else STEADY  # if both, the alarming one
-
-    def is_alarming(self, change: Change) -> bool:
-        """Return whether a change is beyond its tolerance, in the alarming direction."""
-        return self.state(change) == (ROSE if self.of_change(change).is_of_rise else FELL)
-
-    def of_change(self, change: Change) -> Tolerance:
-        default = Tolerance(self.default, change.metric in self.lower_is_better)
-        return self.by_name.get((change.configuration, change.metric), default)
 
 
 def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
