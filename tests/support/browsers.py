@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TIMEOUT_MS = 30_000
+expect.set_options(timeout=TIMEOUT_MS)  # not 5 s: the machine may be busy
 _AXE = Path.home() / ".cache" / "rankbeam" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 
 needs_chromium = pytest.mark.skipif(
