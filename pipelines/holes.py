@@ -262,13 +262,15 @@ def judge_grades(run: Results) -> JudgeGrades:
     """The grades of the run's judge, if there are any: the lower median of samples and judges, as `document_grades`."""
     drawn: defaultdict[Pair, list[int]] = defaultdict(list)
     judge: dict[str, str | None] = {}
-    judges, samples = {row["judge"] for row in run.rows("judge_quality") if row["step"] == _STEP}, {0}
+    judges, samples, judged_by = {row["judge"] for row in run.rows("judge_quality") if row["step"] == _STEP}, {0}, set()
     for row in run.stream("verdicts", _VERDICTS):
         is_value = row["step"] == _STEP and not row["is_sentinel"] and not row["is_repeat"]
         if is_value and row["grade"] is not None:
             drawn[row["query_id"], row["right_hash"]].append(row["grade"])
             judge = {name: row[name] for name in ("judge", "model_version", "prompt_hash")}
             samples.add(row["sample"])
+            judged_by.add(row["judge"])
+    judges = judges or judged_by  # an earlier version wrote the run
     if len(judges) > 1:
         judge = {**judge, "judge": f"median of {', '.join(sorted(judges))}", "model_version": None}
     votes = {place: decisive_vote(grades, len(judges) * len(samples)) for place, grades in drawn.items()}

@@ -112,6 +112,15 @@ def test_a_text_that_one_of_two_judges_failed_on_stays_a_hole(run: Results, tmp_
     assert judge_grades(results).by_text == alone
 
 
+def test_grades_of_a_run_without_quality_of_its_judge_are_their_lower_median(run: Results, tmp_path: Path) -> None:
+    shutil.copytree(run.output, tmp_path / "older")
+    results, verdicts = Results(str(tmp_path / "older"), run.run_id), run.table("verdicts").to_pylist()
+    higher = [{**row, "judge": "other", "grade": None if row["grade"] is None else 3} for row in verdicts]
+    rewritten(results, "verdicts", [*verdicts, *higher])
+    rewritten(results, "judge_quality", [])
+    assert judge_grades(results).by_text == judge_grades(run).by_text
+
+
 @pytest.mark.parametrize("written", ["0,1,2", "0,1,2,x", "0,0,3,2", "", "0,0,1,1.5", "0,,1,2,3"])
 def test_a_wrong_scale_is_refused(run: Results, written: str) -> None:
     outcome = rankbeam("holes", run.output, "--grades", written)

@@ -299,11 +299,13 @@ def decisive_vote(ranks: Sequence[float], voters: int) -> int | None:
 
     Args:
         ranks: position on the scale of each vote that exists, in the order of the judges.
-        voters: number of judges.
+        voters: number of judges, at least that of the votes.
 
     >>> decisive_vote([2, 0, 2], 3), decisive_vote([0, 2], 2), decisive_vote([2, 2], 3), decisive_vote([2, 0], 3)
     (0, 0, 0, None)
     """
+    if voters < len(ranks):
+        raise ValueError(f"{len(ranks)} votes of {voters} voters")
     ordered, middle = sorted(ranks), (voters - 1) // 2
     lowest = middle - (voters - len(ranks))  # the position of the median if all missing votes were lower
     if lowest < 0 or middle >= len(ranks) or ordered[lowest] != ordered[middle]:
