@@ -27,7 +27,7 @@ from rankbeam.transforms.records.judging.registry import GROUP, plug_ins, plugge
 from rankbeam.transforms.records.judging.steps import JudgedInput, Need
 from rankbeam.transforms.records.metrics.definitions import GROUP as RANKING_GROUP
 from rankbeam.transforms.records.metrics.definitions import metric_names
-from rankbeam.transforms.records.plug_ins import blamed, labelled, loaded, read_only
+from rankbeam.transforms.records.plug_ins import ROUNDING, blamed, labelled, loaded, read_only
 
 
 @dataclass(frozen=True)
@@ -320,12 +320,9 @@ def _checked(what: str, definition: JudgedDefinition) -> Callable[..., Value]:
         if isinstance(value, Undefined):
             return value
         is_number = isinstance(value, Real | np.bool_) and math.isfinite(value)
-        if not is_number or not lowest - _ROUNDING <= value <= highest + _ROUNDING:
+        if not is_number or not lowest - ROUNDING <= value <= highest + ROUNDING:
             bounds = f"from {lowest:g} to {highest:g}" if highest < math.inf else f"{lowest:g} or more"
             raise InputError(f"{what} returned {value!r}, which is not a number {bounds}, nor an Undefined")
         return min(max(float(value), lowest), highest)
 
     return kernel
-
-
-_ROUNDING = 1e-9

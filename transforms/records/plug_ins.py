@@ -11,6 +11,9 @@ import numpy as np
 
 from rankbeam.transforms.records.errors import CallError, InputError
 
+ROUNDING = 1e-9
+"""The tolerance by which a plug-in's value may be out of its range."""
+
 
 @cache
 def registered(group: str) -> Mapping[str, EntryPoint]:
@@ -52,6 +55,21 @@ def blamed(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise InputError(f"{what} failed: {_described(error)}; correct it there") from error
+
+
+@contextmanager
+def blamed_component(component: object, method: str) -> Iterator[None]:
+    """Name a component of another package whose method raises an exception; a bug of rankbeam keeps its traceback."""
+    if type(component).__module__.startswith("rankbeam."):
+        yield
+        return
+    with blamed(f"{class_name(component)}.{method}"):
+        yield
+
+
+def class_name(component: object) -> str:
+    """The class of a component with its module, for messages."""
+    return f"{type(component).__module__}.{type(component).__qualname__}"
 
 
 def read_only(value: Any) -> Any:

@@ -10,7 +10,6 @@ queries ─► deal by retriever and share ─► retrieve
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import CallError, Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.plug_ins import blamed
+from rankbeam.transforms.records.plug_ins import blamed_component, class_name
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
@@ -115,11 +114,11 @@ class RetrieveFn(beam.DoFn):
     def process(self, element: tuple[Share, Iterable[Bucketed]], *_: object) -> Iterator[object]:
         (source, _share), parts = element
         parameters = self._retrievers[source]
-        with _blamed(parameters, "open"):
+        with blamed_component(parameters, "open"):
             retriever = parameters.search(self._searched[source])
         if not hasattr(retriever, "retrieve"):
             raise InputError(
-                f"{_named(parameters)}.open must return a Retriever, and returned {type(retriever).__name__}"
+                f"{class_name(parameters)}.open must return a Retriever, and returned {type(retriever).__name__}"
             )
         try:
             for bucket, judged in parts:
@@ -181,13 +180,13 @@ def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[
             continue
         if not isinstance(ranking, Ranking):
             problem = f"must return a Ranking, and returned {type(ranking).__name__}"
-            raise InputError(f"{_named(retriever)}.retrieve {problem}")
+            raise InputError(f"{class_name(retriever)}.retrieve {problem}")
         rankings.append((query_id, ranking))
     try:
         return batch_of(rankings, top_k), failures
     except (TypeError, ValueError) as error:
         what = "must return tuples: ids of type str, and as many numbers as scores and, if there are any, texts"
-        raise InputError(f"{_named(retriever)}.retrieve {what}: {error}") from error
+        raise InputError(f"{class_name(retriever)}.retrieve {what}: {error}") from error
 
 
 def _answers(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> Iterator[tuple[str, Ranking | CallError]]:
@@ -197,21 +196,11 @@ def _answers(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> Iterat
         return
     for query in queries:
         try:
-            with _blamed(retriever, "retrieve"):
+            with blamed_component(retriever, "retrieve"):
                 answer: Ranking | CallError = retriever.retrieve(query, top_k)
         except CallError as error:
             answer = error
         yield query.query_id, answer
-
-
-def _blamed(component: object, method: str) -> AbstractContextManager[None]:
-    """Say which component of another package fails."""
-    is_own = type(component).__module__.startswith("rankbeam.")
-    return nullcontext() if is_own else blamed(f"{_named(component)}.{method}")
-
-
-def _named(component: object) -> str:
-    return f"{type(component).__module__}.{type(component).__qualname__}"
 
 
 def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.RecordBatch:

@@ -23,7 +23,6 @@ from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
-from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
@@ -113,8 +112,8 @@ def _typed(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept
     properties = _schema(model, f"{label}.", defs)
     properties = _without_required(properties) if swept else properties
     keys = {**properties.get("properties", {}), **dict(_further_keys(model, properties))}
-    for key in (*model.unused, DISTANCE) if issubclass(model, HttpApplication) else ():
-        del keys[key]
+    for key in model.unused if issubclass(model, RetrieverParameters) else ():
+        keys.pop(key, None)
     required = ["type", *properties.get("required", ())]
     defs[label] = {**properties, "properties": {"type": {"const": name}, **keys}, "required": required}
     return {"$ref": f"#/$defs/{label}"}
@@ -127,7 +126,7 @@ def _further_keys(model: type[BaseModel], properties: Mapping[str, Any]) -> Iter
             corpus_key = properties.get("properties", {}).get(CORPUS)
             named = {**_TEXT, "description": "The name of an entry of `corpora:`."}
             yield CORPUS, named if corpus_key is None else {"anyOf": [corpus_key, named]}
-        if model.has_distances or "lower_is_better" in model.model_fields:
+        if model.has_distances or "lower_is_better" in model.model_fields.keys() - model.unused:
             yield DISTANCE, {"type": "number", "exclusiveMinimum": 0}
 
 

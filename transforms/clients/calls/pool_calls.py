@@ -24,6 +24,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind, RankbeamError
+from rankbeam.transforms.records.plug_ins import class_name
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _logger = logging.getLogger(__name__)
@@ -244,8 +245,8 @@ class PoolCalls:
                 connection = self._connections[call.service]
                 reply = await connection.call(call.payload, timeout_s, attempts.number)
             if not isinstance(reply, Reply) or not isinstance(reply.tokens, Tokens):
-                kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
-                raise CallError(FailureKind.MALFORMED, f"{kind}.call must return a Reply, whose tokens are Tokens")
+                problem = f"{class_name(connection)}.call must return a Reply, whose tokens are Tokens"
+                raise CallError(FailureKind.MALFORMED, problem)
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:

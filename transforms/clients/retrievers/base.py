@@ -28,6 +28,7 @@ from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWo
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.corpora import SearchedCorpus
 from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.plug_ins import class_name
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_whole
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
@@ -88,6 +89,7 @@ class RetrieverParameters(Parameters):
         appends_passages: whether a passage that a model writes for a query follows the query, as it should where words
             are compared, and does not replace it.
         service: the parameter that names the embedding model under `services:`; None if the type embeds nothing.
+        unused: inherited parameters without an effect, which are refused.
     """
 
     query: Literal["last", "history"] = "last"
@@ -101,6 +103,7 @@ class RetrieverParameters(Parameters):
     searches: ClassVar[frozenset[str]] = frozenset()
     service: ClassVar[str | None] = None
     appends_passages: ClassVar[bool] = False
+    unused: ClassVar[frozenset[str]] = frozenset()
 
     def decisive(self) -> dict[str, Any]:
         """The parameters that identify a configuration, as JSON values."""
@@ -278,8 +281,8 @@ class Retrieve(ServiceWork):
     def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike
         ranking = self.retriever.read(reply.answer)
         if not is_whole(ranking):
-            kind = f"{type(self.retriever).__module__}.{type(self.retriever).__qualname__}"
-            raise CallError(FailureKind.MALFORMED, f"{kind}.read must return a Ranking with a score for each id, a str")
+            problem = f"{class_name(self.retriever)}.read must return a Ranking with a score for each id, a str"
+            raise CallError(FailureKind.MALFORMED, problem)
         return ranking
 
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:

@@ -21,7 +21,7 @@ from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.other_tools import SAME, plain
-from rankbeam.transforms.records.plug_ins import blamed, labelled, loaded, read_only, registered
+from rankbeam.transforms.records.plug_ins import ROUNDING, blamed, labelled, loaded, read_only, registered
 
 GROUP = "rankbeam.metrics"
 
@@ -185,7 +185,7 @@ def definition_named(name: str) -> MetricDefinition:
 
 def _checked(what: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
     """The kernel of another package, with its values checked."""
-    lowest, highest = -_ROUNDING, np.inf if definition.highest is None else definition.highest + _ROUNDING
+    lowest, highest = -ROUNDING, np.inf if definition.highest is None else definition.highest + ROUNDING
 
     @wraps(definition.kernel)
     def kernel(a: Assessment, **options: Any) -> FloatArray:
@@ -203,6 +203,3 @@ def _checked(what: str, definition: MetricDefinition) -> Callable[..., FloatArra
         return np.clip(values, 0.0, definition.highest)
 
     return kernel
-
-
-_ROUNDING = 1e-9

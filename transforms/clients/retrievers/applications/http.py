@@ -51,7 +51,6 @@ class HttpApplication(Http):
         end: with `stream`, JMESPath that has a value in the last event only, such as "done"; a stream without such an
             event and without "[DONE]" is incomplete, and the call is repeated.
         version: version of the deployed application. Answers of another version are not reused.
-        unused: inherited keys without an effect on answers, which are refused.
     """
 
     results: _Path | None = None  # type: ignore[assignment]
