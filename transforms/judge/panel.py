@@ -5,7 +5,6 @@ of an answer, and the others are asked only for verdicts. Decisions by people ca
 formulas then compute human values.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +15,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_jud
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
-from rankbeam.transforms.kernels.judged import Undefined
+from rankbeam.transforms.kernels.judged import Undefined, exact_mean
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value, Votes
 from rankbeam.transforms.records.judging.steps import JudgeQuestion, JudgeVerdict
@@ -222,7 +221,7 @@ def values_by_people(
             reason = UNDEFINED_BY_PEOPLE if is_undefined else LABELLED_IN_PART
             yield Value(position, by_people(str(metric)), None, reason)
         elif known:
-            yield Value(position, by_people(str(metric)), math.fsum(known.values()) / len(known))
+            yield Value(position, by_people(str(metric)), exact_mean([*known.values()]))
 
 
 @cache
@@ -257,7 +256,7 @@ def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) 
             undefined = value
         else:
             values.append(float(value))
-    return math.fsum(values) / len(values) if values else undefined
+    return exact_mean(values) if values else undefined
 
 
 def labelled_verdicts(

@@ -1,6 +1,5 @@
 """Units of judging: one answer of a configuration with its contexts, and the metrics that are computed from it."""
 
-import math
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from typing import Any
 from rankbeam.transforms.judge.definitions import JudgedDefinition
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.kernels.judged import Undefined
+from rankbeam.transforms.kernels.judged import Undefined, exact_mean
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, Value
@@ -203,9 +202,7 @@ def _mean(position: int, metric: str, values: Sequence[float | Undefined | CallE
     numbers = [value for value in values if isinstance(value, float | int)]
     if not numbers:
         return Value(position, metric, None, str(values[0]))
-    # The mean of equal samples is not rounded: it would differ from the value of a configuration with another number.
-    is_equal = len(set(numbers)) == 1
-    return Value(position, metric, float(numbers[0]) if is_equal else math.fsum(numbers) / len(numbers))
+    return Value(position, metric, exact_mean(numbers))
 
 
 def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefined | None:

@@ -16,6 +16,7 @@ ragas, `judged_refusals` those of refusals.
 import math
 from collections.abc import Sequence
 from enum import StrEnum
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -268,6 +269,18 @@ def context_relevance(grades: IntArray) -> Value:
     return int(grades.sum()) / (HIGHEST_GRADE * len(grades)) if len(grades) else 0.0
 
 
+def exact_mean(values: Sequence[float]) -> float:
+    """The mean, rounded once: of equal values it is their value, however many there are.
+
+    Args:
+        values: at least one finite number.
+
+    >>> exact_mean([0.7, 0.7, 0.7]), math.fsum([0.7, 0.7, 0.7]) / 3
+    (0.7, 0.6999999999999998)
+    """
+    return float(values[0] if len(values) == 1 else sum(map(Fraction, values)) / len(values))
+
+
 def criterion_value(levels: FloatArray | Undefined) -> Value:
     """The mean value of the verdicts on a criterion.
 
@@ -278,7 +291,7 @@ def criterion_value(levels: FloatArray | Undefined) -> Value:
     >>> criterion_value(np.array([[1.0, 0.5]])), criterion_value(Undefined.NO_ANSWER)
     (0.75, <Undefined.NO_ANSWER: 'no_answer'>)
     """
-    return levels if isinstance(levels, Undefined) else math.fsum(levels.flat) / levels.size
+    return levels if isinstance(levels, Undefined) else exact_mean(levels.ravel().tolist())
 
 
 def answer_relevance(relevance: int) -> Value:
