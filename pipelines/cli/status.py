@@ -150,7 +150,7 @@ def _on_engine(record: dict[str, object], place: str) -> str:
         if not job.cancel(_CANCELLING_S):
             problem = f"was asked to end, but has not ended within {_CANCELLING_S:.0f} s"
             raise JobServerError(f"the job {job.job_name} {problem}")
-    elif not job.is_cancelled or jobs.has_rows(job.output, job.run_id):  # else whoever cancelled it left its rows
+    elif not job.is_cancelled or jobs.has_rows(job.output, job.run_id):  # else its rows were left when it was cancelled
         message = f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel"
         raise InputError(message, path=place)
     delete_rows(job.output, job.run_id)

@@ -83,7 +83,7 @@ def job_server(options: PipelineOptions) -> Iterator[JobService]:
 
 
 def _refuse_closed(endpoint: str) -> None:
-    """Refuse an endpoint on which nobody listens, because gRPC would retry until its deadline."""
+    """Refuse an endpoint without a listening process, because gRPC would retry until its deadline."""
     host, _, port = endpoint.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECTING_S).close()

@@ -31,7 +31,7 @@ _SPLITTING = {
 
 @dataclass(eq=False)
 class Together(OpenCall):
-    """Calls that are made in one request: to other code, one call without a key."""
+    """Several calls made in one request, which other code treats as one call without a key."""
 
     parts: Sequence[OpenCall] = ()  # the calls, at least two
 

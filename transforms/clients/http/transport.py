@@ -34,7 +34,7 @@ _KINDS = {
 
 @contextmanager
 def usable_environment() -> Iterator[None]:
-    """Refuse the variables of the environment that a client of httpx made in this block cannot use."""
+    """Refuse environment variables that an httpx client created in this block cannot use."""
     try:
         yield
     except OSError as error:

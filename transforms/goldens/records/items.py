@@ -54,7 +54,7 @@ class ProfileValue:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A dimension of the profiles, for example the persona of whoever asks."""
+    """A dimension of the profiles, for example the persona of the person who asks."""
 
     name: str
     description: str

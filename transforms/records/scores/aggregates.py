@@ -266,15 +266,15 @@ def _replicates(
     statistics = evaluation.statistics
     step = max(LIMIT, _COLUMN_BYTES // (8 * len(layout.weights)))
 
-    def of(queries: slice) -> dict[str, Replicates]:
-        own = [[(units[queries], known[queries]) for units, known in config] for config in parts]
-        columns, states = layout.columns(own), {}
+    def states_of(queries: slice) -> dict[str, Replicates]:
+        some_parts = [[(units[queries], known[queries]) for units, known in config] for config in parts]
+        columns, states = layout.columns(some_parts), {}
         for name, chosen in partition.slices.items():
-            rows, slice_columns = layout.within(own, columns, chosen[..., queries])
+            rows, slice_columns = layout.within(some_parts, columns, chosen[..., queries])
             states[name] = Replicates.of(drawn[queries][rows], slice_columns, statistics.replicates, statistics.seed)
         return states
 
-    return reduce(_merge_all, (of(slice(start, start + step)) for start in range(0, max(1, len(drawn)), step)))
+    return reduce(_merge_all, (states_of(slice(start, start + step)) for start in range(0, max(1, len(drawn)), step)))
 
 
 def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tuple[LabelledKey, LabelledMoments]]:
