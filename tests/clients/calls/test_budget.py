@@ -136,10 +136,15 @@ class Afterwards(Wordy):
         return Tokens()
 
 
-def test_a_call_whose_tokens_are_only_known_afterwards_reserves_what_others_cost(tmp_path: Path) -> None:
-    service = Afterwards()
+@pytest.mark.parametrize("failures", [0, 2])
+def test_a_call_whose_tokens_are_only_known_afterwards_reserves_what_others_cost(failures: int, tmp_path: Path) -> None:
+    async def fail_first(_question: str, _times: int) -> None:
+        if len(service.begun) <= failures:
+            raise CallError(FailureKind.UNAVAILABLE, "HTTP 503")
+
+    service = Afterwards(script=fail_first)
     assert Counter(spent(service, 35.0, 10, tmp_path, lanes=3)) == {None: 3, FailureKind.OVER_BUDGET: 27}
-    assert len(service.begun) == 3
+    assert len(service.begun) == 3 + failures
 
 
 @pytest.mark.parametrize(("budget", "attempts"), [(29.0, 1), (30.0, 2)])
