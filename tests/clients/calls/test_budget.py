@@ -59,6 +59,19 @@ def test_calls_side_by_side_never_cost_more_than_the_limit_and_one_is_refused_on
     assert refused == [(FailureKind.OVER_BUDGET, True)] * budget.refused
 
 
+@pytest.mark.parametrize(("cost", "left"), [(6, 4), (10, 0), (12, 0)])
+def test_a_refusal_says_what_is_left(cost: float, left: float) -> None:
+    async def main() -> None:
+        budget = Budget(Account(10))
+        async with budget.reserved(10, nothing) as reservation:
+            reservation.cost = cost
+        with pytest.raises(CallError, match=f"may cost 8, and {left} of max_cost is left"):
+            async with budget.reserved(8, nothing):
+                pass
+
+    run(main())
+
+
 def test_a_call_waits_for_those_in_flight_and_is_made_when_they_cost_less_than_they_might() -> None:
     async def main() -> None:
         budget, order = Budget(Account(10)), list[str]()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter, store
+from rankbeam.transforms.clients.ledger.writer import PIECE_BYTES, Pending
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
@@ -89,6 +91,15 @@ def test_what_cannot_be_written_is_tried_again_each_time_it_is_due(clock: Virtua
 
     assert run(clock, add()) == [(False, 1), (False, 1), (True, 0)]
     writer.close()
+
+
+def test_taken_entries_no_longer_make_later_ones_due() -> None:
+    pending = Pending(5.0, lambda: 0.0)
+    pending.add(replace(entry(1), answer="x" * PIECE_BYTES))
+    assert pending.is_due()
+    assert len(pending.take()) == 1
+    pending.add(entry(2))
+    assert not pending.is_due()
 
 
 def test_closing_raises_where_answers_are_not_on_the_filesystem(clock: VirtualClock, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Quantiles against SciPy, intervals by simulation."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from rankbeam.transforms.kernels.statistics.intervals import (
 from rankbeam.transforms.kernels.statistics.moments import Moments
 
 DEGREES = (1, 2, 3, 4, 5, 9, 10, 29, 30, 49, 224, 999, 10_000, 100_000, 10**6, 10**9, 10**13, 10**18)
+
+
+@pytest.mark.parametrize("n", [1, 20, 99, 100, 101, 400])
+def test_the_beta_function_at_one_half_agrees_with_its_exact_value(n: int) -> None:
+    exact = Fraction(4**n * math.factorial(n - 1) * math.factorial(n), math.factorial(2 * n))  # B(n, 1/2)
+    assert intervals._log_beta(n, 0.5) == pytest.approx(math.log(exact), abs=2e-15 if n >= 100 else 2e-13)
 
 
 @pytest.mark.parametrize("degrees", DEGREES)
