@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests
+from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.base import Completion, read_answer
+from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests, VertexJobs
+from rankbeam.transforms.clients.models.gemini import Gemini
+from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
+from rankbeam.transforms.clients.secrets import Secrets
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.reply import Tokens
 
 
 def request(text: str, temperature: float = 0.0) -> dict[str, Any]:
@@ -39,3 +46,20 @@ def test_samples_take_answers_in_turn_and_one_too_many_is_a_duplicate() -> None:
     keys = [calls.key(request("one", 0.7)) for _ in range(3)]
     assert sorted(keys[:2]) == ["a", "b"]
     assert keys[2] == keys[1]
+
+
+def test_keys_of_an_answer_that_the_library_does_not_know_are_ignored() -> None:
+    """The row has those of Vertex AI in 2025, which `GenerateContentResponse` refuses."""
+    content = {"role": "model", "parts": [{"text": "Yes.", "new": {"a": 1}}]}
+    answer = {
+        "candidates": [{"avgLogprobs": -0.2, "score": -19.4, "content": content, "finishReason": "STOP"}],
+        "usageMetadata": {"billablePromptUsage": {"textCount": 31}, "candidatesTokenCount": 2, "promptTokenCount": 9},
+        "createTime": "2025-12-19T07:32:46.643688Z",
+        "modelVersion": "gemini-2.5-flash-lite",
+        "new": 1,
+    }
+    prompt = Prompt("answer", {}, user="Who pays?")
+    jobs = VertexJobs(GeminiConnection(Gemini(model="m", project="p", location="l"), Secrets({}), None, None))
+    reply = jobs.reply(answer, ModelRequest(prompt.rendered(), 10, 0.0, None), prompt)
+    assert read_answer(reply.answer) == Completion("Yes.", "gemini-2.5-flash-lite")
+    assert reply.tokens == Tokens(9, 0, 2)

@@ -118,7 +118,8 @@ class Gemini(HttpConnection):
         parts = [] if fault == "truncated_thinking" else [{"text": " "}] if fault == "empty" else parts
         finish = "MAX_TOKENS" if fault in ("truncated", "truncated_thinking") else "STOP"
         content = {"role": "model", "parts": parts} if parts else {"role": "model"}
-        return {**head, "candidates": [{"content": content, "finishReason": finish, "index": 0}]}
+        more = {"avgLogprobs": -0.2, "score": -8.9}  # of which the library does not know all
+        return {**head, "candidates": [{"content": content, "finishReason": finish, "index": 0, **more}]}
 
 
 _TYPE = "type.googleapis.com/google.rpc."

@@ -77,7 +77,8 @@ class GeminiJobs:
             return self.connection.embeddings([vector], [body.get("tokenCount")], [embedded_text(prompt)])
 
         try:
-            response = types.GenerateContentResponse.model_validate(dict(body))
+            # As the library reads other answers: `model_validate` refuses keys that it does not know, such as `score`.
+            response = types.GenerateContentResponse._from_response(response=dict(body), kwargs={})
         except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the answer has another form: {type(error).__name__}") from None
         return self.connection.reply(response, request)
