@@ -100,6 +100,22 @@ def test_one_call_takes_one_page() -> None:
     assert len(script.requests) == 1
 
 
+@pytest.mark.parametrize(("more", "warned"), [("more", True), ("", False)])
+def test_a_page_smaller_than_top_k_is_a_warning_if_there_are_more_results(more: str, warned: bool) -> None:  # noqa: FBT001  a parameter
+    page = results({"document": {"id": "a"}}, {"document": {"id": "b"}}, next_page_token=more)
+
+    async def run() -> list[str]:
+        async with scripted(METHOD, lambda _: page) as script:
+            connection = await retriever(api_endpoint=script.address).connect()
+            for depth in (SearchDepth(2), SearchDepth(50), SearchDepth(50)):
+                await connection.call(payload_of("who?", depth), 30.0, 1)
+            await connection.close()
+            return connection.warnings
+
+    problem = "returned only 2 results for top_k: 50, although it has more: it limits the size of a page"
+    assert [text.partition(" (")[0] for text in asyncio.run(run())] == ([f"{CONFIG} {problem}"] if warned else [])
+
+
 def test_documents_in_the_services_order() -> None:
     documents = ranking(
         results(

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
@@ -200,6 +200,7 @@ class SearchConnection(ChannelConnection):
     """Open connections to Vertex AI Search."""
 
     parameters: VertexSearch
+    warnings: list[str] = field(default_factory=list, init=False)
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         from google.cloud.discoveryengine_v1.types import SearchRequest, SearchResponse
@@ -213,6 +214,12 @@ class SearchConnection(ChannelConnection):
                 return await anext(pages)
 
         page = SearchResponse.pb(await self.channels.attempt(first_page))
+        if page.next_page_token and len(page.results) < request.page_size and not self.warnings:
+            self.warnings.append(
+                f"{self.parameters.serving_config} returned only {len(page.results)} results for top_k: "
+                f"{request.page_size}, although it has more: it limits the size of a page (for websites, to 25 or 50); "
+                "set a lower top_k"
+            )
         as_row = _chunk if self.parameters.mode == "chunks" else _document
         return Reply(written(_ANSWER, [as_row(result) for result in page.results]))
 
