@@ -272,6 +272,13 @@ def test_the_volume_of_a_query_is_that_of_its_dry_run(scripted: Scripted) -> Non
     assert read.volume(TableSource(table="my-project.search.v")) == (12_345_678_901, True)
 
 
+def test_a_table_that_requires_a_filter_is_refused_before_a_session_is(scripted: Scripted) -> None:
+    place = {"projectId": "my-project", "datasetId": "search", "tableId": "clicks"}
+    scripted.answers += [(200, {"type": "TABLE", "tableReference": place, "requirePartitionFilter": True})]
+    with pytest.raises(InputError, match=r"search.clicks: requires a filter .*: read it by a query"):
+        read.describe(TableSource(table="my-project.search.clicks"))
+
+
 def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> None:
     source = TableSource(project="my-project", query="SELECT 1", run="r")
     begun: Any = {

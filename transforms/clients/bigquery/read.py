@@ -139,7 +139,11 @@ def _select(source: TableSource, columns: Sequence[str]) -> str:
 
 def _table(source: TableSource, patience: Patience) -> Any:
     name, client = str(TableName.parse(source.table or "")), _client(source)
-    return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
+    table = patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
+    if table.require_partition_filter:
+        problem = "requires a filter on its partitions: read it by a query, {query: SELECT … WHERE …, project: …}"
+        raise InputError(problem, path=str(source))
+    return table
 
 
 def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
