@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.clients.models.attempts import ModelRequest
-from rankbeam.transforms.clients.models.base import Completion, read_answer
-from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests, VertexJobs
+from rankbeam.transforms.clients.models.base import Completion, Embedding, Role, read_answer
+from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests, GeminiJobs, VertexJobs
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
 from rankbeam.transforms.clients.secrets import Secrets
@@ -63,3 +63,15 @@ def test_keys_of_an_answer_that_the_library_does_not_know_are_ignored() -> None:
     reply = jobs.reply(answer, ModelRequest(prompt.rendered(), 10, 0.0, None), prompt)
     assert read_answer(reply.answer) == Completion("Yes.", "gemini-2.5-flash-lite")
     assert reply.tokens == Tokens(9, 0, 2)
+
+
+@pytest.mark.parametrize("count", [12, "12"])
+def test_a_batch_may_count_the_tokens_of_an_embedding_in_text(count: int | str) -> None:
+    """As JSON of protocol buffers writes numbers of 64 bits."""
+    model = Gemini(model="m", api_key="${env:KEY}")
+    prompt = model.embedding("text", Role.DOCUMENT)
+    jobs = GeminiJobs(GeminiConnection(model, Secrets({}), None, None))
+    request = ModelRequest(prompt.rendered(), 10, 0.0, None)
+    reply = jobs.reply({"embedding": {"values": [0.5, 1]}, "tokenCount": count, "new": 1}, request, prompt)
+    assert read_answer(reply.answer) == Embedding((0.5, 1.0), "m")
+    assert reply.tokens == Tokens(12)

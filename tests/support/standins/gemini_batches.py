@@ -104,7 +104,7 @@ class GeminiBatches(BatchConnection, Gemini):
             text = _text(request["content"])
             return {
                 "key": row["key"],
-                "response": {"embedding": {"values": embedding(text)}, "tokenCount": tokens(text)},
+                "response": {"embedding": {"values": embedding(text)}, "tokenCount": str(tokens(text))},
             }
         user, item = without_item(_text(request["contents"][0]))
         body = self._content("m-001", Question(_text(request.get("systemInstruction")), user, "m"), None)

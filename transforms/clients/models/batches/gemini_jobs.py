@@ -72,15 +72,15 @@ class GeminiJobs:
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
         from google.genai import types
 
-        if prompt.step == EMBED:
-            vector = (body.get("embedding") or {}).get("values")
-            return self.connection.embeddings([vector], [body.get("tokenCount")], [embedded_text(prompt)])
-
+        form = types.SingleEmbedContentResponse if prompt.step == EMBED else types.GenerateContentResponse
         try:
             # As the library reads other answers: `model_validate` refuses keys that it does not know, such as `score`.
-            response = types.GenerateContentResponse._from_response(response=dict(body), kwargs={})
+            response = form._from_response(response=dict(body), kwargs={})
         except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the answer has another form: {type(error).__name__}") from None
+        if isinstance(response, types.SingleEmbedContentResponse):
+            vector = response.embedding.values if response.embedding else None
+            return self.connection.embeddings([vector], [response.token_count], [embedded_text(prompt)])
         return self.connection.reply(response, request)
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
