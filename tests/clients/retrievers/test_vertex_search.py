@@ -101,7 +101,7 @@ def test_one_call_takes_one_page() -> None:
 
 
 @pytest.mark.parametrize(("more", "warned"), [("more", True), ("", False)])
-def test_a_page_smaller_than_top_k_is_a_warning_if_there_are_more_results(more: str, warned: bool) -> None:  # noqa: FBT001  a parameter
+def test_a_page_smaller_than_top_k_is_a_warning_if_there_are_more_results(more: str, *, warned: bool) -> None:
     page = results({"document": {"id": "a"}}, {"document": {"id": "b"}}, next_page_token=more)
 
     async def run() -> list[str]:
