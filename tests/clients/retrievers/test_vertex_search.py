@@ -239,15 +239,16 @@ def test_errors_have_kinds_and_hints() -> None:
     )
 
 
-@pytest.mark.parametrize("mode", ["documents", "chunks"])
-def test_a_stand_in_is_asked(mode: str) -> None:
+@pytest.mark.parametrize("parameters", [{"relevance_scores": True}, {"mode": "chunks"}, {}])
+def test_a_stand_in_is_asked(parameters: dict[str, Any]) -> None:
     answers = {"who?": [{"id": "MED-10", "score": 0.5, "text": "one"}, {"id": "v1-2", "score": 0.25, "text": "two"}]}
     with serve("vertex_search", answers=answers) as server:
-        asking = retriever(api_endpoint=server.address, mode=mode)
+        asking = retriever(api_endpoint=server.address, **parameters)
         (answer,) = asyncio.run(call(asking, payload_of("who?", SearchDepth(2))))
         assert isinstance(answer, str)
         ranking = asking.read(answer)
-        assert (ranking.doc_ids, ranking.scores) == (("MED-10", "v1-2"), (0.5, 0.25))
+        scores = (0.5, 0.25) if parameters else (math.nan, math.nan)
+        assert (ranking.doc_ids, ranking.scores) == (("MED-10", "v1-2"), pytest.approx(scores, nan_ok=True))
         assert server.stats().second_pages == 0
 
 
@@ -267,6 +268,7 @@ def test_a_hung_call_ends_at_its_timeout() -> None:
         ({"previous_chunks": 1}, "need mode: chunks"),
         ({"mode": "chunks", "next_chunks": 4}, "less than or equal to 3"),
         ({"mode": "chunks", "texts": "snippets"}, "texts is for documents"),
+        ({"mode": "chunks", "relevance_scores": True}, "a chunk always comes with its score"),
         ({"doc_id": {"field": "chunk"}}, "needs mode: chunks"),
         ({"mode": "pages"}, "'documents' or 'chunks'"),
         ({"filter": ""}, "at least 1 character"),

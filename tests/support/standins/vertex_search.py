@@ -64,11 +64,11 @@ def _response(rankings: Rankings, request: Any, fault: str | None) -> Any:
 def _result(result: Result, request: Any) -> dict[str, Any]:
     if request.content_search_spec.search_result_mode == CHUNKS:
         return {"chunk": _found_chunk(result, request)}
+    has_scores = request.relevance_score_spec.return_relevance_score
     return {
         "id": result.id,
         "document": {"name": _name(result, request), "id": result.id, "derived_struct_data": _derived(result, request)},
-        "model_scores": {"relevance_score": {"values": [result.score]}},
-        "rank_signals": {"relevance_score": result.score, "semantic_similarity_score": result.score},
+        **({"model_scores": {"relevance_score": {"values": [result.score]}}} if has_scores else {}),
     }
 
 

@@ -106,6 +106,8 @@ class VertexSearch(RemoteRetriever):
         texts: source of a document's text: its "titles", its "snippets", or its "segments" (for apps of the Enterprise
             edition).
         filter: filter on documents, in the service's own language.
+        relevance_scores: if true, results have the service's relevance score, which `min_score` needs; chunks always
+            have it, and websites never.
         api_endpoint: address of the service; by default the public address of the location.
         doc_id: rules for extracting a document's id.
     """
@@ -116,17 +118,21 @@ class VertexSearch(RemoteRetriever):
     next_chunks: Neighbours = 0
     texts: Literal["titles", "snippets", "segments"] = "titles"
     filter: Annotated[str, Field(min_length=1)] | None = None
+    relevance_scores: bool = False
     api_endpoint: Endpoint | None = None
     doc_id: ResultIds = ResultIds()
 
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=60.0)
     reading: ClassVar[frozenset[str]] = frozenset({"doc_id"})
+    added: ClassVar[frozenset[str]] = frozenset({"relevance_scores"})
     most_results: ClassVar[int | None] = 100
 
     @model_validator(mode="after")
     def _fits_the_mode(self) -> "VertexSearch":
         if self.mode == "chunks" and self.texts != "titles":
             raise ValueError("texts is for documents: a chunk always comes with its own text; remove one")
+        if self.mode == "chunks" and self.relevance_scores:
+            raise ValueError("relevance_scores is for documents: a chunk always comes with its score; remove it")
         if self.mode == "documents" and (self.previous_chunks or self.next_chunks):
             raise ValueError("previous_chunks and next_chunks need mode: chunks")
         if self.mode == "documents" and self.doc_id.field == "chunk":
@@ -177,6 +183,7 @@ class VertexSearch(RemoteRetriever):
             "page_size": top_k,
             "filter": self.filter or "",
             "content_search_spec": self._contents(),
+            **({"relevance_score_spec": {"return_relevance_score": True}} if self.relevance_scores else {}),
         }
 
     def _contents(self) -> dict[str, Any]:
