@@ -55,13 +55,13 @@ def test_keys_of_an_answer_that_the_library_does_not_know_are_ignored() -> None:
         "candidates": [{"avgLogprobs": -0.2, "score": -19.4, "content": content, "finishReason": "STOP"}],
         "usageMetadata": {"billablePromptUsage": {"textCount": 31}, "candidatesTokenCount": 2, "promptTokenCount": 9},
         "createTime": "2025-12-19T07:32:46.643688Z",
-        "modelVersion": "gemini-2.5-flash-lite",
+        "modelVersion": "gemini-2.0-flash-001@default",
         "new": 1,
     }
     prompt = Prompt("answer", {}, user="Who pays?")
     jobs = VertexJobs(GeminiConnection(Gemini(model="m", project="p", location="l"), Secrets({}), None, None))
     reply = jobs.reply(answer, ModelRequest(prompt.rendered(), 10, 0.0, None), prompt)
-    assert read_answer(reply.answer) == Completion("Yes.", "gemini-2.5-flash-lite")
+    assert read_answer(reply.answer) == Completion("Yes.", "gemini-2.0-flash-001")
     assert reply.tokens == Tokens(9, 0, 2)
 
 

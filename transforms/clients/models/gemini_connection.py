@@ -201,7 +201,7 @@ class GeminiConnection(ModelConnection):
 
 def _stored(response: Any, hide: Callable[[str], str]) -> Stored | None:
     """The content of a response, if any; reasons are compared by value, since the library may not know new ones."""
-    version = hide(response.model_version or "")
+    version = hide((response.model_version or "").removesuffix("@default"))  # Vertex AI's batch jobs add it
     feedback = response.prompt_feedback
     if feedback is not None and feedback.block_reason is not None:
         return Stored(None, "prompt", hide(_value(feedback.block_reason)), version)
