@@ -228,6 +228,21 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(gemini: Sta
     assert "estimated" in warning
 
 
+@pytest.mark.parametrize("model", ["gemini-x-001", "text-embedding-005"])
+def test_a_text_that_the_service_embeds_only_in_part_is_a_warning(gemini: Standin, model: str) -> None:
+    async def ask(*texts: str) -> list[str]:
+        embedder = Gemini(model=model, project="p", location="l", api_endpoint=gemini.url)
+        connection: Any = await embedder.connect()
+        for text in texts:
+            await connection.embed([text], None, 10.0)
+        await connection.close()
+        return connection.warnings
+
+    assert asyncio.run(ask("short")) == []
+    (warning,) = asyncio.run(ask("long " * 9000, "longer " * 9000))
+    assert "embeds only the beginning of some texts" in warning
+
+
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [

@@ -154,11 +154,18 @@ def _texts(body: dict[str, Any]) -> list[str]:
     return [_text(body["content"])]
 
 
+_MOST_EMBEDDED = 2048
+"""Tokens of a text; Vertex AI embeds no more of a longer one."""
+
+
 def _embedded(method: str, texts: list[str]) -> dict[str, Any]:
+    counts = [tokens(text) for text in texts]
     if method == "predict":
-        statistics = lambda text: {"token_count": tokens(text), "truncated": False}  # noqa: E731
-        vectors = [{"values": embedding(text), "statistics": statistics(text)} for text in texts]
+        statistics = [{"token_count": count, "truncated": count > _MOST_EMBEDDED} for count in counts]
+        vectors = [{"values": embedding(text), "statistics": one} for text, one in zip(texts, statistics, strict=True)]
         return {"predictions": [{"embeddings": one} for one in vectors]}
     if method == "embedContent":
-        return {"embedding": {"values": embedding(texts[0])}, "usageMetadata": {"promptTokenCount": tokens(texts[0])}}
+        usage = {"promptTokenCount": counts[0]}
+        is_cut = counts[0] > _MOST_EMBEDDED
+        return {"embedding": {"values": embedding(texts[0])}, "usageMetadata": usage, "truncated": is_cut}
     return {"embeddings": [{"values": embedding(text)} for text in texts]}

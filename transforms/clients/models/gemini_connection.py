@@ -148,7 +148,10 @@ class GeminiConnection(ModelConnection):
                 model=self.parameters.model, contents=texts if len(texts) > 1 else texts[0], config=config
             )
             rows = response.embeddings or []
-            counts = [getattr(getattr(row, "statistics", None), "token_count", None) for row in rows]
+            statistics = [getattr(row, "statistics", None) for row in rows]
+            if any(getattr(one, "truncated", False) for one in statistics):
+                self.charges.warn("embeds only the beginning of some texts, which have more tokens than it takes")
+            counts = [getattr(one, "token_count", None) for one in statistics]
             return self.embeddings([getattr(row, "values", None) for row in rows], counts, texts)
 
         return await self._send(send, "".join(texts), timeout_s)

@@ -155,19 +155,20 @@ class Charges:
         estimate = Tokens(estimated_tokens(request), 0, estimated_tokens(answer) if limit is None else limit)
         tokens = usage.tokens()
         if tokens is None:
-            self._warn("reports impossible numbers of tokens")
+            self._warn_of_estimates("reports impossible numbers of tokens")
             return estimate
         if usage.is_empty or (estimate.output and not tokens.output):
-            self._warn("does not report how many tokens its calls use")
+            self._warn_of_estimates("does not report how many tokens its calls use")
             return estimate if usage.is_empty else replace(tokens, output=estimate.output)
         return tokens
 
-    def _warn(self, problem: str) -> None:
-        warning = (
-            f"{self.service} {problem}: tokens and cost are estimated, at {CHARACTERS_PER_TOKEN} characters per token"
-        )
-        if warning not in self.warnings:
+    def warn(self, problem: str) -> None:
+        """Add a warning about the service, unless it was added before."""
+        if (warning := f"{self.service} {problem}") not in self.warnings:
             self.warnings.append(warning)
+
+    def _warn_of_estimates(self, problem: str) -> None:
+        self.warn(f"{problem}: tokens and cost are estimated, at {CHARACTERS_PER_TOKEN} characters per token")
 
 
 def _count(value: Any) -> Any:
