@@ -274,9 +274,12 @@ def test_the_volume_of_a_query_is_that_of_its_dry_run(scripted: Scripted) -> Non
 
 def test_a_table_that_requires_a_filter_is_refused_before_a_session_is(scripted: Scripted) -> None:
     place = {"projectId": "my-project", "datasetId": "search", "tableId": "clicks"}
-    scripted.answers += [(200, {"type": "TABLE", "tableReference": place, "requirePartitionFilter": True})]
+    table = {"type": "TABLE", "tableReference": place, "requirePartitionFilter": True}
+    scripted.answers += [(200, table), (200, table)]
+    source = TableSource(table="my-project.search.clicks")
     with pytest.raises(InputError, match=r"search.clicks: requires a filter .*: read it by a query"):
-        read.describe(TableSource(table="my-project.search.clicks"))
+        read.describe(source)
+    assert read.columns_of(source) == ()  # queries of a run's results have a filter
 
 
 def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> None:

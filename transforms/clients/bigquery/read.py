@@ -57,10 +57,19 @@ def describe(source: TableSource) -> Description:
             job = _dry_run(source, source.query)
             return Description(tuple(field.name for field in job.schema or ()), _result_bytes(job), 0.0)
         table = _table(source, IMPATIENT)
+        if table.require_partition_filter:
+            problem = "requires a filter on its partitions: read it by a query, {query: SELECT … WHERE …, project: …}"
+            raise InputError(problem, path=str(source))
         is_stored = table.table_type in _STORED
         size = table.num_bytes or 0 if is_stored else _result_bytes(_dry_run(source, _select(source, ())))
         modified = table.modified.timestamp() if table.modified else 0.0
         return Description(tuple(field.name for field in table.schema), size, modified)
+
+
+def columns_of(source: TableSource) -> tuple[str, ...]:
+    """The names of a table's columns, in order."""
+    with refusals(source):
+        return tuple(field.name for field in _table(source, IMPATIENT).schema)
 
 
 def exists(source: TableSource) -> bool:
@@ -139,11 +148,7 @@ def _select(source: TableSource, columns: Sequence[str]) -> str:
 
 def _table(source: TableSource, patience: Patience) -> Any:
     name, client = str(TableName.parse(source.table or "")), _client(source)
-    table = patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
-    if table.require_partition_filter:
-        problem = "requires a filter on its partitions: read it by a query, {query: SELECT … WHERE …, project: …}"
-        raise InputError(problem, path=str(source))
-    return table
+    return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
 
 
 def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:

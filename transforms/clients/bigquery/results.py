@@ -40,7 +40,7 @@ def place_of(dataset: DatasetName) -> str:
 
 def finished_runs(dataset: DatasetName) -> list[StoredRun]:
     with _refusals(dataset, "runs"):  # its error names the existing tables
-        read.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
+        read.columns_of(TableSource(table=str(dataset.table("runs")), project=dataset.project))
     rows = [
         row for batch in _rows(dataset, "runs", ["run_id", "experiment", "started_at"]) for row in batch.to_pylist()
     ]
@@ -93,7 +93,7 @@ def _absent(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
     """The nullable columns that a table of an older release lacks."""
     if all(not field.nullable for field in schema):
         return set()
-    there = read.describe(TableSource(table=str(dataset.table(name)), project=dataset.project)).columns
+    there = read.columns_of(TableSource(table=str(dataset.table(name)), project=dataset.project))
     known = {column.lower() for column in there}  # as BigQuery compares names
     return {field.name for field in schema if field.nullable and field.name not in known}
 
