@@ -274,15 +274,14 @@ def test_the_volume_of_a_query_is_that_of_its_dry_run(scripted: Scripted) -> Non
 
 def test_a_table_that_requires_a_filter_is_refused_before_a_session_is(scripted: Scripted) -> None:
     place = {"projectId": "my-project", "datasetId": "search", "tableId": "clicks"}
-    table = {"type": "TABLE", "tableReference": place, "requirePartitionFilter": True}
-    scripted.answers += [(200, table), (200, table)]
+    scripted.answers += [(200, {"tableReference": place, "requirePartitionFilter": True})] * 2
     source = TableSource(table="my-project.search.clicks")
     with pytest.raises(InputError, match=r"search.clicks: requires a filter .*: read it by a query"):
         read.describe(source)
     assert read.columns_of(source) == ()  # queries of a run's results have a filter
 
 
-def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> None:
+def test_a_query_of_another_worker_is_waited_for_and_run_again_if_it_failed_in_passing(scripted: Scripted) -> None:
     source = TableSource(project="my-project", query="SELECT 1", run="r")
     begun: Any = {
         "jobReference": {"projectId": "my-project", "jobId": source.job_id, "location": "EU"},
@@ -291,11 +290,11 @@ def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> 
     }
     dry = {**begun, "statistics": {"query": {"statementType": "SELECT"}}}
     rows_ = {"jobComplete": True, "totalRows": "0", "schema": {"fields": []}, "jobReference": begun["jobReference"]}
-    scripted.answers += [(200, dry), (409, "Already Exists: Job"), (200, begun), (200, rows_), (200, rows_)]
+    failed = {**begun, "status": {"state": "DONE", "errorResult": {"reason": "backendError", "message": "no"}}}
+    scripted.answers += [(200, dry), (409, "no"), (200, failed), (409, "no"), (200, begun), (200, rows_), (200, rows_)]
     assert read.stored(source, [])[0] == "projects/p/datasets/_d/tables/anon"
-    requests = [(method, path.partition("?")[2]) for method, path in scripted.request_log[:3]]
-    assert requests[:2] == [("POST", "prettyPrint=false")] * 2
-    assert "location=EU" in requests[2][1]
+    gets = [path.rpartition("/")[2].split("?") for method, path in scripted.request_log if method == "GET"][:2]
+    assert [name for name, query in gets if "location=EU" in query] == [source.job_id, f"{source.job_id}_1"]
 
 
 # Refusals

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, advice_of, translated
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, advice_of, of_job, translated
 from rankbeam.transforms.clients.bigquery.names import Scalar, TableName, TableSource
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
 from rankbeam.transforms.clients.storage.remedies import reason
@@ -153,23 +154,25 @@ def _table(source: TableSource, patience: Patience) -> Any:
 
 def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
     """The table that holds the result of a query; the query runs where its tables are."""
+    from google.api_core.exceptions import Conflict
+
     client = _client(source)
-    what = {
-        "job_config": _config(source),
-        "location": location,
-        "retry": None,
-        "job_retry": None,
-        "timeout": _TIMEOUT_S,
-    }
-    try:
-        job = PATIENCE.call(lambda: client.query(query, job_id=source.job_id, **what))
-    except BigQueryError as error:
-        if error.trouble is not Trouble.EXISTS:
-            raise
-        where = {"location": location, "retry": None, "timeout": _TIMEOUT_S}  # another worker began it, or this one
-        job = PATIENCE.call(lambda: client.get_job(source.job_id, **where))
-    job.result(page_size=1)
-    return job.destination.to_bqstorage(), client.project
+    where = {"location": location, "retry": None, "timeout": _TIMEOUT_S}
+
+    def ended() -> Any:
+        for number in count():
+            job_id = f"{source.job_id}_{number}" if source.job_id and number else source.job_id
+            try:
+                job = client.query(query, job_config=_config(source), job_id=job_id, job_retry=None, **where)
+            except Conflict:  # another worker began it, or this one
+                job = client.get_job(job_id, **where)
+                if (error := of_job(job)) is not None and error.trouble is Trouble.PASSING:
+                    continue
+            job.result(page_size=1)
+            return job
+        raise AssertionError("numbers do not end")
+
+    return PATIENCE.call(ended).destination.to_bqstorage(), client.project
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
