@@ -144,6 +144,14 @@ def test_another_rule_reads_an_old_answer() -> None:
     assert len(ranking(response, doc_id={"field": "chunk"}).doc_ids[0]) == 32
 
 
+def test_equal_chunks_of_a_file_count_as_one_chunk() -> None:
+    chunk = {"source_uri": "gs://b/a.txt", "text": "See the next page.", "score": 0.1}
+    first, other, again = ranking(contexts(chunk, {**chunk, "text": "x"}, chunk), doc_id={"field": "chunk"}).doc_ids
+    assert first == again != other
+    assert not retriever(doc_id={"field": "chunk"}).refuses_repeats("chunk")
+    assert retriever().refuses_repeats("chunk")  # whose ids are those of documents, and cannot tell chunks apart
+
+
 def test_a_rule_is_no_part_of_what_is_asked() -> None:
     one, other = retriever(), retriever(doc_id={"field": "chunk"})
     assert one.identity("rag_engine") == other.identity("rag_engine")

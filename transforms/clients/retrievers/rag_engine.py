@@ -120,6 +120,10 @@ class RagEngine(RemoteRetriever):
         """False where a model reorders the contexts: it sees only the retrieved ones, so a smaller top_k differs."""
         return self.rank_service is None and self.llm_ranker is None
 
+    def refuses_repeats(self, unit: str) -> bool:
+        """As for other retrievers, but equal chunks of a file have one id, a hash of their text: the best rank counts."""
+        return super().refuses_repeats(unit) and self.doc_id.field != "chunk"
+
     async def connect(self) -> "RagConnection":
         return RagConnection(await open_channels(self._endpoint, _library), self)
 
