@@ -121,7 +121,7 @@ class RagEngine(RemoteRetriever):
         return self.rank_service is None and self.llm_ranker is None
 
     def refuses_repeats(self, unit: str) -> bool:
-        """As for other retrievers, but equal chunks of a file have one id, a hash of their text: the best rank counts."""
+        """As for other retrievers; with hashes as ids, equal chunks of a file are one, whose best rank counts."""
         return super().refuses_repeats(unit) and self.doc_id.field != "chunk"
 
     async def connect(self) -> "RagConnection":
