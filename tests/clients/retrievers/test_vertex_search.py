@@ -137,6 +137,10 @@ def test_documents_in_the_services_order() -> None:
         ({"title": "Title"}, "Title"),
         ({"title": None, "link": None}, ""),
         ({"title": "Title", "snippets": [{"snippet": "One", "snippet_status": "SUCCESS"}]}, "One"),
+        (
+            {"snippets": [{"snippet": "a <b>UC</b> &lt;b&gt;, here&#39;s&nbsp;...", "snippet_status": "SUCCESS"}]},
+            "a UC <b>, here's ...",
+        ),
         ({"snippets": [{"snippet": "No snippet is available", "snippet_status": "NO_SNIPPET_AVAILABLE"}]}, ""),
         ({"title": "Title", "extractive_segments": [{"content": "One"}, {"content": "Two"}]}, "One\nTwo"),
     ],

@@ -3,6 +3,7 @@
 One call fetches one page, which is the ranking: the library's iterator would fetch, and pay for, every further page.
 """
 
+import html
 import json
 import math
 import re
@@ -31,6 +32,7 @@ _SERVING_CONFIG = re.compile(
     r"/(?:engines|dataStores)/[^/\s]+/servingConfigs/[^/\s]+"
 )
 _CHUNK_NAME = re.compile(r".*/documents/([^/]+)/chunks/([^/]+)", re.DOTALL)
+_BOLD = re.compile("</?b>")
 _NUMBER_IN_DOCUMENT = re.compile(r"\D*(\d+)")
 
 
@@ -69,10 +71,17 @@ class _Derived:
     def texts(self) -> list[Any]:
         segments = [segment.get("content") for segment in self.extractive_segments]
         snippets = [snippet.get("snippet") for snippet in self.snippets if snippet.get("snippet_status") == "SUCCESS"]
-        return [text for text in segments or snippets or [self.title] if text]
+        return [text for text in segments or list(map(_plain, snippets)) or [self.title] if text]
 
 
 _DERIVED = TypeAdapter(_Derived)
+
+
+def _plain(snippet: Any) -> Any:
+    """The text of a snippet, which is HTML with the words of the query in bold."""
+    if not isinstance(snippet, str):
+        return snippet
+    return html.unescape(_BOLD.sub("", snippet)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 class ResultIds(IdRule):
