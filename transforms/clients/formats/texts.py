@@ -161,7 +161,8 @@ def _from_columns(
                 entry = _entry(path, name, text or "", others, line)
             except UnicodeDecodeError as error:
                 column = next(key for key, value in others.items() if not _is_text(value))
-                raise InputError(f"the column {column} {lines.CONVERT}", path=path, line=line) from error
+                problem = f"the column {column} is not UTF-8: leave it out, or make it text"
+                raise InputError(problem, path=path, line=line) from error
             yield entry
 
 
