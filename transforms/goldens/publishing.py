@@ -16,7 +16,7 @@ from rankbeam.transforms.goldens.records.items import (
     WrittenItem,
     column_of,
 )
-from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.kernels.grouping import connected, grouped
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
 from rankbeam.transforms.records.columns import required
 from rankbeam.transforms.records.dataset import SOURCE_DOCUMENT
@@ -157,20 +157,15 @@ def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Gold
     Questions that share relevant documents belong together, even if only through other questions. If such questions are
     in two splits, all items are divided anew: groups over several topics, and the rest of each topic, stay whole.
     """
-    groups: list[tuple[set[str], list[int]]] = []
-    for place, item in enumerate(items):
-        documents = {doc_id for _, doc_id, grade, _ in judgements(item) if grade}
-        shared = [group for group in groups if group[0] & documents]
-        groups = [group for group in groups if not group[0] & documents]
-        places = [*chain(*(members for _, members in shared)), place]
-        groups.append((documents.union(*(names for names, _ in shared)), places))
-    if all(len({items[place].split for place in places}) == 1 for _, places in groups):
+    relevant = ([doc_id for _, doc_id, grade, _ in judgements(item) if grade] for item in items)
+    groups = connected(list(relevant))
+    if all(len({items[place].split for place in places}) == 1 for places in groups):
         return list(items)
-    units = grouped((frozenset(items[place].made.topic for place in places), places) for _, places in groups)
+    units = grouped((frozenset(items[place].made.topic for place in places), places) for places in groups)
     whole = [
         places
         for topics, members in units.items()
-        for places in ([sorted(chain(*members))] if len(topics) == 1 else members)
+        for places in ([list(chain(*members))] if len(topics) == 1 else members)
     ]
     chosen = splits({number: len(places) for number, places in enumerate(whole)}, shares, range(len(whole)))
     split = {place: chosen[number] for number, places in enumerate(whole) for place in places}

@@ -1,6 +1,6 @@
-"""Group values by key."""
+"""Group values by key, and positions by the names that they share."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -17,3 +17,24 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
+
+
+def connected(names: Sequence[Iterable[Hashable]]) -> list[list[int]]:
+    """Groups of positions that share names, directly or through others, in the order of their last positions.
+
+    >>> connected(["ab", "c", "b", "bd"])
+    [[1], [0, 2, 3]]
+    """
+    last = list(range(len(names)))  # a later position of the same group; of the last one, itself
+    holders: dict[Hashable, int] = {}
+
+    def end_of(place: int) -> int:
+        while last[place] != place:
+            last[place] = place = last[last[place]]
+        return place
+
+    for place, own in enumerate(names):
+        for name in own:
+            last[end_of(holders.setdefault(name, place))] = place
+    groups = grouped((end_of(place), place) for place in range(len(names)))
+    return [groups[end] for end in sorted(groups)]
