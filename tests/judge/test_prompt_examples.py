@@ -84,6 +84,18 @@ def test_examples_follow_a_users_own_prompt(tmp_path: Path) -> None:
     assert text.endswith("\n---\n{query} {context}")
 
 
+@pytest.mark.parametrize("separator", ["---", "--- "])
+def test_a_rule_in_an_example_does_not_end_the_instructions(tmp_path: Path, separator: str) -> None:
+    (tmp_path / "prompts").mkdir()
+    write(tmp_path / "prompts" / "grade.txt", f"Grade.\n{separator}\n{{query}} {{context}}")
+    write(tmp_path / "grade.jsonl", json.dumps({**LINE, "context": "Ada\n---\ndid it."}) + "\n")
+    rendered = (
+        templates(str(tmp_path / "prompts"), str(tmp_path))["grade"].prompt({"query": "q", "context": "c"}).rendered()
+    )
+    assert "Ada\n ---\ndid it.\nreply: " in rendered.system
+    assert rendered.user == "q c"
+
+
 @pytest.mark.parametrize(
     ("name", "line", "problem"),
     [

@@ -12,7 +12,7 @@ from typing import Any
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.judge.steps import STEPS, step_named, steps
 from rankbeam.transforms.judge.steps.criterion import CriterionStep
-from rankbeam.transforms.records.calls.prompt import FENCE, Template, check_template, newest
+from rankbeam.transforms.records.calls.prompt import FENCE, SEPARATOR, Template, check_template, newest
 from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
 
 VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -28,7 +28,6 @@ VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, DEFAULT_VERSION: 2
 """The versions of the shipped prompts, by name."""
 
 _NO_EXAMPLES = frozenset({CriterionStep.name})  # each criterion has its own
-_SEPARATOR = "\n---\n"
 _REPLY = "reply"
 _STEPS = files("rankbeam.transforms.judge.steps")
 
@@ -82,9 +81,10 @@ def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, T
             hint = did_you_mean(path.stem, steps_known)
             raise InputError(f"no step of the judge is called {path.stem!r}; {hint}", path=str(path))
         template = known[path.stem]
-        instructions, separator, data = template.text.partition(_SEPARATOR)
+        instructions, *data = SEPARATOR.split(template.text, maxsplit=1)
         examples = _examples(template.step, str(path)).replace("{", "{{")
-        shown[path.stem] = replace(template, text=f"{instructions.rstrip()}\n\n{examples}{separator}{data}")
+        examples = SEPARATOR.sub(r" \g<0>", examples)  # a rule of Markdown would end the instructions
+        shown[path.stem] = replace(template, text="\n---\n".join([f"{instructions.rstrip()}\n\n{examples}", *data]))
     return shown
 
 

@@ -23,7 +23,8 @@ FENCE = "fence"
 EMBED = "embed"
 """The step that requests the embedding of the value `text`."""
 
-_SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
+SEPARATOR = re.compile(r"^---[ \t]*\r?\n", re.MULTILINE)
+"""The line between a template's instructions and its data."""
 _TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
 _CHARACTERS_OF_A_HASH = 16
 _MARKER = re.compile(r"\W*?[\[［【〔]\W{0,5}\d+\W{0,5}[\]］】〕]")
@@ -139,7 +140,7 @@ def split_template(text: str) -> tuple[str, str]:
     >>> split_template("Be brief.\\n---\\n{query}\\n")
     ('Be brief.', '{query}')
     """
-    before, *rest = _SEPARATOR.split(text, maxsplit=1)
+    before, *rest = SEPARATOR.split(text, maxsplit=1)
     system, user = (before, rest[0]) if rest else ("", before)
     return system.strip(), user.strip()
 
