@@ -11,6 +11,7 @@ killed, goes through the same rounds without paying for a call again.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -205,6 +206,8 @@ class Finding:
         files.write(path, json_lines(lines))
         local = [retriever for retriever in self.goldens.pool.retrievers if retriever.remote is None]
         opened = {retriever.name: self._open(retriever, path) for retriever in local}
+        notes = chain(*(getattr(retriever, "warnings", ()) for retriever in opened.values()))
+        self.warnings += [f"reviews.pool: {note}" for note in dict.fromkeys(notes)]
         return PassageSearch.of(path, self.library.passages, self.goldens.language, opened)
 
     def _open(self, retriever: PoolRetriever, path: str) -> Retriever:

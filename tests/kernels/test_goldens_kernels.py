@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.minhash import first_alike, jaccard, shingles
 from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.kernels.topics import profiles, topics
-from rankbeam.transforms.kernels.wording import longest_common_run
+from rankbeam.transforms.kernels.wording import length, longest_common_run, words
 
 WEIGHTS = st.lists(st.integers(0, 1000), min_size=1, max_size=8).filter(any)
 TEXT = st.text("ab c", min_size=1, max_size=40).filter(str.strip)
@@ -108,3 +108,13 @@ def test_kappa_of_a_table_worked_by_hand() -> None:
     second = ["accept"] * 20 + ["reject"] * 5 + ["accept"] * 10 + ["reject"] * 15
     assert cohen_kappa(first, second) == Fraction(2, 5)
     assert cohen_kappa(["accept"], ["accept"]) is None
+
+
+def test_words_keep_their_marks_and_two_characters_of_scripts_without_blanks_are_a_word() -> None:
+    assert words("हिन्दी में भुगतान") == ["हिन्दी", "में", "भुगतान"]
+    assert words("பணம் مَرْحَبًا don't ❤\ufe0f Café") == ["பணம்", "مَرْحَبًا", "don", "t", "café"]
+    assert words("北京がCD買う ที่นี่") == ["北", "京", "が", "cd", "買", "う", "ที่", "นี่"]
+    assert words("결제 페이지에서") == ["결제", "페이지에서"]
+    text = "用户可以在结算页面下载发票。"
+    assert length(words(text)) == 6.5
+    assert longest_common_run(words("如何在结算页面下载发票?"), words(text)) == 5

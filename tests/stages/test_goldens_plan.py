@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.goldens import documents
@@ -9,8 +10,10 @@ from support.goldens import documents
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.origins import Gathered
+from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark, screened
 from rankbeam.transforms.goldens.records.items import DIMENSIONS, Candidate, State, WritingTask, WrittenItem
+from rankbeam.transforms.goldens.searching import PassageSearch
 from rankbeam.transforms.kernels.sampling import draw
 
 TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}
@@ -84,3 +87,18 @@ def test_near_duplicate_spans_are_asked_about_once(library: Library) -> None:
     both = library_of(Gathered([twin, *rows]), 100, "english", "corpus.jsonl")
     assert set(both.duplicates) == {span.id for span in both.passages if span.doc_id == rows[0].id}
     assert {span.doc_id for span in both.spans} == {twin.id, *(row.id for row in rows[1:])}
+
+
+def test_chinese_documents_are_long_enough_and_their_questions_are_easy_to_find(tmp_path: Path) -> None:
+    texts = [
+        "用户可以在结算页面下载过去三年的发票，每月第一天发送。",
+        "管理员必须在设置菜单重置密码，链接在一小时后失效，不能再用。",
+    ]
+    library = library_of(
+        Gathered([Document(str(number), "", text) for number, text in enumerate(texts)]), 800, "english", "corpus.jsonl"
+    )
+    assert [span.doc_id for span in library.spans] == ["0", "1"]
+    lines = json_lines({"_id": span.id, "title": "", "text": span.text} for span in library.passages)
+    (tmp_path / "passages.jsonl").write_bytes(lines)
+    search = PassageSearch.of(str(tmp_path / "passages.jsonl"), library.passages, "english", {})
+    assert search.rank(search.best("怎样重置密码"), ["1"]) == 1

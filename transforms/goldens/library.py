@@ -13,7 +13,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Neighbours, Profile, label, profiles, topic_count, topics
-from rankbeam.transforms.kernels.wording import words
+from rankbeam.transforms.kernels.wording import length, words
 from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
@@ -66,7 +66,7 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
         raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)
     _refuse_unwritable([document.id for document in documents], path)
     passages = tuple(span for document in documents for span in spans_of(document, span_tokens))
-    long = [span for span in passages if len(words(span.text)) >= LEAST_WORDS]
+    long = [span for span in passages if length(words(span.text)) >= LEAST_WORDS]
     if not long:
         problem = f"none of {len(documents):,} documents has a part of {LEAST_WORDS} words: too short for a question"
         raise InputError(problem, path=path)

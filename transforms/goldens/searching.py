@@ -22,6 +22,7 @@ from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
 from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade, SourceSpan, WrittenItem
+from rankbeam.transforms.kernels.search.words import has_pairs
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Query
@@ -116,7 +117,8 @@ class PassageSearch:
 
     @classmethod
     def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "PassageSearch":
-        index = Bm25(**words_of(language)).open(path)
+        pairs = sum(has_pairs(span.text) for span in passages)
+        index = Bm25(**words_of(language), tokenizer="bigrams" if 2 * pairs > len(passages) else "words").open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
 
     def best(self, question: str) -> list[SourceSpan]:

@@ -1,8 +1,10 @@
 """Overlap of a question's wording with its source text, and the difficulty of finding its document."""
 
+import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 
 MOST_COMMON_WORDS = 6
 """The longest run of words that a question may share with its text; a longer one gives the text away."""
@@ -10,32 +12,59 @@ EASY, MEDIUM, HARD, UNREACHABLE = "easy", "medium", "hard", "unreachable"
 DIFFICULTIES = (EASY, MEDIUM, HARD, UNREACHABLE)
 
 _WORD = re.compile(r"\w+")
+_UNDIVIDED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\uff66-\uff9f\U00020000-\U0003ffff"
+)
+"""Scripts without blanks between words: Thai and Lao, Burmese, Khmer, kana, ideographs."""
+_LAST_MARK = 0x1FFFF  # but for the selectors of variants
 _HIGHEST_RANKS = ((3, EASY), (10, MEDIUM), (100, HARD))
 
 
 def words(text: str) -> list[str]:
-    """The words of a text.
+    """The words of a text; of scripts without blanks between words, the characters.
 
-    >>> words("Don't pay twice.")
-    ['don', 't', 'pay', 'twice']
+    >>> words("Don't pay twice."), words("东京 OK")
+    (['don', 't', 'pay', 'twice'], ['东', '京', 'ok'])
     """
-    return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
+    pattern = _WORD if text.isascii() else _pattern()
+    return pattern.findall(unicodedata.normalize("NFC", text).casefold())
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    marks = "".join(chr(point) for point in range(_LAST_MARK) if unicodedata.category(chr(point)).startswith("M"))
+    return re.compile(rf"(?=\w)[{_UNDIVIDED}][{marks}]*|(?:(?![{_UNDIVIDED}])\w)(?:(?![{_UNDIVIDED}])[\w{marks}])*")
+
+
+@cache
+def _character() -> re.Pattern[str]:
+    return re.compile(f"[{_UNDIVIDED}]")
+
+
+def length(words: Iterable[str]) -> float:
+    """The number of words, of which two characters of scripts without blanks are about one.
+
+    >>> length(words("东京 OK"))
+    2.0
+    """
+    return sum(0.5 if not word.isascii() and _character().match(word) else 1.0 for word in words)
 
 
 def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest run of consecutive words that both contain.
+    """The length of the longest run of consecutive words that both contain, rounded up.
 
     >>> longest_common_run("who may pay an invoice".split(), "owners may pay an extra".split())
     3
     """
-    longest, before = 0, [0] * (len(second) + 1)
+    longest, before = 0.0, [0.0] * (len(second) + 1)
     for word in first:
-        row = [0] * (len(second) + 1)
+        row, weight = [0.0] * (len(second) + 1), length([word])
         for place, other in enumerate(second, start=1):
             if word == other:
-                row[place] = before[place - 1] + 1
+                row[place] = before[place - 1] + weight
         longest, before = max(longest, *row), row
-    return longest
+    return math.ceil(longest)
 
 
 def difficulty(rank: int | None) -> str:
