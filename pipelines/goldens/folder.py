@@ -7,10 +7,12 @@ costs.jsonl, usage.json                      tokens and cost, which depend on re
 manifest.json                                hashes of all files except those about cost; written last
 """
 
+import glob
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -102,6 +104,7 @@ class GoldensFolder:
             self.write(f"tables/{name}.parquet", content)
         for name in about["splits"]:
             self._publish_split(name, [item for item in items if item.split == name], reviews)
+        self._delete_other_splits(about["splits"])
         self._write_manifest(about, items, reviews)
 
     def _publish_split(self, name: str, items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
@@ -115,6 +118,14 @@ class GoldensFolder:
         }
         for kind, lines in rows.items():
             self.write(f"splits/{name}/{kind}.jsonl", json_lines(lines))
+
+    def _delete_other_splits(self, names: Collection[str]) -> None:
+        """Delete the files of splits that an earlier benchmark in this folder had."""
+        for path in files.match(files.join(glob.escape(self.path), "qrels", "*.tsv")):
+            name = PurePosixPath(path).stem
+            if name not in names:
+                files.delete(path)
+                files.delete(self.below(f"splits/{name}"))
 
     def _write_manifest(self, about: Mapping[str, Any], items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
         split = ["queries", "nuggets", "evidence"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.syntax import spreadsheets
 from rankbeam.transforms.goldens.publishing import reviewed
-from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.records.chunking import parse_chunk_id
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
@@ -142,14 +142,16 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
         hint = did_you_mean(decision, map(str, ReviewDecision))
         raise InputError(f"unknown decision {shortened(decision)!r}; {hint}; empty means undecided")
     item, kind = items[name], ReviewDecision(decision)
+    reviewer, note = row.get("reviewer", ""), row.get("note", "")
+    if kind is ReviewDecision.REJECT:
+        return Review(name, kind, reviewer, note=note)
     question, answer = (_new_wording(row[key], getattr(item.made, key)) for key in ("question", "answer"))
     evidence = _evidence(row["quotes"], item, texts)
-    reviewer, note = row.get("reviewer", ""), row.get("note", "")
     if kind is ReviewDecision.EDIT:
         if not row["question"].strip() or not row["answer"].strip():
             raise InputError("an edited question and its answer must not be empty; write reject to remove the item")
         return Review(name, kind, reviewer, question, answer, evidence, note)
-    if kind is ReviewDecision.ACCEPT and (question, answer, evidence) != (None, None, None):
+    if (question, answer, evidence) != (None, None, None):
         raise InputError("its decision is accept, but its wording was changed; write edit")
     return Review(name, kind, reviewer, note=note)
 
@@ -164,6 +166,8 @@ def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Golden
     quotes = [" ".join(line.split()) for line in cell.splitlines() if line.strip()]
     if quotes == quotes_of(item):
         return None
+    if item.made.type == UNANSWERABLE:
+        raise InputError("has quotes, but is unanswerable; remove them, or write reject if the documents answer it")
     if not quotes and item.made.evidence:
         raise InputError("has no quotes left; an answer needs at least one")
     unchanged = list(zip(quotes_of(item), item.made.evidence, strict=True))

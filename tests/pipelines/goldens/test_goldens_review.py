@@ -15,6 +15,7 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines, stable
 from support.inputs import write
 
+from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.ledger.leases import process
@@ -34,6 +35,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert outcome.status == 0
     write(folder / "out" / "stderr", outcome.stderr)
     return folder / "out"
+
+
+def test_reviewed_questions_of_a_killed_run_are_not_lost_to_another_benchmark(out: Path) -> None:
+    (out / "manifest.json").unlink()
+    file = Path(goldens_file(out.parent))
+    outcome = rankbeam("goldens", write(file, file.read_text().replace("name: made", "name: other")))
+    assert (outcome.status, "holds the benchmark 'made'" in outcome.stderr) == (2, True)
+
+
+def test_files_of_a_split_that_is_gone_are_deleted(out: Path) -> None:
+    about = json.loads((out / "about.json").read_text())
+    write(out / "about.json", json.dumps({**about, "splits": ["rest"]}))
+    GoldensFolder(str(out)).publish()
+    assert [path.name for path in (*out.glob("qrels/*"), *out.glob("splits/*"))] == ["rest.tsv", "rest"]
 
 
 def test_runs_at_the_same_time_have_folders_of_their_own_for_answers(finished: Path) -> None:
@@ -74,7 +89,7 @@ def test_decisions_are_taken_over_and_applying_them_again_changes_nothing(out: P
     rejected, accepted, *_ = [row for row in rows if row is not edited]
     words = edited["quotes"].split()
     edited |= {"decision": "edit", "question": "=What is kept?", "quotes": " ".join(words[:4]), "reviewer": "ann"}
-    rejected |= {"decision": "Reject", "note": "dull"}
+    rejected |= {"decision": "Reject", "note": "dull", "quotes": "the documents say otherwise"}
     accepted["decision"] = "accept"
     path = written(tmp_path, rows)
     assert rankbeam("goldens", "apply", str(out), path).stdout == "3 of 8 items are reviewed\n"
@@ -144,14 +159,18 @@ def test_each_mistake_is_refused_with_its_line_and_nothing_is_taken_over(out: Pa
     with_quotes[1] |= {"decision": "edit", "quotes": "words that stand nowhere"}
     with_quotes[2] |= {"decision": "accept", "answer": "another one"}
     with_quotes[3] |= {"item_id": "g000000000000"}
+    unanswerable = next(row for row in rows if not row["quotes"])
+    sources = {item["made"]["item_id"]: item["made"]["spans"][0] for item in lines(out / "items.jsonl")}
+    texts = {row["_id"]: row["text"] for row in lines(out / "corpus.jsonl")}
+    source = sources[unanswerable["item_id"]].rpartition("#")[0]
+    unanswerable |= {"decision": "edit", "quotes": " ".join(texts[source].split()[:4])}
     before = (out / "manifest.json").read_bytes()
     path = written(tmp_path, rows)
     outcome = rankbeam("goldens", "apply", str(out), path)
     starts = {row["item_id"]: number for row, number in zip(rows, _first_lines(rows), strict=True)}
     assert outcome.status == 2
-    for row, problem in zip(
-        with_quotes, ("did you mean 'accept'?", "does not occur", "write edit", "there is no item"), strict=False
-    ):
+    problems = ("did you mean 'accept'?", "does not occur", "write edit", "there is no item", "is unanswerable")
+    for row, problem in zip([*with_quotes[:4], unanswerable], problems, strict=True):
         (message,) = [line for line in outcome.stderr.splitlines() if f"{path}:{starts[row['item_id']]}:" in line]
         assert problem in message
     assert (out / "manifest.json").read_bytes() == before
