@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
-from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.quality import Quality, StepQuality, notes_of
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -228,6 +228,21 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
     counts = Quality.of(evaluated).steps.get(("criterion:Better", "judge"), StepQuality())
     assert counts.changed == len(changed) <= counts.pairs
     assert counts.items == 2 * counts.pairs
+
+
+def test_judged_texts_that_are_examples_in_the_prompt_are_counted() -> None:
+    examples = "\nExamples:\n\n(query) who?\n(answer) Owners pay.\nreason: dull\nverdict: no\n"
+    criterion = Criterion("Tone", "polite?", ("query", "answer"), levels_of({"yes": 1, "no": 0}), examples)
+    metric, answerer = (
+        JudgedMetric("Criterion(Tone)", criterion=criterion),
+        Answering(READER, Generation("reader", "{query}")),
+    )
+    work = EvaluateAnswers({0: answerer, 1: answerer}, Judge(JUDGE, shipped()), {0: (metric,), 1: (metric,)})
+    systems = (System(place, (), supplied=SuppliedAnswer(text)) for place, text in enumerate(["Owners pay.", "Owners"]))
+    (note,) = notes_of(Quality.of(evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(None)))))
+    assert note.startswith(
+        "criterion:Tone: 1 of 2 judged items are examples in the judge's prompt, with their verdicts;"
+    )
 
 
 def run(work: EvaluateAnswers, item: Item) -> Any:

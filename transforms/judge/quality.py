@@ -18,7 +18,7 @@ from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.known_items import is_near_chance
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
-from rankbeam.transforms.judge.steps.criterion import CriterionStep, in_both_orders
+from rankbeam.transforms.judge.steps.criterion import CriterionStep, in_both_orders, is_example
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import Undefined
@@ -45,6 +45,7 @@ class StepQuality:
     unplaced: int = 0
     pairs: int = 0  # of answers that were compared in both orders
     changed: int = 0  # of them, those whose verdict changed with the order
+    examples: int = 0  # items that are also examples in the prompt
 
     def merge(self, other: "StepQuality") -> "StepQuality":
         numbers = [entry.name for entry in fields(self) if entry.name not in ("versions", "known")]
@@ -81,7 +82,8 @@ class Quality:
             steps[key] = steps[key].merge(_of_item(judgements))
         for key in [key for key in steps if key.step.startswith(f"{CriterionStep.name}:")]:
             pairs, changed = in_both_orders(one for one in evaluated.judgements if (one.step, one.judge) == key)
-            steps[key] = replace(steps[key], pairs=pairs, changed=changed)
+            examples = sum(is_example(judged[0]) for (owner, _, _), judged in items.items() if owner == key)
+            steps[key] = replace(steps[key], pairs=pairs, changed=changed, examples=examples)
         is_doubtful = any(value.reason == Undefined.REFERENCE_REFUSES for value in evaluated.values)
         return cls(dict(steps), int(is_doubtful))
 
@@ -180,6 +182,11 @@ def notes_of(quality: Quality, judges: Mapping[str, str] = MappingProxyType({}))
         if counted.changed:
             what = f"{key.step}: the verdict changed with the order of the answers in {counted.changed:,} of"
             yield f"{what} {counted.pairs:,} pairs; these count as ties"
+        if counted.examples:
+            what = (
+                f"{key.step}: {counted.examples:,} of {counted.items:,} judged items are examples in the judge's prompt"
+            )
+            yield f"{what}, with their verdicts; take other texts, or the judge seems better than it is"
 
 
 def mixed_versions(rows: Sequence[Row]) -> str:

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.formats.syntax.ids import as_text
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import is_judged
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
-from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, levels_of
+from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, levels_of, shown
 from rankbeam.transforms.records.metrics.definitions import metric_names
 
 Part = Literal["query", "answer", "reference", "context", "contexts"]
@@ -164,7 +164,7 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
     if named is None:
         return ""
     path, verdicts = files.below(folder, named), [word for word, _ in criterion.levels]
-    parts = []
+    parts, known = [], dict[str, tuple[str, int]]()
     for line, text in json_lines.numbered(path):
         row = json_lines.parsed(path, line, text)
         stated = row if isinstance(row, dict) else {}
@@ -177,10 +177,15 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
         contexts = stated.get("contexts", [])
         numbered = [(f"context {rank}", entry) for rank, entry in enumerate(contexts, start=1)]
         texts = [*((part, stated[part]) for part in criterion.texts if part != "contexts"), *numbered]
-        if not isinstance(contexts, list) or not all(isinstance(entry, str) for _, entry in texts):
-            raise InputError("texts are strings, and contexts are a list of strings", path=path, line=line)
-        lines = [*(f"({part}) {entry}" for part, entry in texts), f"reason: {stated['reason']}", f"verdict: {verdict}"]
-        parts.append("\n".join(lines))
+        strings = [stated["reason"], *(entry for _, entry in texts)]
+        if not isinstance(contexts, list) or not all(isinstance(entry, str) for entry in strings):
+            raise InputError("texts and reasons are strings, contexts lists of strings", path=path, line=line)
+        example = shown(texts)
+        first, first_line = known.setdefault(example, (verdict, line))
+        if first != verdict:
+            problem = f"verdict {verdict!r} contradicts line {first_line}, which has the same texts; keep one"
+            raise InputError(problem, path=path, line=line)
+        parts.append(f"{example}\nreason: {stated['reason']}\nverdict: {verdict}")
     if not parts:
         raise InputError("holds no example", path=path)
     return "\n\n".join(("\nExamples of right verdicts on other texts:", *parts)) + "\n"

@@ -170,8 +170,13 @@ def test_a_mistake_elsewhere_does_not_make_a_race(folder: Path) -> None:
             "examples.jsonl:1: expected an object with query, context",
         ),
         ('{"query": "a", "context": "b", "verdict": 7, "reason": ""}', "verdict '7' is not on the scale"),
-        ('{"query": "a", "context": ["b"], "verdict": 1, "reason": ""}', "texts are strings"),
+        ('{"query": "a", "context": ["b"], "verdict": 1, "reason": ""}', "texts and reasons are strings"),
         ("[]", "expected an object with"),
+        ('{"query": "a", "context": "b", "verdict": 1, "reason": null}', "texts and reasons are strings"),
+        (
+            "\n".join(f'{{"query": "a", "context": "b", "verdict": {grade}, "reason": ""}}' for grade in (1, 2)),
+            "examples.jsonl:2: verdict '2' contradicts line 1, which has the same texts",
+        ),
     ],
 )
 def test_what_is_not_an_example_is_refused(folder: Path, line: str, problem: str) -> None:

@@ -15,7 +15,14 @@ from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
 from rankbeam.transforms.records.judging.answers import Judgement
-from rankbeam.transforms.records.judging.criteria import ANSWERS, PREFERENCES, STATEMENT, Criterion, statements_of
+from rankbeam.transforms.records.judging.criteria import (
+    ANSWERS,
+    PREFERENCES,
+    STATEMENT,
+    Criterion,
+    shown,
+    statements_of,
+)
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
@@ -149,6 +156,12 @@ def in_both_orders(judgements: Iterable[Judgement]) -> tuple[int, int]:
         if first < second and (kind, second, first) in verdicts
     ]
     return len(both), sum(one != -other for one, other in both)
+
+
+def is_example(judgement: Judgement) -> bool:
+    """Return whether the texts of a criterion's judgement are also an example in its prompt."""
+    *_, examples, texts = judgement.texts
+    return bool(examples) and f"\n{shown((one['id'], one['text']) for one in json.loads(texts))}\nreason: " in examples
 
 
 def instructions_of(criterion: Criterion) -> tuple[str, str, str]:

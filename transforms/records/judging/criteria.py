@@ -53,6 +53,15 @@ class Criterion:
         return step_named(self.name)
 
 
+def shown(texts: Iterable[tuple[str, str]]) -> str:
+    """Named texts as an example shows them to the judge.
+
+    >>> shown([("query", "who?"), ("answer", "Owners.")])
+    '(query) who?\\n(answer) Owners.'
+    """
+    return "\n".join(f"({name}) {text}" for name, text in texts)
+
+
 def step_named(name: str) -> str:
     """The name in tables of a criterion's judgements."""
     return f"criterion:{name}"
