@@ -82,6 +82,12 @@ def beir(chosen: Chosen, path: str) -> dict[str, str]:
     }
     for split in sorted({item.split for item in chosen.items}):
         rows = [row[:3] for item in chosen.items if item.split == split for row in judgements(item)]
+        quoted = next((doc_id for _, doc_id, _ in rows if doc_id.startswith('"')), None)
+        if quoted is not None:
+            problem = (
+                f"BEIR's reader removes quotes: document ids must not begin with a quotation mark, as {quoted} does"
+            )
+            raise InputError(f"{problem}; export csv", path=path)
         files[f"{path}/qrels/{split}.tsv"] = _tabs([QRELS_HEADER[:3], *rows])
     return files
 

@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines, stable
 from support.inputs import write
 
+from rankbeam.pipelines.goldens.export import Chosen, beir
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.records.errors import InputError
 
 Rows = list[dict[str, str]]
 LOST = "g000000000001"
@@ -283,6 +286,14 @@ def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
     assert {(query, doc): int(grade) for query, _, doc, grade in trec} == {
         (query, doc): grade for query, docs in qrels.items() for doc, grade in docs.items()
     }
+
+
+def test_ids_that_beirs_reader_would_change_are_refused(out: Path, tmp_path: Path) -> None:
+    item = next(item for item in GoldensFolder(str(out)).items() if item.made.evidence)
+    evidence = replace(item.made.evidence[0], doc_id='"d"')
+    quoted = Chosen("made", [replace(item, made=replace(item.made, evidence=(evidence,)))], {}, {})
+    with pytest.raises(InputError, match="begin with a quotation mark"):
+        beir(quoted, str(tmp_path))
 
 
 def test_no_export_replaces_a_file_of_the_benchmark(out: Path) -> None:
