@@ -15,6 +15,7 @@ from support.standins import Faults, serve
 
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.models import ContextModel
+from rankbeam.pipelines.goldens.plan import costs_of
 from rankbeam.pipelines.goldens.rounds import Finding, plan_of
 from rankbeam.transforms.clients.models.offline import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
@@ -105,6 +106,12 @@ def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
             assert (wider.start, wider.end) == (places[max(0, at - 1)][0], places[min(len(places) - 1, at + 1)][1])
             assert wider.text == texts[wider.doc_id][wider.start : wider.end]
     assert widened != narrow
+
+
+def test_all_questions_about_two_texts_are_planned_to_be_checked(tmp_path: Path) -> None:
+    goldens = load_goldens(goldens_file(tmp_path, context=2, items=4, types=["comparison", "multi_hop"]))
+    steps = {step.step: step.calls[0] for pool in costs_of(goldens, plan_of(goldens)).pools for step in pool.steps}
+    assert steps["question"] == steps["checks"] == steps["support"] == 4
 
 
 def test_an_enlarged_clue_is_searched_for_instead_of_the_span(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from rankbeam.transforms.goldens.records.forms import (
     YesNo,
 )
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, CallRecord, Nugget, Vote, WritingTask
-from rankbeam.transforms.goldens.writing import WriteItems
+from rankbeam.transforms.goldens.writing import FURTHER, WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned
@@ -99,8 +99,9 @@ def _facts(values: Mapping[str, Any], _: str) -> Facts:
 
 
 def _draft_question(values: Mapping[str, Any], name: str) -> DraftQuestion:
-    """A question about one fact of the first text and one of the last."""
-    used = tuple(dict.fromkeys((0, len(values["facts"]) - 1)))
+    """A question about one fact of the first text and one of the last; facts of further documents come after them."""
+    own = [number for number, fact in enumerate(values["facts"].values()) if not fact.startswith(FURTHER)]
+    used = tuple(dict.fromkeys((own[0], own[-1])))
     return DraftQuestion(name, "x" * 2 * _QUOTE, (Nugget("x" * _QUOTE, True), Nugget("y" * _QUOTE, True)), used)
 
 

@@ -47,6 +47,8 @@ from rankbeam.transforms.records.calls.steps import Call, Steps, together
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 STAGE = "write"
+FURTHER = "(further document)"
+"""The mark of facts of other documents than those that a question is about."""
 LEAST_AGREEMENT = 0.8
 """Minimum F1 between the claims of the answer and those of an answer derived from the quotes alone."""
 
@@ -174,7 +176,7 @@ class _Writing:
     def _named(self, fact: Fact) -> str:
         """A fact as the writer reads it: with its text's number if there are several texts."""
         if not self._is_own(fact):
-            return f"(further document) {fact.text}"
+            return f"{FURTHER} {fact.text}"
         return f"(text {fact.source}) {fact.text}" if len(self.source.spans) > 1 else fact.text
 
     def _refuse_leak(self, draft: DraftQuestion) -> None:
