@@ -83,6 +83,8 @@ class Costs:
             f"{self.items:,} questions from {self.documents:,} documents ({self.spans:,} spans, {self.topics} topics)",
             "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),
         ]
+        if self.planned < self.items:
+            lines.append(f"{self.items - self.planned:,} of these questions cannot be made: there are too few spans")
         for pool in self.pools:
             parts = [f"{pool.pool}: {clocks(pool.seconds)} at the quota"]
             parts += [] if pool.cost is None else [f"cost {shown(pool.cost, '{:,.4g}')}"]

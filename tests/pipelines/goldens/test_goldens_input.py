@@ -92,6 +92,11 @@ def test_profiles_of_any_dimensions_are_assigned_evenly(tmp_path: Path) -> None:
         assert sorted(row[name] for row in profiles) == ["a", "a", "b", "b", "c", "c"]
 
 
+def test_the_plan_says_how_many_questions_the_documents_do_not_suffice_for(tmp_path: Path) -> None:
+    path = goldens_file(tmp_path, documents=corpus(tmp_path, documents(1)), items=9, types=["why", "multi_hop"])
+    assert "5 of these questions cannot be made: there are too few spans\n" in rankbeam("goldens", "plan", path).stdout
+
+
 def test_one_document_makes_questions_of_one_text_and_says_so(tmp_path: Path) -> None:
     path = goldens_file(
         tmp_path, documents=corpus(tmp_path, documents(1)), items=3, types={"lookup": 2, "multi_hop": 1}
