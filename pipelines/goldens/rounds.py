@@ -206,7 +206,8 @@ class Finding:
         files.write(path, json_lines(lines))
         local = [retriever for retriever in self.goldens.pool.retrievers if retriever.remote is None]
         opened = {retriever.name: self._open(retriever, path) for retriever in local}
-        notes = chain(*(getattr(retriever, "warnings", ()) for retriever in opened.values()))
+        pooled = opened.values() if self.goldens.pool.documents else ()
+        notes = chain(*(getattr(retriever, "warnings", ()) for retriever in pooled))
         self.warnings += [f"reviews.pool: {note}" for note in dict.fromkeys(notes)]
         return PassageSearch.of(path, self.library.passages, self.goldens.language, opened)
 

@@ -108,6 +108,19 @@ def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
     assert widened != narrow
 
 
+@pytest.mark.parametrize("pooled", [0, 2])
+def test_a_pool_that_needs_pairs_of_characters_is_named(pooled: int, tmp_path: Path) -> None:
+    texts = ["用户可以在结算页面下载发票。", "管理员必须在结算页面重置密码。"]
+    rows = [{"_id": str(number), "text": f"{text}每月第一天在结算页面发送发票。"} for number, text in enumerate(texts)]
+    keys: dict[str, Any] = {"types": ["lookup"], "reviews": {"pool": pooled}}
+    goldens = load_goldens(goldens_file(tmp_path, documents=corpus(tmp_path, rows), context=1, **keys))
+    plan = plan_of(goldens)
+    finding = Finding(goldens, plan.library, str(tmp_path), lambda *_: ())
+    assert any(source.context for source in finding.with_context(plan.round(1, [], ()), 1))
+    notes = [note.partition(" are in scripts")[0] for note in finding.warnings]
+    assert notes == (["reviews.pool: 100% of the terms"] if pooled else [])
+
+
 def test_all_questions_about_two_texts_are_planned_to_be_checked(tmp_path: Path) -> None:
     goldens = load_goldens(goldens_file(tmp_path, context=2, items=4, types=["comparison", "multi_hop"]))
     steps = {step.step: step.calls[0] for pool in costs_of(goldens, plan_of(goldens)).pools for step in pool.steps}
