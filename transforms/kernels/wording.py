@@ -17,7 +17,7 @@ _UNDIVIDED = (
     "\uff66-\uff9f\U00020000-\U0003ffff"
 )
 """Scripts without blanks between words: Thai and Lao, Burmese, Khmer, kana, ideographs."""
-_LAST_MARK = 0x1FFFF  # but for the selectors of variants
+_LAST_MARK = 0xFFFF  # living languages hardly use the scripts beyond it
 _HIGHEST_RANKS = ((3, EASY), (10, MEDIUM), (100, HARD))
 
 
@@ -27,14 +27,19 @@ def words(text: str) -> list[str]:
     >>> words("Don't pay twice."), words("东京 OK")
     (['don', 't', 'pay', 'twice'], ['东', '京', 'ok'])
     """
-    pattern = _WORD if text.isascii() else _pattern()
-    return pattern.findall(unicodedata.normalize("NFC", text).casefold())
+    folded = unicodedata.normalize("NFC", text).casefold()
+    if folded.isascii():
+        return _WORD.findall(folded)
+    special, pattern = _patterns()
+    return (_WORD if special.search(folded) is None else pattern).findall(folded)
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a mark or a character of these scripts, and of a word of a text that has some."""
     marks = "".join(chr(point) for point in range(_LAST_MARK) if unicodedata.category(chr(point)).startswith("M"))
-    return re.compile(rf"(?=\w)[{_UNDIVIDED}][{marks}]*|(?:(?![{_UNDIVIDED}])\w)(?:(?![{_UNDIVIDED}])[\w{marks}])*")
+    word = rf"(?=\w)[{_UNDIVIDED}][{marks}]*|(?:(?![{_UNDIVIDED}])\w)(?:(?![{_UNDIVIDED}])[\w{marks}])*"
+    return re.compile(f"[{_UNDIVIDED}{marks}]"), re.compile(word)
 
 
 @cache
