@@ -1,6 +1,5 @@
 """Splits of a benchmark: no document is relevant in two of them."""
 
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -90,14 +89,3 @@ def test_groups_of_questions_are_divided_by_the_shares() -> None:
         for number, names in enumerate(evidence)
     ]  # fmt: skip
     assert [item.split for item in separated(items, {"dev": 1, "test": 1})] == ["dev"] * 3 + ["test"] * 3
-
-
-def test_the_time_to_divide_questions_grows_with_their_number() -> None:
-    drafts = [
-        WrittenItem(f"{n}", "lookup", (), n % 9, 0, 1, (), State.ACCEPTED, evidence=(GoldenEvidence(f"{n}", 0, 1, ""),))
-        for n in range(8_000)
-    ]
-    items = [Golden(draft, "dev" if draft.topic % 3 else "test", 1) for draft in drafts]
-    started = time.process_time()
-    assert separated(items, SHARES) == items
-    assert time.process_time() - started < 3.0
