@@ -170,6 +170,12 @@ def test_usage_that_cannot_be_is_estimated(openai: Standin, usage: Any) -> None:
     assert reply.tokens == Tokens(sent, 0, estimated_tokens("a plain answer"))
 
 
+def test_thinking_that_only_the_total_includes_is_charged(openai: Standin) -> None:
+    usage = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}  # as xAI reports 94 tokens of thinking
+    (reply,) = replies(service("openai", openai), [prompt_for("answer", openai_usage(usage))])
+    assert reply.tokens == Tokens(32, 0, 103)
+
+
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 5, "completion_tokens": 0}])
 def test_an_answer_that_reached_its_limit_is_charged_its_limit(openai: Standin, usage: Any) -> None:
     (reply,) = replies(service("openai", openai), [prompt_for("answer", openai_usage(usage, "length", None))])

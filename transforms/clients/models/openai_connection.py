@@ -69,7 +69,7 @@ class OpenAiConnection(ModelConnection):
         if response.status in (404, 405, 501):
             return None
         rows = self._object(response, "").get("data")
-        names = [name for row in rows if isinstance(name := _at(row, "id"), str)] if isinstance(rows, list) else []
+        names = [name for row in rows if isinstance(name := value_at(row, "id"), str)] if isinstance(rows, list) else []
         return found_among(self.parameters.model, [self.secrets.hide(name) for name in names])
 
     async def close(self) -> None:
@@ -178,9 +178,9 @@ class OpenAiConnection(ModelConnection):
 
     def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
         """The content of a response. A refusal counts as an answer, unless the prompt has a schema."""
-        choice = _at(body, "choices", 0)
-        self._refuse_error(_at(choice, "error") if choice else body.get("error"))
-        message, finish = _at(choice, "message"), _at(choice, "finish_reason") or STOP
+        choice = value_at(body, "choices", 0)
+        self._refuse_error(value_at(choice, "error") if choice else body.get("error"))
+        message, finish = value_at(choice, "message"), value_at(choice, "finish_reason") or STOP
         if not isinstance(message, dict) or not isinstance(finish, str):
             lacks = "the answer has no choice" if choice is None else "a choice of the answer has another form"
             raise CallError(FailureKind.MALFORMED, lacks, tokens=self.charges.of(_usage(body), request))
@@ -207,7 +207,7 @@ class OpenAiConnection(ModelConnection):
         """Raise the error that a response with status 200 reports: gateways pass on those of their models so."""
         if error:
             text = json.dumps(error, ensure_ascii=False).encode(errors="replace").decode()
-            code = _at(error, "code")
+            code = value_at(error, "code")
             message = self.secrets.hide(f"the answer holds an error: {text}")[:_SHOWN]
             raise _failure(code if type(code) is int and code >= 400 else 500, message, text, {})
 
@@ -228,7 +228,7 @@ def _failure(status: int, message: str, text: str, headers: Mapping[str, str]) -
 
 def _joined(parts: list[Any]) -> str:
     """The texts of a content in parts, without those of thinking."""
-    texts = (_at(part, "text") for part in parts if _at(part, "type") == "text")
+    texts = (value_at(part, "text") for part in parts if value_at(part, "type") == "text")
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -239,12 +239,12 @@ def _rows(data: Any) -> Any:
     """
     if not isinstance(data, list):
         return None
-    indexes = [_at(row, "index") or 0 for row in data]
+    indexes = [value_at(row, "index") or 0 for row in data]
     if any(index != indexes[0] for index in indexes):
         if sorted(index for index in indexes if isinstance(index, int | float)) != list(range(len(data))):
             return None
         data = [row for _, row in sorted(zip(indexes, data, strict=True), key=itemgetter(0))]
-    return [_at(row, "embedding") for row in data]
+    return [value_at(row, "embedding") for row in data]
 
 
 def _usage(body: Mapping[str, Any]) -> ReportedUsage:
@@ -252,8 +252,9 @@ def _usage(body: Mapping[str, Any]) -> ReportedUsage:
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return ReportedUsage(usage)
-    cached = _at(usage, "prompt_tokens_details", "cached_tokens")
-    return ReportedUsage(usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
+    cached = value_at(usage, "prompt_tokens_details", "cached_tokens")
+    counts = usage.get("prompt_tokens"), cached, usage.get("completion_tokens"), usage.get("total_tokens")
+    return ReportedUsage(*counts)
 
 
 def _error(body: bytes) -> Any:
@@ -267,22 +268,26 @@ def _error(body: bytes) -> Any:
 
 
 def _message(body: bytes) -> str:
-    error = _error(body)
-    message = _at(error, "message")
+    return message_of(_error(body))
+
+
+def message_of(error: Any) -> str:
+    """The message of an error; the whole error if it has none."""
+    message = value_at(error, "message")
     return message if isinstance(message, str) else json.dumps(error, ensure_ascii=False)
 
 
 def _block(body: bytes) -> str | None:
     """The reason why a content filter refused the prompt; None if no filter did."""
     error = _error(body)
-    codes = [_at(error, "code"), _at(error, "innererror", "code"), _at(error, "type")]
+    codes = [value_at(error, "code"), value_at(error, "innererror", "code"), value_at(error, "type")]
     return next((code for code in codes if isinstance(code, str) and code in _BLOCKS), None)
 
 
-def _at(value: Any, *path: str | int) -> Any:
+def value_at(value: Any, *path: str | int) -> Any:
     """The value at a path of a JSON value; None if there is none.
 
-    >>> _at({"a": [{"b": 1}]}, "a", 0, "b"), _at({"a": []}, "a", 0)
+    >>> value_at({"a": [{"b": 1}]}, "a", 0, "b"), value_at({"a": []}, "a", 0)
     (1, None)
     """
     for step in path:

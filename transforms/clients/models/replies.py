@@ -124,6 +124,7 @@ class ReportedUsage:
     input: Any = None  # tokens of the request, including cached ones
     cached: Any = None  # tokens of the request that were in the service's cache
     output: Any = None  # tokens of the answer, including thinking
+    total: Any = None  # of request and answer; some services include thinking only here
 
     @property
     def is_empty(self) -> bool:
@@ -136,7 +137,13 @@ class ReportedUsage:
         (Tokens(input=7, cached=0, output=2), None, None)
         """
         tokens = Tokens(*map(_count, (self.input, self.cached, self.output)))
-        return tokens if tokens.is_possible else None
+        if not tokens.is_possible:
+            return None
+        total = _count(self.total)
+        if isinstance(total, int) and total > tokens.total:
+            with_thinking = replace(tokens, output=total - tokens.input)
+            return with_thinking if with_thinking.is_possible else tokens
+        return tokens
 
 
 @dataclass
