@@ -3,15 +3,15 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from rankbeam.pipelines.manage.ledger import ledger_folder
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.models.batches.jobs import existing_job, may_answer
 from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
-from rankbeam.transforms.clients.models.batches.service import BatchService
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge import steps  # noqa: F401  registers the steps that read answers
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, did_you_mean
@@ -49,12 +49,11 @@ class LedgerJobs:
     def cancel(self, names: Sequence[str]) -> list[BatchJobRecord]:
         """Ask services to end jobs; return the jobs' records. Answers that exist already can still be collected.
 
-        A job is given up if its service no longer has it, or if it has ended and its answers are gone.
+        A job is given up if its service does not have it, or if it has ended without answers or they are gone.
         """
-        cancelled = [asyncio.run(_cancelled(record)) for record in self.named(names) if record.job is not None]
+        cancelled = [asyncio.run(_cancelled(record)) for record in self.named(names)]
         for record in cancelled:
-            if not record.is_open:
-                BatchFolder(self.ledger).save(record)
+            BatchFolder(self.ledger).save(record)
         return cancelled
 
     def as_text(self, screen: Screen = WHOLE) -> str:
@@ -86,22 +85,20 @@ def service_of(record: BatchJobRecord) -> BatchedService:
 async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
     connection = await service_of(record).connect()
     try:
-        await connection.cancel(record.job or "")
-        return record
-    except CallError as error:
-        if error.kind is FailureKind.NOT_FOUND or await _has_no_answers(connection, record.job or ""):
+        if record.job is None:  # a killed run may have created it
+            record = replace(record, job=await existing_job(connection, record))
+        if record.job is None:
             return record.closed(GIVEN_UP)
+        try:
+            await connection.cancel(record.job)
+            return record
+        except CallError as error:
+            if error.kind is FailureKind.NOT_FOUND:
+                return record.closed(GIVEN_UP)
+            if await may_answer(connection, await connection.job(record.job)):
+                raise
+            return record.closed(GIVEN_UP)
+    except CallError as error:
         raise InputError(f"batch job {record.name} cannot be cancelled: {error.message}") from None
     finally:
         await connection.close()
-
-
-async def _has_no_answers(service: BatchService, job: str) -> bool:
-    """Return whether a job has ended and the service no longer has the file with its answers."""
-    try:
-        if (ended := await service.job(job)).has_ended:
-            async for _ in service.rows(ended, lambda: iter(())):
-                return False
-    except CallError as error:
-        return error.kind is FailureKind.NOT_FOUND
-    return False

@@ -37,7 +37,10 @@ class JobFaults:
         no_file: whether there is no output file although the job succeeded.
         deleted: jobs whose output file is deleted.
         create: faults of requests that make a job, one after the other: "quota", "lost" (made, but the connection
-            breaks), "unavailable", "".
+            breaks), "unavailable", "over_limit" (made, but fails: too many tokens are enqueued), "".
+        refuses: a fault of `openai.OpenAi` that refuses a part of every row, such as "gpt5".
+        hidden: whether the files of answers may not be read.
+        errors: the errors of every job, instead of those it has.
         name_page: jobs of other software that are listed before those of this one, several pages of them.
     """
 
@@ -55,6 +58,9 @@ class JobFaults:
     no_file: bool = False
     deleted: int = 0
     create: tuple[str, ...] = ()
+    refuses: str = ""
+    hidden: bool = False
+    errors: Any = None
     name_page: int = 0
 
     @classmethod
@@ -72,12 +78,13 @@ class Job:
     rows: list[Row]
     polls_left: int
     cancelled: bool = False
+    is_over_limit: bool = False
     about: dict[str, Any] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
         """True if its state is final."""
-        return self.polls_left <= 0 or self.cancelled
+        return self.polls_left <= 0 or self.cancelled or self.is_over_limit
 
 
 @dataclass
@@ -200,6 +207,7 @@ class BatchConnection(HttpConnection):
             self.say(status, self.error(status, message))
             return
         job = added()
+        job.is_over_limit = fault == "over_limit"
         if fault == "lost":
             self.reset()
         else:

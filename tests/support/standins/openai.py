@@ -94,9 +94,9 @@ class OpenAi(HttpConnection):
         self.refuse(visit) if visit.fault in STATUSES else self.say(200, json.dumps({"data": data}).encode())
 
     def _answer(self, visit: Visit, body: dict[str, Any], question: Question | None) -> None:
-        fault, refusal = visit.fault, _refusal(body, visit.fault)
-        if refusal is not None:
-            self.say(400, json.dumps(refusal).encode())
+        fault, refused = visit.fault, refusal(body, visit.fault)
+        if refused is not None:
+            self.say(400, json.dumps(refused).encode())
         elif fault == "quota_info":
             self.say(429, self.error(429, "slow down"), f"retry-after-ms: {visit.hint_s * 1000:g}\r\n")
         elif fault == "quota_reset":
@@ -165,7 +165,7 @@ class OpenAi(HttpConnection):
         }
 
 
-def _refusal(body: dict[str, Any], fault: str | None) -> dict[str, Any] | None:
+def refusal(body: dict[str, Any], fault: str | None) -> dict[str, Any] | None:
     """The refusal of a part of a request, in services' own words; None if they accept it."""
     form = json.dumps(body.get("response_format", {}))
     if fault == "no_seed" and "seed" in body:

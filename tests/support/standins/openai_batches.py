@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from support.standins.batches import PAGE, BatchConnection, Job, serve_jobs, without_item
 from support.standins.http_protocol import Request
 from support.standins.models import Question
-from support.standins.openai import OpenAi
+from support.standins.openai import OpenAi, refusal
 from support.standins.reception import Reception
 
 
@@ -29,6 +29,8 @@ class OpenAiBatches(BatchConnection, OpenAi):
             self.say_object({"id": self.book.add_file(_uploaded(request)), "object": "file"})
         elif parts[0] == "files" and parts[1] not in self.book.files:
             self.say(404, self.error(404, f"No such File object: {parts[1]}"))
+        elif parts[0] == "files" and self.book.faults.hidden:
+            self.say(403, self.error(403, "missing scope: api.files.read"))
         elif parts[0] == "files":
             self.say(200, self.book.files[parts[1]], "Content-Type: application/octet-stream\r\n")
         elif parts == ["batches"] and request.method == "POST":
@@ -71,16 +73,23 @@ class OpenAiBatches(BatchConnection, OpenAi):
         state = "in_progress"
         if job.has_ended:
             state = "cancelled" if job.cancelled else self.book.faults.state or "completed"
+            state = "failed" if job.is_over_limit else state
             if "output" not in job.about:
                 job.about["output"] = self._output(job) if state != "failed" else (None, None)
         output, errors = job.about.get("output", (None, None))
-        problem = {"data": [{"message": "the input file is bad", "line": 1}]} if state == "failed" else None
+        message = "Enqueued token limit reached for m-001" if job.is_over_limit else "the input file is bad"
+        errors_of_job = {"data": [{"message": message, "line": 1}]} if state == "failed" else None
         return {
             "id": job.id, "object": "batch", "status": state, "metadata": {"rankbeam": job.name},
-            "output_file_id": output, "error_file_id": errors, "errors": problem,
+            "output_file_id": output, "error_file_id": errors,
+            "errors": self.book.faults.errors or errors_of_job,
         }  # fmt: skip
 
     def _output(self, job: Job) -> tuple[str | None, str | None]:
+        refusals = [refusal(row["body"], self.book.faults.refuses) for row in job.rows]
+        if all(refusals):
+            rows = zip(job.rows, refusals, strict=True)
+            return None, self.book.add_file(self.book.written([_failed(row, 400, body) for row, body in rows]))
         answers, failures = self.book.output(job, "custom_id", self._answered, _failed)
         for row in answers[: self.book.faults.wrong_shape]:
             message = row["response"]["body"]["choices"][0]["message"]
@@ -118,9 +127,9 @@ class OpenAiBatches(BatchConnection, OpenAi):
         }
 
 
-def _failed(row: dict[str, Any]) -> dict[str, Any]:
-    error = {"error": {"message": "internal error"}}
-    return {"id": "r", "custom_id": row["custom_id"], "response": {"status_code": 500, "body": error}, "error": None}
+def _failed(row: dict[str, Any], status: int = 500, body: Any = None) -> dict[str, Any]:
+    response = {"status_code": status, "body": body or {"error": {"message": "internal error"}}}
+    return {"id": "r", "custom_id": row["custom_id"], "response": response, "error": None}
 
 
 def _uploaded(request: Request) -> bytes:

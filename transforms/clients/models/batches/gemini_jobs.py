@@ -48,10 +48,6 @@ class GeminiJobs:
 
     connection: GeminiConnection
 
-    @property
-    def warnings(self) -> list[str]:
-        return self.connection.warnings
-
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
         line = {"key": key, "request": self.request(request, prompt)}
         return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
@@ -112,7 +108,7 @@ class GeminiJobs:
         for file in job.outputs:
             content = await self._result(self.connection.client.aio.files.download(file=file))
             for line in filter(None, content.split(b"\n")):
-                yield _row(object_in(line))
+                yield self._row(object_in(line))
 
     async def close(self) -> None:
         await self.connection.close()
@@ -124,6 +120,17 @@ class GeminiJobs:
             **({} if task is None else {"taskType": task}),
             **({} if dimensions is None else {"outputDimensionality": dimensions}),
         }
+
+    def _row(self, row: Mapping[str, Any] | None) -> BatchRow:
+        if row is None or not isinstance(key := row.get("key"), str):
+            return BatchRow(None, None)
+        response = row.get("response")
+        return BatchRow(key, response) if isinstance(response, dict) else self.failed(key, row.get("error"))
+
+    def failed(self, key: str, error: Any) -> BatchRow:
+        """The row of a request that failed."""
+        message = error.get("message") if isinstance(error, dict) else error
+        return BatchRow(key, None, self.connection.secrets.hide(str(message or "")))
 
     async def _list_jobs(self, **filters: str) -> list[Any]:
         pages = await self.connection.client.aio.batches.list(config={"page_size": 100, **filters})
@@ -146,13 +153,6 @@ def service_job(job: Any) -> ServiceJob:
     message = str(getattr(job.error, "message", None) or "")
     outputs = () if output is None else (output,)
     return ServiceJob(job.name or "", job.display_name or "", state, state in _ENDED, outputs, message)
-
-
-def _row(row: Mapping[str, Any] | None) -> BatchRow:
-    if row is None or not isinstance(row.get("key"), str):
-        return BatchRow(None, None)
-    response = row.get("response")
-    return BatchRow(row["key"], response if isinstance(response, dict) else None)
 
 
 _WHOLE = "predictions"  # prefix of the file with all answers; while a job runs, other files repeat some of them
@@ -186,7 +186,14 @@ class VertexJobs(GeminiJobs):
                 blocks = files.read_blocks(path)
                 while (block := await asyncio.to_thread(next, blocks, None)) is not None:
                     for line in filter(None, block.split(b"\n")):
-                        yield _keyless_row(object_in(line), requests)
+                        yield self._keyless_row(object_in(line), requests)
+
+    def _keyless_row(self, row: Mapping[str, Any] | None, requests: "AskedRequests") -> BatchRow:
+        if row is None or (key := requests.key(row.get("request"))) is None:
+            return BatchRow(None, None)
+        response, status = row.get("response"), row.get("status")
+        is_answer = not status and isinstance(response, dict) and bool(response)
+        return BatchRow(key, response) if is_answer else self.failed(key, status)
 
 
 class AskedRequests:
@@ -229,11 +236,3 @@ def _files_in(folder: str) -> list[str]:
     paths = [path for path in names if path.endswith(".jsonl")]
     whole = [path for path in paths if path.rpartition("/")[2].startswith(_WHOLE)]
     return whole or paths
-
-
-def _keyless_row(row: Mapping[str, Any] | None, requests: AskedRequests) -> BatchRow:
-    if row is None or (key := requests.key(row.get("request"))) is None:
-        return BatchRow(None, None)
-    response = row.get("response")
-    is_answer = not row.get("status") and isinstance(response, dict) and bool(response)
-    return BatchRow(key, response if is_answer else None)

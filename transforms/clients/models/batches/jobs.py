@@ -29,6 +29,7 @@ from rankbeam.transforms.clients.models.batches.service import (
     object_in,
     spooled,
 )
+from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
@@ -37,6 +38,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _MOST_WRONG = 0.005  # share of a job's calls
 _DIGITS = 8
+_SHOWN = 200
 
 
 class Refused(StrEnum):
@@ -73,6 +75,10 @@ class Matched:
     refused: Counter[Refused] = field(default_factory=Counter)
     tokens: dict[str, Tokens] = field(default_factory=dict)  # of all answers with a key, recorded or not
     unproved: int = 0  # answers that only their key matches to their call
+    again: set[str] = field(default_factory=set)  # calls that another job makes
+    failed: set[str] = field(default_factory=set)  # calls whose requests failed
+    problem: str = ""  # the service's message about the first request that failed
+    _learned: frozenset[RequestPart] = frozenset()  # parts of this job's requests that the service refuses
     _seen: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: BatchRow, service: BatchService) -> None:
@@ -83,7 +89,7 @@ class Matched:
             self.refused[Refused.FOREIGN] += 1
             return
         self._seen[row.key] += 1
-        reason = Refused.FAILED if row.body is None else self._read(row.key, row, service)
+        reason = self._failed(row.key, row, service) if row.body is None else self._read(row.key, row, service)
         if self._seen[row.key] > 1:
             self.refused[Refused.DUPLICATE] += 1 + (self.replies.pop(row.key, None) is not None)
         elif reason is not None:
@@ -96,19 +102,36 @@ class Matched:
         if self.is_mixed_up:
             self.replies.clear()
 
+    def leave_to_another_job(self) -> None:
+        self.again.update(self.calls)
+        self.refused.clear()
+
     @property
     def is_mixed_up(self) -> bool:
         """True if too many answers belong to other requests for any of them to be used."""
         return self.refused[Refused.WRONG] + self.refused[Refused.FOREIGN] > _MOST_WRONG * len(self.calls)
 
     @property
-    def without_row(self) -> list[str]:
-        """The keys of calls without a row in the output."""
-        return [key for key in self.calls if key not in self._seen]
+    def unanswered(self) -> list[str]:
+        """The keys of calls that failed, or have no row in the output, and that no other job makes."""
+        others = self._seen.keys() | self.again
+        return [key for key in self.calls if key in self.failed or key not in others]
 
     def summary(self) -> Iterator[str]:
         for reason, number in sorted(self.refused.items()):
-            yield f"{number:,} × {reason}"
+            yield f"{number:,} × {reason}{f' ({self.problem})' if reason is Refused.FAILED and self.problem else ''}"
+
+    def _failed(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
+        """Note a failed request; if the service refused a part of it, another job makes the call without that part."""
+        request, prompt, _ = batch_request(self.calls[key], self.parameters)
+        refusals, known = service.connection.refusals, service.connection.refusals.parts
+        if refusals.learn(row.problem, service.connection.parts(request, prompt) | self._learned):
+            self._learned |= refusals.parts - known
+            self.again.add(key)
+            return None
+        self.failed.add(key)
+        self.problem = self.problem or row.problem[:_SHOWN]
+        return Refused.FAILED
 
     def _read(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
         """Read an answer; returns the reason why it cannot be used, or None."""
@@ -176,14 +199,13 @@ class JobRun:
     ) -> BatchJobRecord:
         """Create the job, unless the service has it already; returns the record with the job's id."""
         pause_s = FIRST_POLL_S
+        if record.job is None:  # the part may be that of an earlier run
+            record = replace(record, created=self.clock.now().isoformat(timespec="seconds"))
         while record.job is None:
             try:
-                jobs = [job for job in await self.service.find(record.name) if job.id not in record.ended]
-                if not jobs and not self.waits:
-                    return record
-                if jobs:
-                    job = jobs[0].id
-                else:
+                if (job := await existing_job(self.service, record)) is None:
+                    if not self.waits:
+                        return record
                     async with in_memory:
                         job = await self._create(record, calls())
                 record = self._save(replace(record, job=job, state="made"))
@@ -200,8 +222,9 @@ class JobRun:
     async def ended(self, record: BatchJobRecord) -> ServiceJob | None:
         """Wait until the job has ended; None if it is not waited for, or has not ended long after its deadline."""
         pause_s, cancelled = FIRST_POLL_S, False
+        most_late_s = _ENDING_S - min(self._seconds_left(record), 0.0)
         while (job := await self._state(record)) is None or not job.has_ended:
-            if not self.waits or self._seconds_left(record) <= -_ENDING_S:
+            if not self.waits or self._seconds_left(record) <= -most_late_s:
                 return None
             if self._seconds_left(record) <= 0 and not cancelled:
                 cancelled = await self._try_cancel(record)
@@ -260,9 +283,39 @@ class JobRun:
         return record
 
 
+async def existing_job(service: BatchService, record: BatchJobRecord) -> str | None:
+    """The id of the job that the service has for a part; None if it has none that may still be of use."""
+    for job in await service.find(record.name):
+        if job.id not in record.ended and await may_answer(service, job):
+            return job.id
+    return None
+
+
+async def may_answer(service: BatchService, job: ServiceJob) -> bool:
+    """Return whether a job has rows, or may still have some."""
+    if not job.has_ended:
+        return True
+    try:
+        async for _ in service.rows(job, lambda: iter(())):
+            return True
+    except CallError as error:
+        if error.kind is not FailureKind.NOT_FOUND:
+            raise
+    return False
+
+
 def _refusal(record: BatchJobRecord, error: CallError) -> InputError:
     advice = "correct the service, or take its batch: out"
     return InputError(f"{record.service}: the service refuses batch job {record.name}: {error.message}; {advice}")
+
+
+def unreadable(record: BatchJobRecord, error: CallError) -> InputError:
+    """The error of a job whose answers will never be read, or not with this key."""
+    problem = f"{record.service}: the answers of batch job {record.name} cannot be read: {error.message}"
+    if error.kind is FailureKind.NOT_FOUND:
+        forget = f"`rankbeam batch cancel OUT {record.name}` forgets it, and the next run makes its calls again"
+        return InputError(f"{problem}; {forget}")
+    return InputError(f"{problem}; correct the service or its key, and the next run collects them")
 
 
 def _gone(record: BatchJobRecord, error: CallError) -> InputError:

@@ -6,6 +6,7 @@ the job has the part's name, and its record is closed after its answers are in t
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +21,9 @@ from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
-from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun, Matched, Refused
-from rankbeam.transforms.clients.models.batches.service import BatchService, ServiceJob, parts_of
+from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, LONGEST_POLL_S, JobRun, Matched, unreadable
+from rankbeam.transforms.clients.models.batches.service import MOST_CALLS, BatchService, ServiceJob, parts_of
+from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallUsage, summed
@@ -94,6 +96,21 @@ class _Recording:
         return LaneCounts(0, self._calls, self._answered, usages, stage=self._stage)
 
 
+@dataclass
+class _Queue:
+    """The queue of a service's jobs, which may be full, or shorter than a job."""
+
+    most_calls: int = MOST_CALLS  # of a job
+    refused_calls: int = 0  # calls of a job that did not fit since one did
+    full_since: float | None = None
+
+    def shorten(self, least_calls: int) -> int:
+        """The most calls of the next jobs: half as many if none fitted."""
+        if self.refused_calls:
+            self.most_calls, self.refused_calls = max(least_calls, self.refused_calls // 2), 0
+        return self.most_calls
+
+
 class BatchJobs:
     """Creates the batch jobs of a run, waits for them, and records their answers."""
 
@@ -104,6 +121,8 @@ class BatchJobs:
         self._stopped = asyncio.Event()
         self._in_memory = asyncio.Lock()  # for one job's calls and answers at a time
         self._ended_parts: set[str] = set()
+        self._queues: defaultdict[str, _Queue] = defaultdict(_Queue)  # by service
+        self._refused_parts: dict[str, frozenset[RequestPart]] = {}  # parts of requests, by service
         self.warnings: list[str] = []
 
     def open(self) -> list[BatchJobRecord]:
@@ -128,7 +147,8 @@ class BatchJobs:
         for name, number, calls in pending.steps():
             service = self._services[name]
             if number >= service.settings.min_calls:
-                for part in parts_of(affordable(calls, service)):
+                most_calls = self._queues[name].shorten(service.settings.min_calls)
+                for part in parts_of(affordable(calls, service), most_calls):
                     if (hashed := stored.hash_of(part)) in self._ended_parts:  # its job did not answer them
                         others += [call.key for call in part]
                     else:
@@ -187,15 +207,18 @@ class BatchJobs:
             try:
                 for name, service in services.items():
                     connections[name] = await service.connect()
+                    connections[name].connection.refusals.parts |= self._refused_parts.get(name, frozenset())
                 works = []
                 for record, service in jobs:
                     run = self._job_run(service, connections[service.name], waits)
                     works.append(self._ended(record, service, run, recordings[service.name, record.stage]))
                 return {key: reason for decisions in await _run_all(works) for key, reason in decisions.items()}
             finally:
-                for connection in connections.values():
+                for name, jobs_connection in connections.items():
+                    connection = jobs_connection.connection
+                    self._refused_parts[name] = connection.refusals.parts
                     self.warnings += [warning for warning in connection.warnings if warning not in self.warnings]
-                    await connection.close()
+                    await jobs_connection.close()
 
     def _job_run(self, service: BatchedService, connection: BatchService, waits: bool) -> JobRun:
         deadline_s = service.settings.deadline_s
@@ -214,16 +237,33 @@ class BatchJobs:
         async with self._in_memory:
             calls = self._folder.calls(record.hash)
             matched = await self._matched(run, record, job, calls)
+            pause_s = self._make_room(service, job, matched)
             await asyncio.to_thread(recording.record, matched, calls)
             refused = {str(reason): number for reason, number in matched.refused.items()}
-            state = stored.GIVEN_UP if job is None else stored.COLLECTED
+            state = stored.GIVEN_UP if job is None or job.is_over_limit else stored.COLLECTED
             self._folder.save(record.closed(state, len(matched.replies), refused))
             self._folder.delete_part(record.hash)
-        self._ended_parts.add(record.hash)
+        if not matched.again:
+            self._ended_parts.add(record.hash)
         self._report(record, service, job, matched)
-        decisions = {call.key: "" for call in calls if call.key not in matched.replies}
-        no_row = matched.refused[Refused.MISSING] > 0 and service.settings.otherwise == "fail"
-        return {**decisions, **(dict.fromkeys(matched.without_row, _NOT_ANSWERED) if no_row else {})}
+        if pause_s and run.waits:
+            await self._pause(pause_s)
+        decisions = {key: "" for key in matched.calls if key not in matched.replies and key not in matched.again}
+        fails = service.settings.otherwise == "fail"
+        return {**decisions, **(dict.fromkeys(matched.unanswered, _NOT_ANSWERED) if fails else {})}
+
+    def _make_room(self, service: BatchedService, job: ServiceJob | None, matched: Matched) -> float:
+        """Leave calls of a job that was over the service's limit to smaller or later jobs; returns the time to wait."""
+        queue, now = self._queues[service.name], self._clock.monotonic()
+        if job is None or not job.is_over_limit:
+            queue.refused_calls, queue.full_since = 0, None
+            return 0.0
+        queue.full_since = now if queue.full_since is None else queue.full_since
+        waited_s = now - queue.full_since
+        if (left_s := service.settings.deadline_s - waited_s) > 0:
+            queue.refused_calls = len(matched.calls)
+            matched.leave_to_another_job()
+        return min(max(LONGEST_POLL_S, waited_s), max(0.0, left_s))
 
     async def _matched(
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
@@ -235,21 +275,18 @@ class BatchJobs:
                 return await run.matched(job, calls)
             except CallError as error:
                 if not error.kind.is_transient:
-                    problem = f"the answers of batch job {record.name} cannot be read: {error.message}"
-                    advice = (
-                        f"`rankbeam batch cancel OUT {record.name}` forgets it, and the next run makes its calls again"
-                    )
-                    raise InputError(f"{record.service}: {problem}; {advice}") from None
+                    raise unreadable(record, error) from None
                 _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, error.message)
                 await self._pause(pause_s)
-                pause_s = min(2 * pause_s, 10 * FIRST_POLL_S)
+                pause_s = min(2 * pause_s, LONGEST_POLL_S)
 
     def _report(
         self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: Matched
     ) -> None:
-        state = "not made" if job is None else job.state
-        message = "batch: %s of %s (%s): %s; %s of %s calls are answered"
-        counts = f"{len(matched.replies):,}", f"{record.calls:,}"
+        state = job.state if job is not None else "not made" if record.job is None else "given up"
+        another = f"; another job makes {len(matched.again):,} of them" if matched.again else ""
+        message = "batch: %s of %s (%s): %s; %s of %s calls are answered%s"
+        counts = f"{len(matched.replies):,}", f"{record.calls:,}", another
         _logger.info(message, record.name, service.name, record.step, state, *counts)
         treatment = "fail" if service.settings.otherwise == "fail" else "are called online"
         if matched.is_mixed_up:
@@ -258,9 +295,9 @@ class BatchJobs:
                 f"none is used ({', '.join(matched.summary())}); its calls are made online"
             )
         elif matched.refused:
-            without_row = f"; calls without an answer {treatment}" if matched.refused[Refused.MISSING] else ""
+            unanswered = f"; calls without an answer {treatment}" if matched.unanswered else ""
             self.warnings.append(
-                f"batch job {record.name} of {service.name}, {record.step}: {', '.join(matched.summary())}{without_row}"
+                f"batch job {record.name} of {service.name}, {record.step}: {', '.join(matched.summary())}{unanswered}"
             )
         if matched.unproved:
             self.warnings.append(

@@ -1,6 +1,7 @@
 """Batch jobs of services that are compatible with OpenAI's: POST /files, POST /batches, GET /files/ID/content."""
 
 import json
+import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,13 +9,13 @@ from typing import IO, Any
 
 import httpx
 
-from rankbeam.transforms.clients.http.transport import error_of
+from rankbeam.transforms.clients.http.transport import error_of, kind_of_status
 from rankbeam.transforms.clients.models import openai_connection
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import embedded_text
 from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, lines_of, object_in
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
+from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection, message_of, value_at
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -23,6 +24,7 @@ _ENDED = {"completed", "failed", "expired", "cancelled"}
 _UPLOAD_S = 900.0
 _NAME = "rankbeam"
 _NOT_BEGUN = {"batch_expired", "batch_cancelled"}
+_OVER_LIMIT = re.compile("token_limit_exceeded|enqueued", re.IGNORECASE)
 _WINDOW = "24h"  # the only window that services accept
 
 
@@ -35,10 +37,6 @@ class OpenAiJobs:
     """The batch jobs of a service; see `service.BatchService`."""
 
     connection: OpenAiConnection
-
-    @property
-    def warnings(self) -> list[str]:
-        return self.connection.warnings
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
         embeds = prompt.step == EMBED
@@ -91,7 +89,7 @@ class OpenAiJobs:
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.BatchService
         for file in job.outputs:
             async for line in lines_of(self._content(file)):
-                if (row := _row(object_in(line))) is not None:
+                if (row := _row(object_in(line), self.connection.secrets.hide)) is not None:
                     yield row
 
     async def _content(self, file: str) -> AsyncIterator[bytes]:
@@ -101,9 +99,8 @@ class OpenAiJobs:
             with connection.clients.one() as client:
                 async with client.stream("GET", url) as response:
                     if not response.is_success:
-                        is_gone = response.status_code in (404, 410)
-                        kind = FailureKind.NOT_FOUND if is_gone else FailureKind.UNAVAILABLE
-                        raise CallError(kind, f"HTTP {response.status_code} for the file {file}")
+                        status = response.status_code
+                        raise CallError(kind_of_status(status), f"HTTP {status} for the file {file}")
                     async for piece in response.aiter_bytes():
                         yield piece
         except httpx.HTTPError as error:
@@ -120,23 +117,24 @@ def _url(step: str) -> str:
 def _job(body: Any) -> ServiceJob:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str):
         raise CallError(FailureKind.MALFORMED, "the service describes a batch job without an id")
-    metadata, errors = body.get("metadata") or {}, (body.get("errors") or {}).get("data") or []
-    messages = [str(error.get("message", "")) for error in errors if isinstance(error, dict)]
+    state, errors = str(body.get("status", "")), value_at(body, "errors", "data") or body.get("errors")
+    problems = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    message = "; ".join(str(error.get("message", "")) for error in problems[:3])
+    is_over_limit = state == "failed" and any(_OVER_LIMIT.search(json.dumps(error)) for error in problems)
     files = (body.get("output_file_id"), body.get("error_file_id"))
-    state = str(body.get("status", ""))
     outputs = tuple(file for file in files if isinstance(file, str) and file)
-    name = str(metadata.get(_NAME, "")) if isinstance(metadata, dict) else ""
-    return ServiceJob(body["id"], name, state, state in _ENDED, outputs, "; ".join(messages[:3]))
+    name = str(value_at(body, "metadata", _NAME) or "")
+    return ServiceJob(body["id"], name, state, state in _ENDED, outputs, message, is_over_limit)
 
 
-def _row(row: Mapping[str, Any] | None) -> BatchRow | None:
+def _row(row: Mapping[str, Any] | None, hide: Callable[[str], str]) -> BatchRow | None:
     """Parse a row of the output; None for a request that was never begun."""
     if row is None or not isinstance(row.get("custom_id"), str):
         return BatchRow(None, None)
     response, error = row.get("response"), row.get("error")
-    if isinstance(error, dict) and error.get("code") in _NOT_BEGUN:
+    if value_at(error, "code") in _NOT_BEGUN:
         return None
-    if error or not isinstance(response, dict) or response.get("status_code") != 200:
-        return BatchRow(row["custom_id"], None)
-    body = response.get("body")
+    body, status = value_at(response, "body"), value_at(response, "status_code")
+    if error or status != 200:
+        return BatchRow(row["custom_id"], None, hide(message_of(value_at(body, "error") or error or body)))
     return BatchRow(row["custom_id"], body if isinstance(body, dict) else None)

@@ -8,12 +8,16 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from rankbeam.transforms.clients.ledger.waiting import PendingCall
 from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.model_connection import ModelConnection
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.reply import Reply
 
 KeyedLine = tuple[str, bytes]
 """The key of a call, and its request as a line of a file."""
-_MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # limits of a part; a line is about as long as its payload
+MOST_CALLS = 20_000
+"""The most calls of a job."""
+
+_MOST_BYTES = 80 << 20  # of a part; a line is about as long as its payload
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class ServiceJob:
     has_ended: bool
     outputs: tuple[str, ...] = ()  # files with all its answers; none while it runs, or if all requests failed
     message: str = ""  # the reason for a failure
+    is_over_limit: bool = False  # True if the service refused it because too many requests wait for its jobs
 
 
 class BatchRow(NamedTuple):
@@ -33,13 +38,14 @@ class BatchRow(NamedTuple):
 
     key: str | None  # None if the row has no readable key
     body: Mapping[str, Any] | None  # None for a request that failed
+    problem: str = ""  # the service's message about a request that failed
 
 
 class BatchService(Protocol):
     """The batch jobs of one service. Every method may raise a CallError."""
 
     @property
-    def warnings(self) -> list[str]: ...
+    def connection(self) -> ModelConnection: ...
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes: ...
 
@@ -99,13 +105,13 @@ def spooled(lines: Iterator[bytes]) -> IO[bytes]:
     return file
 
 
-def parts_of(calls: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
+def parts_of(calls: Iterable[PendingCall], most_calls: int) -> Iterator[list[PendingCall]]:
     """Split calls of one service and step into parts that fit into one job."""
     part: list[PendingCall] = []
     size = 0
     for call in calls:
         length = len(call.payload.encode("utf-8", "replace"))
-        if part and (len(part) == _MOST_CALLS or size + length > _MOST_BYTES):
+        if part and (len(part) >= most_calls or size + length > _MOST_BYTES):
             yield part
             part, size = [], 0
         part.append(call)
