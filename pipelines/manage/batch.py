@@ -51,9 +51,11 @@ class LedgerJobs:
 
         A job is given up if its service does not have it, or if it has ended without answers or they are gone.
         """
-        cancelled = [asyncio.run(_cancelled(record)) for record in self.named(names)]
+        records = self.named(names)
+        cancelled = [asyncio.run(_cancelled(record)) for record in records]
         for record in cancelled:
-            BatchFolder(self.ledger).save(record)
+            if record not in records:
+                BatchFolder(self.ledger).save(record)
         return cancelled
 
     def as_text(self, screen: Screen = WHOLE) -> str:

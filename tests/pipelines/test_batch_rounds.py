@@ -189,3 +189,30 @@ def test_cancel_forgets_a_job_that_was_never_created(tmp_path: Path) -> None:
         record = experiment.plan()
         assert rankbeam("batch", "cancel", str(tmp_path)).stdout == f"forgot {record.name}\n"
     assert not experiment.records[0].is_open
+
+
+def test_a_job_that_another_run_collected_meanwhile_is_not_collected_again(tmp_path: Path) -> None:
+    with served(tmp_path, {}) as experiment:
+        experiment.create()
+        waiting = BatchJobs(Ledger(str(tmp_path)), [experiment.service])
+        records = waiting.open()
+        assert experiment.run()[0] == {}
+        assert waiting.run(records) == {}
+        BatchFolder(str(tmp_path)).save(records[0])  # as a run of an earlier version left it
+        assert waiting.run(waiting.open()) == {}
+    assert not experiment.records[0].is_open
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_calls_that_two_runs_leave_to_jobs_are_paid_once(ends: bool, tmp_path: Path) -> None:
+    """The first job has ended, or still runs, when the second run plans its own from what the ledger lacked before."""
+    with served(tmp_path, {"answered": 0.5, "polls": 0 if ends else 9}) as experiment:
+        experiment.run() if ends else experiment.create()
+        first = experiment.records
+        second = experiment.plan()
+        if ends:
+            assert BatchJobs(Ledger(str(tmp_path)), [experiment.service]).run([second]) == {}
+            assert not experiment.records[0].is_open
+        else:
+            assert [second] == experiment.records == first
+        assert experiment.server.stats().extra["jobs"] == 1

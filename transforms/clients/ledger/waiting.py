@@ -210,6 +210,14 @@ class BatchFolder:
     def calls(self, part: str) -> list[PendingCall]:
         return list(calls_in(self._path("part", part, "jsonl")))
 
+    def current(self, part: str) -> BatchJobRecord | None:
+        """The record of an open job; None if a run has collected its answers. Call it while you hold the lease."""
+        record = self.record(part)
+        if record is not None and record.is_open and not files.exists(self._path("part", part, "jsonl")):
+            record = record.closed(COLLECTED)  # an earlier version opened it again
+            self.save(record)
+        return record if record is not None and record.is_open else None
+
     def delete_part(self, part: str) -> None:
         """Delete the file with a job's calls once its answers are recorded; the job's record stays."""
         whole.delete(self._path("part", part, "jsonl"))

@@ -197,7 +197,7 @@ class JobRun:
     async def create(
         self, record: BatchJobRecord, calls: Callable[[], Sequence[PendingCall]], in_memory: asyncio.Lock
     ) -> BatchJobRecord:
-        """Create the job, unless the service has it already; returns the record with the job's id."""
+        """Create the job, unless the service has it or no call is left; returns the record with the job's id."""
         pause_s = FIRST_POLL_S
         if record.job is None:  # the part may be that of an earlier run
             record = replace(record, created=self.clock.now().isoformat(timespec="seconds"))
@@ -207,7 +207,9 @@ class JobRun:
                     if not self.waits:
                         return record
                     async with in_memory:
-                        job = await self._create(record, calls())
+                        if not (part := await asyncio.to_thread(calls)):
+                            return record
+                        job = await self._create(record, part)
                 record = self._save(replace(record, job=job, state="made"))
             except CallError as error:
                 if error.kind in _REFUSALS:

@@ -166,6 +166,8 @@ class BatchJobs:
         first = part[0]
         self._folder.save_part(name, part)
         known = self._folder.record(name)
+        if known is not None and known.is_open:  # another run waits for it
+            return known
         record = BatchJobRecord(
             hash=name,
             service=service.name,
@@ -210,8 +212,9 @@ class BatchJobs:
                     connections[name].connection.refusals.parts |= self._refused_parts.get(name, frozenset())
                 works = []
                 for record, service in jobs:
-                    run = self._job_run(service, connections[service.name], waits)
-                    works.append(self._ended(record, service, run, recordings[service.name, record.stage]))
+                    if (current := self._folder.current(record.hash)) is not None:
+                        run = self._job_run(service, connections[service.name], waits)
+                        works.append(self._ended(current, service, run, recordings[service.name, record.stage]))
                 return {key: reason for decisions in await _run_all(works) for key, reason in decisions.items()}
             finally:
                 for name, jobs_connection in connections.items():
@@ -228,8 +231,11 @@ class BatchJobs:
         self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: _Recording
     ) -> dict[str, str]:
         """Run a job to its end and record its answers; returns decisions on its calls."""
-        record = await run.create(record, partial(self._folder.calls, record.hash), self._in_memory)
-        if record.job is None and not run.waits:
+        record = await run.create(record, partial(self._unanswered, record.hash), self._in_memory)
+        if record.job is None and record.is_open:
+            if run.waits:  # another run has answers to some of its calls
+                self._folder.save(record.closed(stored.GIVEN_UP))
+                self._folder.delete_part(record.hash)
             return {}
         job = None if record.job is None else await run.ended(record)
         if job is None and not run.waits:
@@ -251,6 +257,12 @@ class BatchJobs:
         decisions = {key: "" for key in matched.calls if key not in matched.replies and key not in matched.again}
         fails = service.settings.otherwise == "fail"
         return {**decisions, **(dict.fromkeys(matched.unanswered, _NOT_ANSWERED) if fails else {})}
+
+    def _unanswered(self, part: str) -> Sequence[PendingCall]:
+        """The calls of a part; none if the ledger has answers to some of them."""
+        calls = self._folder.calls(part)
+        is_known = any(True for _ in self._ledger.find({call.key: None for call in calls}))
+        return () if is_known else calls
 
     def _make_room(self, service: BatchedService, job: ServiceJob | None, matched: Matched) -> float:
         """Leave calls of a job that was over the service's limit to smaller or later jobs; returns the time to wait."""
