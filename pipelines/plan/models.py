@@ -11,6 +11,7 @@ from rankbeam.pipelines.plan.counting import NOT_SEEN, PREFIXES, CallCounts, Cal
 from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.clients.models.rewriting import STEP_PREFIX as REWRITING
 from rankbeam.transforms.judge.answering import STEP as ANSWER
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import EMBED
@@ -112,7 +113,7 @@ def _sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTota
 def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
     service = experiment.services[step.service]
     new = sum(not size.is_stored for size in sizes.get(step, {}).values())
-    if service.batch is None or new < service.batch.min_calls:
+    if service.batch is None or new < service.batch.min_calls or step.step.startswith(REWRITING):
         return False
     if step.step == EMBED:
         parameters = service.parameters

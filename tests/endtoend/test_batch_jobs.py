@@ -291,6 +291,10 @@ def test_the_plan_has_both_prices_and_the_steps_that_wait(tmp_path: Path) -> Non
         (pool,) = json.loads(rankbeam("plan", everything, "--format", "json").stdout)["models"]
         assert pool["batch_cost"] == pytest.approx([cost / 2 for cost in full])
         text = rankbeam("plan", path).stdout
+    rewritten = {"name": "hyde", "retriever": {"type": "bm25"}, "rewrite": {"service": "m", "kind": "hyde"}}
+    online = batches.experiment(tmp_path / "hyde", server, MIN, queries=6, configurations=[rewritten], metrics=["RR"])
+    (pool,) = json.loads(rankbeam("plan", online, "--format", "json").stdout)["models"]
+    assert (pool["calls"], pool["batch_cost"], pool["batch_steps"]) == ([6, 6], None, 0)
     assert "with batch jobs in up to 2 steps, one after another" in text
 
 

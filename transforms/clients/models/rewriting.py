@@ -19,7 +19,7 @@ from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import REWRITE, RewriteKind, Rewriting
 
 QUERY, NUMBER = "query", "n"
-_STEP = "rewrite_"
+STEP_PREFIX = "rewrite_"
 
 Original = tuple[str, Mapping[str, str]]
 """The text of a query, and its attributes."""
@@ -33,7 +33,7 @@ class Rewrites(Form):
 
 @cache
 def default_template(kind: RewriteKind) -> str:
-    return newest("rankbeam.transforms.clients.models", lambda _step, _values: {})[f"{_STEP}{kind}"].text
+    return newest("rankbeam.transforms.clients.models", lambda _step, _values: {})[f"{STEP_PREFIX}{kind}"].text
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Rewrite:
         system, user = split_template(rewriting.template)
         is_list = rewriting.kind is RewriteKind.MULTI_QUERY
         prompt = Prompt(
-            f"{_STEP}{rewriting.kind}",
+            f"{STEP_PREFIX}{rewriting.kind}",
             {name: known[name] for name in sorted(variables_of(rewriting.template)) if name in known},
             system,
             user,
@@ -110,13 +110,13 @@ def offline(prompt: Prompt, language: str) -> str | None:
     >>> offline(Prompt("rewrite_hyde", {"query": "Who has to pay invoices?"}), "english")
     'This is about has invoices pay who.'
     """
-    if not prompt.step.startswith(_STEP):
+    if not prompt.step.startswith(STEP_PREFIX):
         return None
     words = _words(prompt.values.get(QUERY, ""), language)
-    if prompt.step == f"{_STEP}{RewriteKind.MULTI_QUERY}":
+    if prompt.step == f"{STEP_PREFIX}{RewriteKind.MULTI_QUERY}":
         number = (prompt.schema or {})["properties"]["queries"]["maxItems"]
         return json.dumps({"queries": [" ".join(_leave_out(words, position)) for position in range(number)]})
-    if prompt.step == f"{_STEP}{RewriteKind.STANDALONE}":
+    if prompt.step == f"{STEP_PREFIX}{RewriteKind.STANDALONE}":
         users = [line for line in prompt.values.get(HISTORY, "").splitlines() if line.startswith("user: ")]
         history_words = _words(users[-1].partition(": ")[2], language) if users else []
         return " ".join(dict.fromkeys([*words, *history_words]))
