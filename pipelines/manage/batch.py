@@ -95,9 +95,8 @@ async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
             await connection.cancel(record.job)
             return record
         except CallError as error:
-            if error.kind is FailureKind.NOT_FOUND:
-                return record.closed(GIVEN_UP)
-            if await may_answer(connection, await connection.job(record.job)):
+            is_gone = error.kind is FailureKind.NOT_FOUND
+            if not is_gone and await may_answer(connection, await connection.job(record.job)):
                 raise
             return record.closed(GIVEN_UP)
     except CallError as error:
