@@ -29,6 +29,7 @@ from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchFolder, Bat
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import counted
 from rankbeam.transforms.records.run import Run
 
 if TYPE_CHECKING:
@@ -84,7 +85,11 @@ def rounds(
     with work_folder(parent, ROUND, run) as folder:
         if len(owned(parent, ROUND)) == 1:  # another run may be writing files that look unused
             BatchFolder(ledger.folder).delete_unused_parts()
-        jobs.run(jobs.open())  # jobs of interrupted runs
+        if records := jobs.open():
+            earlier = counted(len(records), "job of earlier runs", "jobs of earlier runs")
+            calls = counted(sum(record.calls for record in records), "call")
+            _logger.info("batch: waiting for %s, with %s; `rankbeam batch cancel` ends the wait", earlier, calls)
+            jobs.run(records)
         batch = BatchRound(folder)
         for number in itertools.count(1):
             batch = replace(batch, spent=spent(ledger, pools))

@@ -141,14 +141,16 @@ def test_failed_requests_have_the_services_message_and_fail_if_so_configured(oth
 
 @pytest.mark.parametrize("is_created", [False, True])
 def test_a_run_that_continues_after_the_deadline_uses_and_does_not_abandon_the_job(
-    is_created: bool, tmp_path: Path
+    is_created: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "rankbeam")
     with served(tmp_path, {"polls": 2}) as experiment:
         experiment.create() if is_created else experiment.plan()
         experiment.age()
         decided, _ = experiment.run()
         assert (decided, answered(experiment)) == ({}, once(experiment))
         assert experiment.server.stats().extra["jobs"] == 1
+    assert "waiting for 1 job of earlier runs, with 8 calls; `rankbeam batch cancel` ends the wait" in caplog.text
 
 
 @pytest.mark.parametrize("fault", [{"create": ["over_limit"]}, {"deleted": 1}], ids=str)
