@@ -23,18 +23,21 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
+from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED, Holes
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.scores.scored import Status
 
 _ROWS = 1 << 12
 ByQuery = Mapping[str, Mapping[str, float]]
 FOLDER = "holes"
 _MOST_NAMED = 10
 _STEP = "grade"
+_VALUELESS = (Status.FAILED.label, Status.MISSING.label)
 _VERDICTS = (
     "step", "query_id", "right_hash", "grade", "sample", "is_sentinel", "is_repeat", "judge", "model_version",
     "prompt_hash",
@@ -53,27 +56,32 @@ class Effect:
 
 
 def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> list[Effect]:
-    """The means of every ranking metric and every configuration whose rankings the run wrote."""
+    """The means of every ranking metric and every configuration whose rankings the run wrote.
+
+    As in the run's own means, queries without a value do not count, such as those whose call failed.
+    """
     metrics = [parse_metric(name) for name in run.metrics if not run.is_judged(name)]
     metrics = [
         metric for metric in metrics if metric.name in METRICS and not metric.definition.chunks and not metric.holes
     ]
     names = {row["config_id"]: row["name"] for row in run.configurations}
     by_people, by_both = _by_query(human), _by_query({**human, **filled})
-    sums: defaultdict[str, FloatArray] = defaultdict(lambda: np.zeros((len(metrics), 3)))
-    counts: defaultdict[str, int] = defaultdict(int)
+    statuses = run.stream("query_metrics", ("config_id", "query_id", "status"))
+    valueless = {(row["config_id"], row["query_id"]) for row in statuses if row["status"] in _VALUELESS}
+    moments: defaultdict[str, Moments] = defaultdict(lambda: Moments.zero(3 * len(metrics)))
     for batch in run.batches("rankings", ["config_id", "query_id", "documents"], _ROWS):
-        judged = (row for row in batch.to_pylist() if row["query_id"] in by_people)
-        for config_id, rows in grouped((row["config_id"], row) for row in judged).items():
+        judged = [row for row in batch.to_pylist() if row["query_id"] in by_people]
+        scored = [row for row in judged if (row["config_id"], row["query_id"]) not in valueless]
+        for config_id, rows in grouped((row["config_id"], row) for row in scored).items():
             rankings = [[document["doc_id"] for document in row["documents"]] for row in rows]
             pools = [[pools[row["query_id"]] for row in rows] for pools in (by_people, by_both)]
-            sums[config_id] += _sums(metrics, rankings, *pools)
-            counts[config_id] += len(rows)
+            moments[config_id] = moments[config_id].merge(Moments.of(_values(metrics, rankings, *pools)))
+    means = {config_id: state.means() for config_id, state in moments.items()}
     return [
-        Effect(str(metric), names[config_id], *(sums[config_id][place] / counts[config_id]).tolist())
+        Effect(str(metric), names[config_id], *means[config_id][3 * place : 3 * place + 3])
         for place, metric in enumerate(metrics)
         for config_id in names
-        if counts[config_id]
+        if config_id in means
     ]
 
 
@@ -84,23 +92,19 @@ def _by_query(grades: Mapping[Pair, float]) -> ByQuery:
     return dict(result)
 
 
-def _sums(
+def _values(
     metrics: Sequence[Metric],
     rankings: Sequence[Sequence[str]],
     human: Sequence[Mapping[str, float]],
     filled: Sequence[Mapping[str, float]],
 ) -> FloatArray:
-    """float64[m, 3]: sums over queries, for the columns of `Effect`."""
+    """float64[n, 3 m]: for each metric the values of n queries, for the columns of `Effect`."""
     by_people, by_both = assessment_of(rankings, human), assessment_of(rankings, filled)
     columns = [
-        (
-            metric.values(by_people).sum(),
-            replace(metric, judged_only=True).values(by_people).sum(),
-            metric.values(by_both).sum(),
-        )
+        (metric.values(by_people), replace(metric, judged_only=True).values(by_people), metric.values(by_both))
         for metric in metrics
     ]
-    return np.array(columns).reshape(len(metrics), 3)
+    return np.array(columns).reshape(3 * len(metrics), len(rankings)).T
 
 
 def assessment_of(rankings: Sequence[Sequence[str]], pools: Sequence[Mapping[str, float]]) -> Assessment:

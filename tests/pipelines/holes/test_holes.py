@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.exported_tables import rewritten
 from support.helpdesk import few
-from support.inputs import write
+from support.inputs import json_texts, trec_qrels, write
+from support.json_server import Respond, responding
 
-from rankbeam.pipelines.holes import fill, judge_grades
+from rankbeam.pipelines.holes import effects_of, fill, judge_grades
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
@@ -64,6 +66,40 @@ def test_means_are_those_of_runs_with_the_two_files(run: Results, tmp_path: Path
     second = evaluated(tmp_path / "second", filling.path, *METRICS, "Judged@5")
     assert [effect.filled for effect in effects] == pytest.approx(means(second, *METRICS), abs=1e-12)
     assert means(second, "Judged@5") == [1.0, 1.0]
+
+
+def test_means_leave_out_failed_queries_and_are_rounded_once(tmp_path: Path) -> None:
+    """Failed queries counted as 0, and equal means differed in the last digit, so pairs changed their order."""
+
+    def service(ranks: list[int]) -> Respond:
+        def respond(query: str) -> tuple[int, bytes]:
+            number = int(query)
+            ids = [{"id": f"d{number}" if rank == ranks[number] else f"x{rank}"} for rank in range(1, 21)]
+            return (400, b"") if number == 20 else (200, json.dumps(ids).encode())
+
+        return respond
+
+    human = {(f"q{number}", f"d{number}"): 1.0 for number in range(21)}
+    ranks = [*range(1, 21), 1]
+    with ExitStack() as stack:
+        urls = [stack.enter_context(responding(service(some)))[0] for some in (ranks, [*ranks[19::-1], 1])]
+        retrievers = [{"type": "http", "url": url, "results": "@", "id": "id"} for url in urls]
+        texts = json_texts([(query_id, query_id[1:]) for query_id, _ in human])
+        qrels = trec_qrels([(*pair, grade) for pair, grade in human.items()])
+        content = {
+            "dataset": {
+                "queries": write(tmp_path / "queries.jsonl", texts),
+                "qrels": write(tmp_path / "qrels", qrels),
+            },
+            "configurations": [
+                {"name": name, "retriever": retriever} for name, retriever in zip("ab", retrievers, strict=True)
+            ],
+            "metrics": ["RR"],
+            "quotas": {"http": {"requests_per_minute": 60_000}},
+            "max_failure_rate": 1,
+        }
+        run = runs.run_experiment(tmp_path, content)
+    assert [effect.human for effect in effects_of(run, human, {})] == means(run, "RR")
 
 
 def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> None:
