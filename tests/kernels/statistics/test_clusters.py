@@ -1,6 +1,7 @@
 """Standard errors over clusters: against plain Python, as a state that merges, and how often intervals then hold."""
 
 import math
+import pickle
 from fractions import Fraction
 from functools import reduce
 
@@ -67,6 +68,18 @@ def test_any_division_and_any_order_give_the_same_state(rows, random, parts: int
         shares = [ClusterMoments.of(share, WEIGHTS) for _, share in whole.shares(3)]
         assert reduce(ClusterMoments.merge, shares) == reduce(ClusterMoments.merge, shares[::-1])
         assert reduce(ClusterMoments.merge, shares) == ClusterMoments.of(whole, WEIGHTS)
+
+
+def test_a_state_is_small_and_exact() -> None:
+    """One column had 800 bytes: all pairs of 75 configurations in 100 slices and 64 parts had gigabytes."""
+    columns = 1000
+    sums = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, (5, columns))
+    sums[:, -1] = 1, 2, 3, 4, 5
+    moments = ClusterMoments.of(ClusterTotals(np.arange(5, dtype=np.uint64), sums), (columns - 1,) * columns)
+    assert len(pickle.dumps(moments)) < 100 * columns
+    exact = sums.astype(object)
+    assert moments.squares == tuple((exact * exact).sum(axis=0).tolist())
+    assert moments.products == tuple((exact * exact[:, -1:]).sum(axis=0).tolist())
 
 
 def test_clusters_of_one_query_have_the_plain_standard_error() -> None:

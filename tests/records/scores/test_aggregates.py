@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -151,6 +152,23 @@ def test_the_states_of_slices_merge_to_the_whole(parts: list[ScoredPartition], e
     for name, state in by_slice.items():
         assert {key[-1] for key in (*state.queries, *state.pairs)} == {name}
         assert set(state.replicates) == {name}
+
+
+class Counted(dict[tuple[int, int, str], QueryAggregate]):
+    """Counts how often all states are read."""
+
+    reads = 0
+
+    def items(self) -> Any:
+        self.reads += 1
+        return super().items()
+
+
+def test_states_are_read_once_for_all_slices() -> None:
+    """All pairs of 75 configurations were read once for each of 100 slices: 7 s for each bucket."""
+    states = Counted({(0, 0, f"half={number}"): QueryAggregate.zero(1) for number in range(50)})
+    assert len(list(RunAggregate(queries=states).by_slice())) == 50
+    assert states.reads == 1
 
 
 @settings(max_examples=examples(50))

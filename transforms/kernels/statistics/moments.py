@@ -226,15 +226,17 @@ class ClusterMoments:
 
     Attributes:
         weights: per column, the position of the column that counts its queries; for such a column, its own.
-        totals: moments of the clusters' sums T.
-        weighted: moments of T + m, where m is the cluster's number of queries, from which ΣT·m follows.
+        sums: per column, ΣT, where T is the sum of a cluster.
+        squares: ΣT².
+        products: ΣT·m, where m is the cluster's number of queries.
         lowest, highest: per column, the extremes of T/m; ∞ and -∞ over no query.
         events: per column, the number of clusters whose sum is not 0.
     """
 
     weights: tuple[int, ...]
-    totals: Moments
-    weighted: Moments
+    sums: tuple[int, ...]
+    squares: tuple[int, ...]
+    products: tuple[int, ...]
     lowest: tuple[float, ...]
     highest: tuple[float, ...]
     events: tuple[int, ...]
@@ -244,28 +246,30 @@ class ClusterMoments:
         """The state of g whole clusters.
 
         Args:
-            clusters: sums by cluster; below 2^52 their moments are exact.
+            clusters: sums by cluster.
             weights: as in the class.
         """
-        sums = clusters.sums.reshape(len(clusters.hashes), len(weights)).astype(np.float64)
+        sums = clusters.sums.reshape(len(clusters.hashes), len(weights))
         sizes = sums[:, list(weights)]
         known = sizes > 0
         means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=known)
         low = np.where(known, means, math.inf).min(axis=0, initial=math.inf)
         high = np.where(known, means, -math.inf).max(axis=0, initial=-math.inf)
         events = np.count_nonzero(sums, axis=0)
-        totals, weighted = Moments.of(sums), Moments.of(sums + sizes)
-        return cls(weights, totals, weighted, tuple(low.tolist()), tuple(high.tolist()), tuple(events.tolist()))
+        totals, squares, products = (_exact_products(sums, factor) for factor in (np.ones_like(sums), sums, sizes))
+        extremes = tuple(low.tolist()), tuple(high.tolist())
+        return cls(weights, totals, squares, products, *extremes, tuple(events.tolist()))
 
     def merge(self, other: "ClusterMoments") -> "ClusterMoments":
         """The state of both sets of clusters, which have none in common; associative and commutative."""
         return ClusterMoments(
             self.weights,
-            self.totals.merge(other.totals),
-            self.weighted.merge(other.weighted),
+            _added(self.sums, other.sums),
+            _added(self.squares, other.squares),
+            _added(self.products, other.products),
             tuple(map(min, self.lowest, other.lowest)),
             tuple(map(max, self.highest, other.highest)),
-            tuple(a + b for a, b in zip(self.events, other.events, strict=True)),
+            _added(self.events, other.events),
         )
 
     def result(self, column: int, scale: float) -> Clustered:
@@ -276,12 +280,10 @@ class ClusterMoments:
             scale: whole numbers per unit of the metric.
         """
         weight = self.weights[column]
-        squares = self.totals.squares
-        queries, sizes = self.totals.sums[weight] >> _UNIT, squares[weight] >> 2 * _UNIT
-        total, square = self.totals.sums[column] >> _UNIT, squares[column] >> 2 * _UNIT
+        queries, sizes = self.sums[weight], self.squares[weight]
+        total, square, products = self.sums[column], self.squares[column], self.products[column]
         if not queries:
             return Clustered(0.0, math.nan, math.inf, -math.inf, 0)
-        products = ((self.weighted.squares[column] >> 2 * _UNIT) - square - sizes) // 2
         count, mean = Fraction(queries * queries, sizes), Fraction(total, queries)
         error = math.nan
         if count >= 2:
@@ -289,3 +291,30 @@ class ClusterMoments:
             error = math.sqrt(float(between / (queries * queries) * count / (count - 1))) / scale
         ends = self.lowest[column] / scale, self.highest[column] / scale
         return Clustered(float(count), error, *ends, self.events[column])
+
+
+def _added(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+_DIGIT = 22  # three digits hold 64 bits, and 2^18 products of two digits are below 2^63
+_ROWS, _CELLS = 1 << 18, 1 << 20
+
+
+def _exact_products(one: IntArray, other: IntArray) -> tuple[int, ...]:
+    """Σ one · other by column, of int64[g, c]: digits are multiplied as whole numbers of 64 bits."""
+    total = np.zeros(one.shape[1], object)
+    step = max(1, min(_ROWS, _CELLS // max(1, one.shape[1])))
+    for start in range(0, len(one), step):
+        rows = slice(start, start + step)
+        digits, others = _digits(one[rows]), _digits(other[rows])
+        for place, other_place in np.ndindex(len(digits), len(others)):
+            summed = np.einsum("gc,gc->c", digits[place], others[other_place])
+            total += summed.astype(object) << _DIGIT * (place + other_place)
+    return tuple(total.tolist())
+
+
+def _digits(numbers: IntArray) -> list[IntArray]:
+    """The digits of whole numbers, lowest first; the highest one has the sign."""
+    low = (1 << _DIGIT) - 1
+    return [numbers & low, numbers >> _DIGIT & low, numbers >> 2 * _DIGIT]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.bootstrap import LIMIT, Replicates
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
@@ -226,19 +227,17 @@ class RunAggregate(RunFacts):
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
         """The state of each slice; that of all queries also has the facts. Merged, they are the state itself."""
-        for name in dict.fromkeys(name for *_, name in self.queries):
-            rest = self if name == ALL else RunAggregate()
-            yield (
-                name,
-                replace(
-                    rest,
-                    queries={key: state for key, state in self.queries.items() if key[-1] == name},
-                    pairs={key: state for key, state in self.pairs.items() if key[-1] == name},
-                    replicates={key: state for key, state in self.replicates.items() if key == name},
-                    clusters={key: state for key, state in self.clusters.items() if key == name},
-                    labelled={key: state for key, state in self.labelled.items() if key[-1] == name},
-                ),
+        queries, pairs, labelled = _by_slice(self.queries), _by_slice(self.pairs), _by_slice(self.labelled)
+        for name in queries:
+            state = replace(
+                self if name == ALL else RunAggregate(),
+                queries=queries[name],
+                pairs=pairs.get(name, {}),
+                replicates={key: state for key, state in self.replicates.items() if key == name},
+                clusters={key: state for key, state in self.clusters.items() if key == name},
+                labelled=labelled.get(name, {}),
             )
+            yield name, state
 
     def merge(self, other: "RunAggregate") -> "RunAggregate":
         """The state of both sets of queries; associative and commutative, with `RunAggregate()` neutral."""
@@ -318,6 +317,12 @@ def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolA
     )
     labels = np.where(panel.scored, panel.values[:, 0], np.where(certain, panel.judged, np.nan))
     return labels, panel.judged, in_part | undefined, certain
+
+
+def _by_slice(states: Mapping[Key, State]) -> dict[str, dict[Key, State]]:
+    """The states of each slice, which is the last part of a key."""
+    named = grouped((key[-1], (key, state)) for key, state in states.items())
+    return {name: dict(items) for name, items in named.items()}
 
 
 def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:
