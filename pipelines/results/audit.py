@@ -169,11 +169,18 @@ def fills_holes(run: Results) -> bool:
 def changed_pairs(run: Results) -> list[ChangedPair]:
     """All changed pairs, metric by metric."""
     changed = []
+    confidence = run.run["statistics"]["confidence"]
+    significant = {
+        (row.metric, frozenset((row.config_id, row.baseline)))
+        for row in run.comparisons
+        if row.slice == ALL and row.verdict(confidence) in (Verdict.BETTER, Verdict.WORSE)
+    }
     for filled in [metric for metric in parse_defined(run.metrics) if isinstance(metric, Metric) and metric.holes]:
         people = replace(filled, holes=False)
         variants = [str(metric) for metric in (people, replace(people, judged_only=True), filled)]
         for one, other in combinations(run.configurations, 2):
-            results = [_result(run, name, one["config_id"], other["config_id"]) for name in variants]
+            pair = one["config_id"], other["config_id"]
+            results = [_result(run, name, *pair, (name, frozenset(pair)) in significant) for name in variants]
             if len(set(results)) > 1:
                 changed.append(ChangedPair(variants[0], one["name"], other["name"], *results))
     return changed
@@ -191,14 +198,10 @@ def hole_notes(run: Results) -> Iterator[str]:
         yield "\n".join([*(pair.sentence for pair in pairs[:_MOST_NAMED]), *more])
 
 
-def _result(run: Results, metric: str, first: str, second: str) -> str:
-    """The order of two means, and whether their difference is significant, if it was tested."""
+def _result(run: Results, metric: str, first: str, second: str, is_significant: bool) -> str:
+    """The order of two means, and whether their difference is significant."""
     means = [row.mean if (row := run.means.get((name, ALL, metric))) else None for name in (first, second)]
     if means[0] is None or means[1] is None:
         return _UNKNOWN
     order = "equal" if means[0] == means[1] else "better" if means[0] > means[1] else "worse"
-    confidence = run.run["statistics"]["confidence"]
-    tested = (row for row in run.comparisons if (row.slice, row.metric) == (ALL, metric))
-    pair = next((row for row in tested if {row.config_id, row.baseline} == {first, second}), None)
-    is_significant = pair is not None and pair.verdict(confidence) in (Verdict.BETTER, Verdict.WORSE)
     return f"{order}, significant" if is_significant else order

@@ -1,7 +1,7 @@
 """Holes in the judgements are filled within a run: values, intervals, comparisons, audit, gates and refusals."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rankbeam.pipelines.holes import judge_grades
 from rankbeam.pipelines.results.audit import audit_in, changed_pairs
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL
 
 HELPDESK = Path("examples/helpdesk").absolute()
@@ -150,6 +151,25 @@ def test_the_audit_is_that_of_the_command(run: Results) -> None:
     (row,) = [row for row in run.table("agreement").to_pylist() if row["step"] == "qrels_holes"]
     assert (row["items"], row["unmatched"]) == (audit.pairs, facts["filled"])
     assert {f"holes=llm: {warning}" for warning in audit.warnings} <= set(run.run["warnings"])
+
+
+class Counted(list[Comparison]):
+    """Counts how often all comparisons are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Comparison]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_comparisons_are_read_once_for_all_pairs(run: Results) -> None:
+    """They were read three times for each pair and metric: half a minute for all pairs of 40 configurations."""
+    results = Results(run.output, run.run_id)
+    comparisons = Counted(results.comparisons)
+    vars(results)["comparisons"] = comparisons
+    assert changed_pairs(results) == changed_pairs(run)
+    assert comparisons.reads == 1
 
 
 @pytest.mark.campaign
