@@ -14,7 +14,7 @@ import pytest
 from apache_beam.io.filesystems import FileSystems
 from support import memory_filesystem
 
-from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.clients.storage.parquet import Part, put_in_place
 from rankbeam.transforms.records.errors import InputError
 
@@ -57,6 +57,16 @@ def content(paths: list[str]) -> list[int]:
             tables.append(pq.read_table(io.BytesIO(file.read())))
     assert {table.schema.equals(SCHEMA) for table in tables} == {True}
     return sorted(value for table in tables for value in table["value"].to_pylist())
+
+
+def test_a_large_table_is_divided_into_groups(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was one group, of which DuckDB reads 2,048 rows at once, however many bytes they have."""
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", rows(0, 5).nbytes)
+    part = Part(folder, SCHEMA)
+    part.write(rows(0, 20))
+    with parquet.open_file(part.close()) as file:
+        assert 4 <= file.num_row_groups <= 5
+        assert file.read().equals(rows(0, 20))
 
 
 def test_parts_are_put_in_place_under_numbered_names(folder: str) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.finished import finished, install, ranks
@@ -35,6 +36,19 @@ def test_runs_of_older_releases_lack_columns_and_newer_ones_have_more(
     names = {"a": None, "b": "rankbeam", "c": "rankbeam"}
     assert sorted(board) == [(run_id, name, dialect) for run_id, dialect in names.items() for name in ("one", "two")]
     assert sorted(failed) == [(run_id, name, int(name == "two")) for run_id in names for name in ("one", "two")]
+
+
+def test_long_rankings_get_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """800 rankings of 2,600 documents did not fit: the run ended without its file."""
+    install(tmp_path, monkeypatch)
+    finished(tmp_path, {"one": ranks(1, 2)}, "a")
+    (path,) = (tmp_path / "out" / "rankings" / "a").glob("*.parquet")
+    row, *_ = pq.read_table(path).to_pylist()
+    rows = [row | {"documents": row["documents"][:1] * 500}] * 400
+    pq.write_table(pa.Table.from_pylist(rows, tables.RANKINGS), path)
+    monkeypatch.setattr(warehouse, "_MEMORY", "20MB")
+    with duckdb.connect(warehouse.build(str(tmp_path / "out")), read_only=True) as connection:
+        assert connection.execute("SELECT sum(len(documents)) FROM rankings").fetchone() == (200_000,)
 
 
 def test_a_run_that_ends_while_the_file_is_written_is_not_left_out(

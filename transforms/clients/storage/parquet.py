@@ -20,7 +20,10 @@ from rankbeam.transforms.records.errors import InputError
 _STREAM_BYTES = 1 << 20
 _AT_ONCE = 16
 _GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20
-"""The size of a row group: DuckDB's, so that its threads copy whole groups; fewer rows if rows are large."""
+"""The size of a row group: DuckDB's, so that its threads copy whole groups; fewer rows if rows are large.
+
+DuckDB reads up to 2,048 rows of a group at once, whatever their size.
+"""
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
@@ -106,7 +109,8 @@ class Part:
     def _write_first(self, count: int) -> None:
         if count:
             rows = pa.concat_tables(self._waiting)
-            self._writer.write_table(rows.slice(0, count), _GROUP_ROWS)
+            of_bytes = max(1, _GROUP_BYTES * self._rows // max(1, self._bytes))
+            self._writer.write_table(rows.slice(0, count), min(_GROUP_ROWS, of_bytes))
             self._waiting, self._rows, self._bytes = [], 0, 0
             self._wait(rows.slice(count))
 

@@ -19,7 +19,8 @@ FILE_NAME = "results.duckdb"
 _ROWS_OF_A_GROUP = 30_720
 """Several threads write full groups at the same time; with DuckDB's default size, loading takes twice as long."""
 
-_MEMORY = "160MB"  # by default DuckDB takes most of the machine's memory, and keeps written data in it
+_MEMORY, _MORE_MEMORY = "160MB", "1GB"  # for long rankings, of which DuckDB reads 2,048 at once
+"""By default DuckDB takes most of the machine's memory, and keeps written data in it."""
 
 _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 """Tables and views that every version of rankbeam writes to the file."""
@@ -40,19 +41,22 @@ def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
 def _is_current(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> bool:
     """Write the file; return whether these are still the finished runs."""
     try:
-        _build(runs, output, path, left_out)
+        try:
+            _build(runs, output, path, left_out, memory_limit=_MEMORY)
+        except duckdb.Error:  # too little memory has several errors
+            _build(runs, output, path, left_out, memory_limit=_MORE_MEMORY, threads=1)
     except (InputError, duckdb.Error):
         if runs == finished_runs(output):
             raise  # otherwise a run was deleted meanwhile
     return runs == finished_runs(output)
 
 
-def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> None:
+def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]], **config: str | int) -> None:
     with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
         unfinished = Path(folder) / FILE_NAME
         gc.collect()  # reference cycles of an ended pipeline hold tables
         spill.release_unused_memory()  # DuckDB allocates its own memory
-        with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}) as connection:
+        with duckdb.connect(config={**config, "temp_directory": folder}) as connection:
             place = str(unfinished).replace("'", "''")
             connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")
             connection.execute("USE results")
