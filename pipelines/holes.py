@@ -29,6 +29,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED, Holes
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics.dialects import parse_dialect
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.scores.scored import Status
 
@@ -58,13 +59,15 @@ class Effect:
 def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> list[Effect]:
     """The means of every ranking metric and every configuration whose rankings the run wrote.
 
-    As in the run's own means, queries without a value do not count, such as those whose call failed.
+    As in the run's own means, queries without a value do not count, such as those whose call failed. Metrics that a
+    dialect replaces by metrics of chunks are left out.
     """
     metrics = [parse_metric(name) for name in run.metrics if not run.is_judged(name)]
     metrics = [
         metric for metric in metrics if metric.name in METRICS and not metric.definition.chunks and not metric.holes
     ]
     names = {row["config_id"]: row["name"] for row in run.configurations}
+    dialects = dict(zip(names, map(parse_dialect, run.dialects), strict=True))
     by_people, by_both = _by_query(human), _by_query({**human, **filled})
     statuses = run.stream("query_metrics", ("config_id", "query_id", "status"))
     valueless = {(row["config_id"], row["query_id"]) for row in statuses if row["status"] in _VALUELESS}
@@ -81,7 +84,7 @@ def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, 
         Effect(str(metric), names[config_id], *means[config_id][3 * place : 3 * place + 3])
         for place, metric in enumerate(metrics)
         for config_id in names
-        if config_id in means
+        if config_id in means and dialects[config_id].metric(metric) == metric
     ]
 
 

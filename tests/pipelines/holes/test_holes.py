@@ -94,12 +94,15 @@ def test_means_leave_out_failed_queries_and_are_rounded_once(tmp_path: Path) -> 
             "configurations": [
                 {"name": name, "retriever": retriever} for name, retriever in zip("ab", retrievers, strict=True)
             ],
-            "metrics": ["RR"],
+            "dialects": ["rankbeam", "notebook"],
+            "metrics": ["RR", "P@2"],
             "quotas": {"http": {"requests_per_minute": 60_000}},
             "max_failure_rate": 1,
         }
         run = runs.run_experiment(tmp_path, content)
-    assert [effect.human for effect in effects_of(run, human, {})] == means(run, "RR")
+    effects = effects_of(run, human, {})
+    assert [effect.human for effect in effects if effect.metric == "RR"] == means(run, "RR")
+    assert [effect.configuration for effect in effects if effect.metric == "P@2"] == ["a", "b"]  # notebook's is chunk_P
 
 
 def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> None:
