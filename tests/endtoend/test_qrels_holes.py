@@ -173,7 +173,7 @@ def test_comparisons_are_read_once_for_all_pairs(run: Results) -> None:
 
 
 @pytest.mark.campaign
-def test_pairs_that_compare_otherwise_are_listed(run: Results) -> None:
+def test_pairs_that_compare_otherwise_are_listed(run: Results, tmp_path: Path) -> None:
     expected = set()
     names = {row["name"]: row["config_id"] for row in run.configurations}
     for metric in METRICS:
@@ -189,7 +189,7 @@ def test_pairs_that_compare_otherwise_are_listed(run: Results) -> None:
     page = (Path(run.output) / "report.html").read_text(encoding="utf-8")
     assert "order or significance differs" in page
     assert "Holes filled by the judge, audit: " in page
-    shown = rankbeam("evaluate", f"{run.output}.yaml")
+    shown = rankbeam("evaluate", f"{run.output}.yaml", "--output", str(tmp_path))  # other tests read the first run
     assert all(pair.sentence in " ".join(shown.stdout.split()) for pair in changed_pairs(run)[:10])
     assert "holes=llm · audit: " in shown.stdout
 
