@@ -22,7 +22,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
-from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
+from rankbeam.transforms.kernels.ranking.rankings import Assessment, RankedRows, assess
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.errors import InputError
@@ -120,7 +120,7 @@ def assessment_of(rankings: Sequence[Sequence[str]], pools: Sequence[Mapping[str
         doc_id=pa.array([doc_id for pool in pools for doc_id in pool], pa.string()),
         grade=np.array([grade for pool in pools for grade in pool.values()], np.float64),
     )
-    ranked = Ranked.of(np.arange(len(query)), query, doc_id, len(rankings)).collapsed(len(rankings))
+    ranked = RankedRows.of(np.arange(len(query)), query, doc_id, len(rankings)).deduplicated(len(rankings))
     return assess(ranked, find_judgements(query, doc_id, pool), pool)
 
 

@@ -20,7 +20,7 @@ from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
+from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
@@ -50,7 +50,7 @@ _MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 
 
 @dataclass(frozen=True)
-class Collected:
+class TraceSummary:
     """Counts and properties of a source."""
 
     counts: Mapping[str, int]  # traces, turns, and traces without a turn by reason
@@ -61,14 +61,14 @@ class Collected:
     def as_text(self) -> str:
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces became queries"]
-        known = (FAILED, OUTSIDE, DUPLICATES, ROOTS, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))
+        known = (FAILED, OUTSIDE, DUPLICATES, ROOTS, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in SkipReason))
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         parts += [f"  {line}" for line in advice(self.counts)]
         return "\n".join(parts)
 
 
-def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> Collected:
+def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> TraceSummary:
     """Read spans from a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
 
     Files that people may have edited are not overwritten: an experiment stays, and queries with references are refused.
@@ -90,7 +90,7 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
     return collected
 
 
-def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, Collected]:
+def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, TraceSummary]:
     """The folder of a source's `queries.jsonl` and `answers.jsonl`, which is read once for each of its states."""
     state = sources.version(source)
     if is_table(source) and not any(stored for _, stored, _ in state):
@@ -105,18 +105,18 @@ def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, C
             collected = write_dataset(source, part, naming, choice)
             (part / _COLLECTED).write_text(json.dumps(vars(collected)), encoding="utf-8")
         forget_earlier(parent, folder)
-    return folder, Collected(**json.loads((folder / _COLLECTED).read_text(encoding="utf-8")))
+    return folder, TraceSummary(**json.loads((folder / _COLLECTED).read_text(encoding="utf-8")))
 
 
 def _hash(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
-def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> Collected:
+def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> TraceSummary:
     """Write `queries.jsonl` and `answers.jsonl`; refused if no trace has a question, or none has an answer."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".turns-") as parts:
-        _run(source, parts, naming, choice)
-        collected = _written(Path(parts), folder, choice)
+        _run_pipeline(source, parts, naming, choice)
+        collected = _write_files(Path(parts), folder, choice)
     if not collected.counts.get(TURNS):
         raise InputError(f"holds no question: {collected.as_text()}", path=source)
     if collected.counts[FAILED] == collected.counts[TURNS]:
@@ -125,7 +125,7 @@ def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> 
     return collected
 
 
-def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -> dict[str, Any]:
+def experiment_of(name: str, collected: TraceSummary, service: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment that judges the collected answers, by metrics that need no reference answer."""
     several = len(collected.configurations) > 1
     return {
@@ -141,7 +141,7 @@ def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -
     }
 
 
-def _run(source: str, folder: str, naming: Naming, choice: Choice) -> None:
+def _run_pipeline(source: str, folder: str, naming: Naming, choice: Choice) -> None:
     is_bigquery = is_table(source)
     sizes = {} if is_bigquery else {path: bytes_ for path, bytes_, _ in matching.version(source)}
     buckets = _TABLE_BUCKETS if is_bigquery else min(_MOST_BUCKETS, 1 + sum(sizes.values()) // _BUCKET_BYTES)
@@ -163,7 +163,7 @@ def _turns(parts: Path) -> Iterator[Turn]:
             yield from map(turn_in, lines)
 
 
-def _written(parts: Path, folder: Path, choice: Choice) -> Collected:
+def _write_files(parts: Path, folder: Path, choice: Choice) -> TraceSummary:
     """Write the turns as queries and answers, replacing the files of an earlier collection."""
     counts = Counter(json.loads((parts / _COUNTS).read_text(encoding="utf-8")))
     turns: Iterator[Turn] | list[Turn] = _turns(parts)
@@ -184,12 +184,12 @@ def _written(parts: Path, folder: Path, choice: Choice) -> Collected:
                 continue
             has_contexts = has_contexts or any(text for _, text in turn.contexts or ())
             answer_lines.write(json.dumps(_answer(turn), ensure_ascii=False) + "\n")
-    skipped = sum(counts[reason.value] for reason in Skipped)
+    skipped = sum(counts[reason.value] for reason in SkipReason)
     counts[OUTSIDE] = counts[TRACES] - skipped - counts[TURNS]
     for path in (queries, answers):
         shutil.move(path, folder / path.name)
     in_conversations = len(conversations) > 1 and any(count > 1 for count in conversations.values())
-    return Collected(counts, has_contexts, tuple(systems), in_conversations)
+    return TraceSummary(counts, has_contexts, tuple(systems), in_conversations)
 
 
 def _query(turn: Turn) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _OPEN_FILES = 10_240  # the most that macOS lets a process have
 
 def command() -> NoReturn:
     """Run the command line, and end the process with its status."""
-    gc.set_threshold(1_000_000, 50, 100)  # for imports; `overheads.avoided` lowers it for the run
+    gc.set_threshold(1_000_000, 50, 100)  # for imports; `overheads.avoid_overheads` lowers it for the run
     overheads.ends_with_its_command = True
     _keep_memory()
     _open_more_files()

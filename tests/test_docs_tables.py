@@ -6,7 +6,7 @@ import pytest
 from support.documents import page
 
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.records import tables
@@ -36,7 +36,7 @@ def test_every_judged_metric_is_named_with_a_cutoff_where_it_takes_one() -> None
 
 
 def test_every_model_is_named_with_its_parameters() -> None:
-    registered.cache_clear()  # another test may have installed a model
+    entry_points_of.cache_clear()  # another test may have installed a model
     rows = {first.strip("`"): parameters for first, _, parameters in page("services").rows("Models")}
     assert set(rows) == set(MODELS.types)
     for name, parameters in rows.items():

@@ -80,14 +80,14 @@ def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimate
 
 
 def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
-    yield from _empty(estimates, evaluation)
+    yield from _empty_warnings(estimates, evaluation)
     if estimates.unjudged:
         yield f"{estimates.unjudged:,} rankings of queries without judgements, not scored"
     yield from evaluation.warnings()
-    yield from _single(estimates, evaluation)
-    yield from _unplaced(estimates, evaluation)
-    yield from _unranked(estimates, evaluation)
-    yield from _few_labels(estimates, evaluation)
+    yield from _cluster_warnings(estimates, evaluation)
+    yield from _unplaced_warnings(estimates, evaluation)
+    yield from _unranked_warnings(estimates, evaluation)
+    yield from _label_warnings(estimates, evaluation)
     without_judged = _without_judged(estimates, evaluation)
     for position in sorted((estimates.with_results - estimates.with_judged) & set(estimates.examples)):
         configuration, (retrieved, judged) = evaluation.configurations[position], estimates.examples[position]
@@ -101,7 +101,7 @@ def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
         yield f"{warning}; make the ids agree (doc_id), or {UNMET}" if is_unmet else warning
 
 
-def _unplaced(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+def _unplaced_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     for source, (part, whole) in sorted(estimates.unplaced.items()):
         if part:
             name = evaluation.configurations[evaluation.owner(source)].name
@@ -109,7 +109,7 @@ def _unplaced(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
             yield f"{name}: {what}, so they are relevant to no evidence; their text counts as retrieved"
 
 
-def _unranked(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+def _unranked_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     for source, answers in sorted(estimates.unranked.items()):
         if evaluation.retrieval and evaluation.sources[source].pool is not None:  # replays have their own warnings
             name = evaluation.configurations[evaluation.owner(source)].name
@@ -117,7 +117,7 @@ def _unranked(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
             yield f"{name}: {what}, so metrics of rankings are missing there; give every context an id"
 
 
-def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+def _label_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     """Warnings about means that combine labels and judge."""
     names = [str(metric) for panel in evaluation.panels if panel.has_labels for metric in panel.metrics]
     for configuration, name in product(evaluation.configurations, names):
@@ -135,7 +135,7 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
             yield f"{configuration.name}: {name}: the judge adds nothing to the labels"
 
 
-def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstimates:
+def check_overlap(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstimates:
     """Return the estimates after checking that the ids in each run file match those in the judgements.
 
     Only runs without any judged document are read again: they may be bad, or their ids may differ.
@@ -146,7 +146,7 @@ def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstim
     return estimates
 
 
-def _single(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+def _cluster_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     cluster, rows = evaluation.statistics.cluster, estimates.means.get(ALL, {}).values()
     if cluster is not None and all(row.clusters == row.queries for row in rows):
         yield f"statistics.cluster: no two queries have the same {cluster}, so every query is its own cluster"
@@ -160,7 +160,7 @@ def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]
     return {configuration.source for configuration in evaluation.configurations} - judged
 
 
-def _empty(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+def _empty_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     for position, configuration in enumerate(evaluation.configurations):
         if evaluation.sources[configuration.source].replayed:  # another warning names the answers without a ranking
             continue

@@ -28,7 +28,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
-from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Recalled, Usage, summed
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, RecalledTasks, Usage, sum_by_position
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
@@ -71,11 +71,11 @@ _in_window = GlobalWindows.windowed_value
 _logger = logging.getLogger(__name__)
 
 
-class Called(NamedTuple):
+class CallResults(NamedTuple):
     """The result of `CallServices`."""
 
     answers: beam.PCollection[CallAnswer]
-    recalled: beam.PCollection[Recalled]  # tasks of single-call works that the ledger answered
+    recalled: beam.PCollection[RecalledTasks]  # tasks of single-call works that the ledger answered
     failed: beam.PCollection[FailedTask]
     usage: beam.PCollection[Usage]
     warnings: beam.PCollection[str]
@@ -95,11 +95,12 @@ class CallServices(beam.PTransform):
         outputs = (
             tasks
             | "DistinctTasks" >> DistinctTasks(self.stage)
-            | "DivideAmongLanes" >> beam.FlatMap(divided, self.stage).with_output_types(tuple[LaneKey, Reference])
+            | "DivideAmongLanes"
+            >> beam.FlatMap(divide_among_lanes, self.stage).with_output_types(tuple[LaneKey, Reference])
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
             >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary), *used)
-            .with_output_types(CallAnswer, recalled=Recalled, failed=FailedTask, usage=Usage, warnings=str)
+            .with_output_types(CallAnswer, recalled=RecalledTasks, failed=FailedTask, usage=Usage, warnings=str)
             .with_outputs(RECALLED, FAILED, USAGE, WARNINGS, main="answers")
         )
         usage = (
@@ -107,7 +108,7 @@ class CallServices(beam.PTransform):
             | "AllUsage" >> beam.combiners.ToList()
             | "AddLostAttempts" >> beam.FlatMap(with_lost_attempts, self.ledger, *used).with_output_types(Usage)
         )
-        return Called(outputs.answers, outputs[RECALLED], outputs[FAILED], usage, outputs[WARNINGS])
+        return CallResults(outputs.answers, outputs[RECALLED], outputs[FAILED], usage, outputs[WARNINGS])
 
 
 @dataclass
@@ -119,15 +120,15 @@ class DistinctTasks(beam.PTransform):
     def expand(self, tasks: beam.PCollection[TaskBatch]) -> beam.PCollection[tuple[Shard, pa.RecordBatch]]:
         return (
             tasks
-            | "Shard" >> beam.FlatMap(sharded, self.stage.connected()).with_output_types(tuple[Shard, Reference])
+            | "Shard" >> beam.FlatMap(shard_tasks, self.stage.connected()).with_output_types(tuple[Shard, Reference])
             | "GroupByShard" >> beam.GroupByKey()
             | "Distinct" >> beam.FlatMap(distinct).with_output_types(tuple[Shard, pa.RecordBatch])
         )
 
 
-def sharded(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Shard, Reference]]:
+def shard_tasks(element: TaskBatch, pools: Mapping[str, Pools]) -> Iterator[tuple[Shard, Reference]]:
     work, batch = element
-    for shard, rows in task_batches.sharded(batch):
+    for shard, rows in task_batches.shard_batch(batch):
         yield (pools[work], shard), Reference.to(rows)
 
 
@@ -138,13 +139,13 @@ def distinct(element: tuple[Shard, Iterable[Reference]]) -> Iterator[tuple[Shard
         yield shard, batch
 
 
-def divided(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tuple[LaneKey, Reference]]:
+def divide_among_lanes(element: tuple[Shard, pa.RecordBatch], stage: Stage) -> Iterator[tuple[LaneKey, Reference]]:
     """Distinct tasks of a shard, keyed by lane: each lane gets its share, in proportion to the quota."""
     (pools, first), batch = element
     quota = stage.in_lanes(pools)[pools[0]]
     shares = lane_shares(quota.requests_per_minute, quota.lanes)
     lanes = [lane_of(first + row, shares) for row in range(batch.num_rows)]
-    for lane, rows in task_batches.dealt(batch, lanes):
+    for lane, rows in task_batches.split_batch(batch, lanes):
         yield (pools, lane), Reference.to(rows)
 
 
@@ -179,7 +180,7 @@ class CallFn(beam.DoFn):
         for outcome in fan_out.taken():
             if isinstance(outcome, CallAnswer):
                 yield _in_window(outcome)
-            elif isinstance(outcome, Recalled):
+            elif isinstance(outcome, RecalledTasks):
                 yield beam.pvalue.TaggedOutput(RECALLED, _in_window(outcome))
             elif outcome is not None:
                 count(Counter.FAILURES, int(is_last))  # other rounds repeat the task
@@ -207,25 +208,25 @@ def with_lost_attempts(used: list[Usage], ledger: Ledger, earlier: Sequence[Usag
         lost = [use for use in ledger.uses() if use.name not in known]
     except InputError:  # these records are only informative, so errors in them do not fail a run
         lost = []
-    usages = together(used)
+    usages = merge_usage(used)
     firsts = {usage.pool: usage for usage in reversed(usages)}
     return [_with(usage, lost, is_first=firsts[usage.pool] is usage) for usage in usages]
 
 
-def together(used: Iterable[Usage]) -> list[Usage]:
+def merge_usage(used: Iterable[Usage]) -> list[Usage]:
     """Merge usage, so that every pool and model occurs once."""
-    return [_summed(list(group)) for _, group in groupby(sorted(used, key=_use), key=_use)]
+    return [_sum_usage(list(group)) for _, group in groupby(sorted(used, key=_use), key=_use)]
 
 
 def _use(usage: Usage) -> tuple[str, str]:
     return usage.pool, usage.model or ""
 
 
-def _summed(used: list[Usage]) -> Usage:
+def _sum_usage(used: list[Usage]) -> Usage:
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
-    usages = summed(item for usage in used for item in usage.took)
+    usages = sum_by_position(item for usage in used for item in usage.took)
     return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=usages)
 
 
@@ -235,7 +236,7 @@ def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     key = usage.stage, usage.model or ""
     added = [item for use in pool_uses for *name, item in use.usages if tuple(name) == key]
     tokens = sum((item.tokens for item in added if item.position is None), usage.tokens)
-    usage = replace(usage, tokens=tokens, took=summed([*usage.took, *added]))
+    usage = replace(usage, tokens=tokens, took=sum_by_position([*usage.took, *added]))
     if not is_first:
         return usage
     calls = usage.calls + sum(use.calls for use in pool_uses)

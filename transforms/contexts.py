@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.kernels.locating import located_after
+from rankbeam.transforms.kernels.locating import locate_after
 from rankbeam.transforms.records.chunking import chunk_id, parse_chunk_id
 from rankbeam.transforms.records.judging.items import (
     DOCUMENTS,
@@ -63,19 +63,21 @@ class GatherContexts(beam.PTransform):
         items = (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
-            | "Gather" >> beam.FlatMap(gathered, self.evaluation, self.counts).with_output_types(batches.Bucketed)
+            | "Gather" >> beam.FlatMap(gather_items, self.evaluation, self.counts).with_output_types(batches.Bucketed)
         )
         if self.corpus is None:
             return items
         requests_of_texts = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
         return (
-            {"items": items, "texts": requested(requests_of_texts, self.corpus, self.buckets)}
+            {"items": items, "texts": requested_documents(requests_of_texts, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
-            | "FillIn" >> beam.FlatMap(filled).with_output_types(batches.Bucketed)
+            | "FillIn" >> beam.FlatMap(fill_texts).with_output_types(batches.Bucketed)
         )
 
 
-def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) -> beam.PCollection[batches.Bucketed]:
+def requested_documents(
+    requests: beam.PCollection[Request], corpus: str, buckets: int
+) -> beam.PCollection[batches.Bucketed]:
     """The requested documents of a corpus, as `DOCUMENTS`, by bucket of the queries that request them."""
     sieve = requests | "Sieve" >> beam.CombineGlobally(SieveFn())
     documents = (
@@ -86,11 +88,11 @@ def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) ->
     return (
         {"wanted": requests, "documents": documents}
         | "GroupByDocument" >> beam.CoGroupByKey()
-        | "SendTexts" >> beam.FlatMap(sent)
+        | "SendTexts" >> beam.FlatMap(send_documents)
     )
 
 
-def gathered(
+def gather_items(
     element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
 ) -> Iterator[batches.Bucketed]:
     bucket, parts = element
@@ -123,7 +125,7 @@ class SieveFn(beam.CombineFn):
     """Sets bits for the hashes of all requested ids: a document whose bit is not set was not requested.
 
     The number of bits is fixed, so this side input does not grow with the documents. A document that shares its bit
-    with a requested one is read in vain, and `sent` leaves it out.
+    with a requested one is read in vain, and `send_documents` leaves it out.
     """
 
     def create_accumulator(self) -> Bits:
@@ -165,7 +167,7 @@ def _row(entry: texts.TextEntry) -> dict[str, str | int]:
     return {"doc_id": entry.id, "text": text, "prefix": len(text) - len(entry.text)}
 
 
-def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
+def send_documents(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
     """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that requests them."""
     _, parts = element
     known = {row["doc_id"]: row for batch in parts["documents"] for row in batch.to_pylist()}
@@ -175,10 +177,10 @@ def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.B
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 
 
-def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
+def fill_texts(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
     """The items of a bucket with texts from the corpus; texts of chunks do not include the document's title."""
     bucket, parts = element
-    known = _known(parts["texts"])
+    known = _texts_by_id(parts["texts"])
 
     def text_of(doc_id: str) -> str | None:
         if doc_id in known:
@@ -195,7 +197,7 @@ def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches
         yield from ((bucket, filled_batch) for filled_batch in batches_of(full))
 
 
-def _known(parts: Iterable[pa.RecordBatch]) -> dict[str, tuple[str, int]]:
+def _texts_by_id(parts: Iterable[pa.RecordBatch]) -> dict[str, tuple[str, int]]:
     """The text of each document by id, beginning with the title, and the length of the part before the text proper."""
     return {row["doc_id"]: (row["text"], row["prefix"]) for batch in parts for row in batch.to_pylist()}
 
@@ -215,39 +217,39 @@ class LocateChunks(beam.PTransform):
     def expand(self, rankings: beam.PCollection[batches.SourceRows]) -> beam.PCollection[batches.SourceRows]:
         requests_of_places = rankings | "WithoutPlace" >> beam.FlatMap(place_requests, self.buckets)
         return (
-            {"rankings": rankings, "texts": requested(requests_of_places, self.corpus, self.buckets)}
+            {"rankings": rankings, "texts": requested_documents(requests_of_places, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
-            | "Locate" >> beam.FlatMap(placed).with_output_types(batches.SourceRows)
+            | "Locate" >> beam.FlatMap(locate_results).with_output_types(batches.SourceRows)
         )
 
 
 def place_requests(
-    element: tuple[int, tuple[int, pa.RecordBatch | batches.Spilled]], buckets: int
+    element: tuple[int, tuple[int, pa.RecordBatch | batches.SpilledBatch]], buckets: int
 ) -> Iterator[Request]:
     """The ids of documents in results without a span, by bucket of the documents."""
     bucket, (_, rows) = element
-    doc_ids = pc.unique(batches.unspilled(rows)["documents"].flatten().field("doc_id"))
+    doc_ids = pc.unique(batches.unspill_batch(rows)["documents"].flatten().field("doc_id"))
     yield from requests_of(bucket, doc_ids.filter(pa.array(without_place(doc_ids))), buckets)
 
 
-def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.SourceRows]:
+def locate_results(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.SourceRows]:
     """The rankings of a bucket, with the known places in their ids."""
     bucket, parts = element
-    known = _known(parts["texts"])
+    known = _texts_by_id(parts["texts"])
 
     @lru_cache(_PLACES_KEPT)
     def name_of(doc_id: str, text: str | None) -> str:
         if doc_id not in known:
             return doc_id
         document, prefix = known[doc_id]
-        place = (0, len(document) - prefix) if text is None else located_after(prefix, text, document)
+        place = (0, len(document) - prefix) if text is None else locate_after(prefix, text, document)
         return doc_id if place is None or place[0] == place[1] else chunk_id(doc_id, *place)
 
     for source, rows in parts["rankings"]:
-        yield bucket, (source, _renamed(rows, name_of))
+        yield bucket, (source, _rename_documents(rows, name_of))
 
 
-def _renamed(rows: pa.RecordBatch, name_of: Callable[[str, str | None], str]) -> pa.RecordBatch:
+def _rename_documents(rows: pa.RecordBatch, name_of: Callable[[str, str | None], str]) -> pa.RecordBatch:
     lists, field = rows["documents"], rows.schema.field("documents")
     items = lists.flatten()
     doc_ids = items.field("doc_id").to_pylist()

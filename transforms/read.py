@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, sources, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
-from rankbeam.transforms.clients.formats.references import read_references, referenced
+from rankbeam.transforms.clients.formats.references import join_references, read_references
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed
@@ -72,7 +72,7 @@ class ReadDataset(beam.PTransform):
         summary = (
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeFn(DatasetSummary)).without_defaults()
-            | "Check" >> beam.Map(checked, self)
+            | "Check" >> beam.Map(check_dataset, self)
         )
         return Dataset(joined.judged, summary)
 
@@ -128,7 +128,7 @@ class JudgeQueriesFn(beam.DoFn):
                 subtopics=dataset.subtopics,
             )
             if dataset.references is not None:
-                queries, summary = referenced(dataset.references, queries, parts, summary)
+                queries, summary = join_references(dataset.references, queries, parts, summary)
             summary = replace(summary, clusters=ClusterSummary.of(queries, dataset.cluster))
         except Conflict as conflict:
             if conflict.are_queries:
@@ -143,7 +143,7 @@ class JudgeQueriesFn(beam.DoFn):
             yield bucket, judged
 
 
-def checked(summary: DatasetSummary, dataset: ReadDataset) -> DatasetSummary:
+def check_dataset(summary: DatasetSummary, dataset: ReadDataset) -> DatasetSummary:
     """Check that a dataset can be evaluated; return its summary."""
     queries, qrels = (None if path is None else shown(path) for path in (dataset.queries, dataset.qrels))
     summary.check(queries, qrels, dataset.slices, dataset.references, dataset.cluster, dataset.holes)

@@ -74,8 +74,8 @@ class ReadFn(beam.DoFn):
         self._reader, self._buckets, self._role = reader, buckets, role
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
-    def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some are `Spilled`; the next stage reads these
-        begun = early.begun((self._role, element.path)) if isinstance(element, Piece) else None
+    def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some as `SpilledBatch`, for the next stage
+        begun = early.take_parts((self._role, element.path)) if isinstance(element, Piece) else None
         part = None
         for part in begun or in_parts(self._reader(element), self._buckets):
             count(Counter.ROWS_READ, part.rows)

@@ -34,8 +34,8 @@ from rankbeam.transforms.records.metrics.values import (
 )
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
-from rankbeam.transforms.records.rankings.ranked import RankedSource, SeenRankings, by_judgements, cuts_of, filled
-from rankbeam.transforms.records.rankings.retrieved import Retrieved
+from rankbeam.transforms.records.rankings.ranked import RankedSource, SeenRankings, by_judgements, cuts_of, fill_pool
+from rankbeam.transforms.records.rankings.retrieved import RetrievedRows
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
 from rankbeam.transforms.records.scores.scored import (
@@ -133,7 +133,7 @@ def score(
     answers = answers_of(queries, rows, failures, evaluation)
     filled_pool = None
     if evaluation.holes is not None and highest is not None:
-        filled_pool = filled(pool, queries["query_id"], grades, evaluation.holes.scale(highest))
+        filled_pool = fill_pool(pool, queries["query_id"], grades, evaluation.holes.scale(highest))
     bounding = highest if shows_unjudged(evaluation.metrics) else None
     scored: dict[int, ScoredConfiguration] = {}
     order = order_of(queries["query_id"])
@@ -155,7 +155,7 @@ def score(
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
-                is_asked = evaluation.configurations[i].queried(order)
+                is_asked = evaluation.configurations[i].query_mask(order)
                 seen = SeenRankings(pool, ranked, filled_pool, with_holes)
                 scored[i] = _score_one(i, seen, spans, failed, absent, is_asked, evaluation, bounding)
     configurations = with_judged(
@@ -168,8 +168,8 @@ def score(
         configurations=configurations,
         unjudged=sum(answer.retrieved.unjudged for answer in answers),
         failures=sum(map(len, failures.values())),
-        unplaced=dict(_unplaced(answers)) if evaluation.spans else {},
-        unranked=dict(_unranked(answers, unjudged)),
+        unplaced=dict(_unplaced_counts(answers)) if evaluation.spans else {},
+        unranked=dict(_unranked_counts(answers, unjudged)),
         audited=None if filled_pool is None else filled_pool.audited,
     )
 
@@ -195,14 +195,14 @@ def _subtopics_of(queries: pa.RecordBatch, judgements: IntArray) -> Subtopics | 
     return Subtopics(queries.num_rows, begins[query] + place, query, pairs.field("subtopic").to_numpy().astype(int))
 
 
-def _unplaced(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:
+def _unplaced_counts(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:
     for number, answer in enumerate(answers):
         if answer.source.fusion is None:
             without = without_place(answer.retrieved.doc_id)
             yield number, (int(without.sum()), len(without))
 
 
-def _unranked(answers: Sequence[Answers], unjudged: BoolArray) -> Iterator[tuple[int, int]]:
+def _unranked_counts(answers: Sequence[Answers], unjudged: BoolArray) -> Iterator[tuple[int, int]]:
     for number, answer in enumerate(answers):
         if lacking := int((answer.unranked & ~unjudged).sum()):
             yield number, lacking
@@ -259,7 +259,7 @@ def _count_queries(partition: ScoredPartition) -> ScoredPartition:
     return partition
 
 
-def _repeat_error(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:
+def _repeat_error(retrieved: RetrievedRows, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:
     query_id, doc_id = queries["query_id"][int(retrieved.query[first])].as_py(), retrieved.doc_id[first].as_py()
     problem = f"document {doc_id!r} occurs more than once in the ranking of query {query_id!r}"
     if path is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.formats.traces.agent_events import SCHEMA
 from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
-from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.hashing import hash_string
@@ -29,7 +29,7 @@ SELF = "documents that equal their question, left out (--drop-self)"
 UNSHOWN = "documents that were retrieved, and are not in the prompt of the last inference"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 ROOTS = "further spans without a parent, whose questions and answers are left out"
-"""Names of counts, in addition to those in `Skipped`."""
+"""Names of counts, in addition to those in `SkipReason`."""
 BARE = "spans without any attribute, in traces without a question"
 OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
 REDACTED = "[redacted]"
@@ -165,11 +165,11 @@ def write_turns(
     for spans in traces.values():
         counts.update(f"{OTHER_SCHEMA}{span.attributes[SCHEMA]}" for span in spans if SCHEMA in span.attributes)
         turn = turn_of(spans, newest_s, naming)
-        if isinstance(turn, Skipped):
+        if isinstance(turn, SkipReason):
             counts[turn.value] += 1
-            if turn is Skipped.JSON_QUESTION and counts[turn.value] <= _PROPOSING:
+            if turn is SkipReason.JSON_QUESTION and counts[turn.value] <= _PROPOSING:
                 counts.update(proposals(spans, "input"))
-            counts[BARE] += sum(not span.attributes for span in spans) if turn is Skipped.NO_QUESTION else 0
+            counts[BARE] += sum(not span.attributes for span in spans) if turn is SkipReason.NO_QUESTION else 0
         else:
             counts[DUPLICATES] += turn.duplicates
             counts[ROOTS] += len({span.span_id for span in spans if span.parent_id == ""}) - 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rankbeam.pipelines.api.inputs import of_python, reworded
+from rankbeam.pipelines.api.inputs import of_python, reword_errors
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
@@ -32,13 +32,13 @@ def names_output(experiment: Any, replaced: Mapping[str, Any]) -> bool:
     return not isinstance(output, Mapping) or "path" in output
 
 
-def read(experiment: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
+def read_experiment(experiment: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
     if not isinstance(experiment, str | os.PathLike | Mapping):
         raise InputError(f"an experiment is {type(experiment).__name__}; give the path of a YAML file, or a dict")
     path = name_of(experiment)
     if not isinstance(experiment, Mapping) and not replaced:
         return load_experiment(path, output)
-    return parse_experiment(_text(_merged(experiment, replaced)), path, output)
+    return parse_experiment(_text(_with_overrides(experiment, replaced)), path, output)
 
 
 def with_systems(
@@ -47,10 +47,10 @@ def with_systems(
     """An experiment's configurations, and one for each function that is evaluated with it."""
     named = version or f"run {secrets.token_hex(8)}"
     added = [{"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems]
-    return [*(_merged(experiment, replaced).get("configurations") or []), *added]
+    return [*(_with_overrides(experiment, replaced).get("configurations") or []), *added]
 
 
-def _merged(experiment: Any, replaced: Mapping[str, Any]) -> dict[str, Any]:
+def _with_overrides(experiment: Any, replaced: Mapping[str, Any]) -> dict[str, Any]:
     return {**(experiment if isinstance(experiment, Mapping) else _content(name_of(experiment))), **replaced}
 
 
@@ -59,14 +59,14 @@ def name_of(experiment: Any) -> str:
     return _DICT if isinstance(experiment, Mapping) else str(os.fspath(experiment))
 
 
-def refused(experiment: Any, replaced: Mapping[str, Any]) -> AbstractContextManager[None]:
+def hide_line_numbers(experiment: Any, replaced: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Leave line numbers out of messages about an experiment that is not exactly a file."""
     path = name_of(experiment) if isinstance(experiment, Mapping) or replaced else None
 
     def without_line(error: InputError) -> InputError:
         return InputError(error.problem, path=path) if path is not None and error.path == path else error
 
-    return reworded(without_line)
+    return reword_errors(without_line)
 
 
 def _content(path: str) -> Mapping[str, Any]:

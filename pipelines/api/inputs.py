@@ -48,9 +48,9 @@ class Inputs:
 
     def named(self) -> AbstractContextManager[None]:
         """Name inputs from memory, not their files, in messages."""
-        return reworded(self._renamed)
+        return reword_errors(self._label_paths)
 
-    def _renamed(self, error: InputError) -> InputError:
+    def _label_paths(self, error: InputError) -> InputError:
         text = str(error)
         for path, label in self.labels.items():
             text = text.replace(path, label)
@@ -70,7 +70,7 @@ class Inputs:
 
 
 @contextmanager
-def reworded(change: Callable[[InputError], InputError]) -> Iterator[None]:
+def reword_errors(change: Callable[[InputError], InputError]) -> Iterator[None]:
     """Raise an input's problems after `change` has reworded them."""
     try:
         yield

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.api.experiments import read, refused
+from rankbeam.pipelines.api.experiments import hide_line_numbers, read_experiment
 from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, table_of, text_path
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
@@ -90,8 +90,8 @@ def judge(
             quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": prices}
         experiment |= {} if max_cost is None else {"max_cost": max_cost}
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
-        with refused(experiment, overrides):
-            loaded = read(experiment, overrides, inputs.folder)
+        with hide_line_numbers(experiment, overrides):
+            loaded = read_experiment(experiment, overrides, inputs.folder)
             if any(loaded_service.parameters.offline is None for loaded_service in loaded.services.values()):
                 with prepared_folders(replace(loaded, is_private=False)):
                     _check(plan_of(loaded), {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
@@ -157,13 +157,13 @@ def _line(number: int, row: Any) -> bytes:
         return _json(dict(row)) + b"\n"
     except UnicodeEncodeError as error:
         half = "half a character (a lone surrogate such as \\ud83d)"
-        raise InputError(f"rows: row {number}: the value of {_refused(row)!r} holds {half}; remove it") from error
+        raise InputError(f"rows: row {number}: the value of {_invalid_key(row)!r} holds {half}; remove it") from error
     except (TypeError, ValueError) as error:
-        problem = f"cannot be written as JSON: {_refused(row)!r}: {error}; change it, or leave it out"
+        problem = f"cannot be written as JSON: {_invalid_key(row)!r}: {error}; change it, or leave it out"
         raise InputError(f"rows: row {number} {problem}") from error
 
 
-def _refused(row: Mapping[Any, Any]) -> Any:
+def _invalid_key(row: Mapping[Any, Any]) -> Any:
     """The first key whose value JSON cannot represent."""
     for key, value in row.items():
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.gates import checks as gate_checks
 from rankbeam.pipelines.gates.gates import located_gates, read_gates
 from rankbeam.pipelines.gates.show import as_text, summary
@@ -188,7 +188,7 @@ def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result
         located = read_gates(os.fspath(gates))
     else:
         rules = gates if isinstance(gates, Mapping) else [dict(gate) for gate in gates]
-        located = Located("gates", {"gates": rules}, {}, ())
+        located = YamlDocument("gates", {"gates": rules}, {}, ())
     known = gate_checks.known_of(result.results, other)
     checks = gate_checks.check(result.results, located_gates(located, known), other)
     if not all(check.is_met for check in checks):

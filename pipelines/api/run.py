@@ -15,7 +15,7 @@ from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs, folder_of, of_python
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.config.sections import Section, problems_of
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import is_notebook
 from rankbeam.pipelines.plan.plan import refuse_above_budget
@@ -25,7 +25,7 @@ from rankbeam.pipelines.run.evaluate import run_here
 from rankbeam.pipelines.run.folders import prepared_folders
 from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
 from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
-from rankbeam.transforms.clients.retrievers.applications.callables import registered
+from rankbeam.transforms.clients.retrievers.applications.callables import register_systems
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -58,7 +58,7 @@ def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
     try:
         valid = _Options.model_validate(values).model_dump()
     except ValidationError as error:
-        located = Located("score", values, {}, ())
+        located = YamlDocument("score", values, {}, ())
         problems = problems_of(located, _Options, error)
         raise InputErrors([InputError(problem.problem) for problem in problems]) from error
     return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
@@ -111,13 +111,13 @@ def evaluate(
     with contextlib.ExitStack() as stack:
         if system is not None:
             named = system if isinstance(system, dict) else {_SYSTEM: system}
-            stack.enter_context(registered(named))
+            stack.enter_context(register_systems(named))
             overrides = overrides | {"configurations": experiments.with_systems(experiment, overrides, named, version)}
-        stack.enter_context(experiments.refused(experiment, overrides))
+        stack.enter_context(experiments.hide_line_numbers(experiment, overrides))
         is_kept = output is not None or experiments.names_output(experiment, overrides)
         temporary = None if is_kept else _scratch(stack)
         folder = folder_of(output) if output is not None else temporary
-        loaded = experiments.read(experiment, overrides, folder).with_disjoint(allow_disjoint)
+        loaded = experiments.read_experiment(experiment, overrides, folder).with_disjoint(allow_disjoint)
         loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
         if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
             raise InputError(

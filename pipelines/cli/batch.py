@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
-from rankbeam.pipelines.local.messages import messages, shown, warn
+from rankbeam.pipelines.local.messages import log_to_stderr, messages, warn
 
 
 @main.group()
@@ -47,7 +47,7 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
     with messages():
         from rankbeam.pipelines.manage.batch import LedgerJobs
 
-        with shown():
+        with log_to_stderr():
             warn(*LedgerJobs.of(place).collect(jobs))
         open_jobs = LedgerJobs.of(place).named(())
         click.echo(f"{len(open_jobs):,} batch jobs have not ended" if open_jobs else "no batch job is open")

@@ -10,7 +10,7 @@ from rankbeam.pipelines.local.messages import FAILED, leave, messages
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+    from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 
 _ENDPOINT = click.option(
     "--api-endpoint", metavar="ADDRESS", help="Address of the service, instead of the location's public one."
@@ -44,7 +44,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
         from rankbeam.pipelines.show.tabular import Screen
 
         listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
-        click.echo(corpora.shown(listed, form, Screen.of()))
+        click.echo(corpora.format_list(listed, form, Screen.of()))
 
 
 @corpora.command()
@@ -58,7 +58,7 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
         from rankbeam.pipelines.manage import corpora
 
         listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
-        click.echo(corpora.detailed(corpora.named(listed, [name])[0], form))
+        click.echo(corpora.format_details(corpora.find_by_name(listed, [name])[0], form))
 
 
 @corpora.command()
@@ -101,9 +101,11 @@ def delete(
         undeleted: list[str] = []
         by_location = {location: location.corpora() for location in corpora.places(place, api_endpoint)}
         if names:
-            corpora.named([corpus for existing in by_location.values() for corpus in existing], names)  # all are there
+            corpora.find_by_name(
+                [corpus for existing in by_location.values() for corpus in existing], names
+            )  # all are there
         for location, existing in by_location.items():
-            chosen = _chosen(existing, names, unused_by, expired=expired)
+            chosen = _select_corpora(existing, names, unused_by, expired=expired)
             for corpus in chosen:
                 click.echo(corpora.line(corpus))
             if not chosen:
@@ -117,13 +119,13 @@ def delete(
             leave("\n".join(["not deleted:", *undeleted]), FAILED)
 
 
-def _chosen(
-    existing: "Sequence[Existing]", names: tuple[str, ...], unused_by: tuple[str, ...], *, expired: bool
-) -> "list[Existing]":
+def _select_corpora(
+    existing: "Sequence[ExistingCorpus]", names: tuple[str, ...], unused_by: tuple[str, ...], *, expired: bool
+) -> "list[ExistingCorpus]":
     from rankbeam.pipelines.manage import corpora
 
     if names:
-        return corpora.chosen(existing, names)
+        return corpora.filter_by_name(existing, names)
     candidates = corpora.expired(existing) if expired else list(existing)
     return corpora.unused_by(candidates, unused_by) if unused_by else candidates
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.local.interrupt import Interrupted, deferred, finish_calls
+from rankbeam.pipelines.local.interrupt import Interrupted, defer_interrupt, finish_calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
     from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.manage.outlook import Watch
-    from rankbeam.pipelines.portable.launch import Submitted
+    from rankbeam.pipelines.portable.launch import SubmittedJob
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 
@@ -52,8 +52,8 @@ def on_engine(
     with job_server(options) as service:
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
-        with messages.shown():
-            with deferred(_SUBMITTING) as raise_held:
+        with messages.log_to_stderr():
+            with defer_interrupt(_SUBMITTING) as raise_held:
                 submitted = launch.submit(experiment, execution, options, service, run, waits=wait)
             try:
                 raise_held()
@@ -62,32 +62,32 @@ def on_engine(
                     return None
                 _follow(submitted, experiment)
             except KeyboardInterrupt:
-                raise _cancelled(submitted, experiment) from None
+                raise _cancel_job(submitted, experiment) from None
     release_corpora(experiment, execution)
     return Results(experiment.output, execution.run_id)
 
 
-def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
+def _follow(submitted: "SubmittedJob", experiment: "Experiment") -> None:
     from rankbeam.pipelines.local import progress
     from rankbeam.pipelines.manage.outlook import Watch
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job import LOOPBACK
 
-    shown = _Shown(submitted, Watch(submitted.job.run, submitted.job.run_id))
+    shown = _JobLines(submitted, Watch(submitted.job.run, submitted.job.run_id))
     if submitted.job.workers == LOOPBACK:  # then this process counts, pool by pool
         work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
-        showing: AbstractContextManager[None] = progress.shown(work)
+        showing: AbstractContextManager[None] = progress.show_progress(work)
     else:
-        showing = progress.repeated(lambda: (shown.line(), None))
+        showing = progress.show_repeatedly(lambda: (shown.line(), None))
     with showing:
         launch.follow(submitted, shown.look)
 
 
 @dataclass
-class _Shown:
+class _JobLines:
     """Lines about a job whose workers are elsewhere."""
 
-    submitted: "Submitted"
+    submitted: "SubmittedJob"
     _watch: "Watch"
     _page: str | None = None
     _line: str = "submitted"
@@ -110,7 +110,7 @@ class _Shown:
         return self._line
 
 
-def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
+def _cancel_job(submitted: "SubmittedJob", experiment: "Experiment") -> Interrupted:
     """Cancel a job that this process has submitted; the partial output is deleted once the job has ended."""
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job import LOOPBACK

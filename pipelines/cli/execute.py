@@ -13,7 +13,7 @@ import click
 from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import (
     FloatRange,
-    Shown,
+    OutputFormat,
     allow_disjoint,
     main,
     own_options,
@@ -117,7 +117,7 @@ def evaluate(
             return
         with prepared_folders(loaded):
             warn(*refuse_above_budget(loaded, experiment))
-            shown = Shown(form, wide)
+            shown = OutputFormat(form, wide)
             _run(loaded, run_id, shown, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
 
 
@@ -181,7 +181,7 @@ def score(
                 from rankbeam.pipelines.local import overheads
                 from rankbeam.pipelines.run import buckets
 
-                stack.enter_context(buckets.reading(qrels, paths))
+                stack.enter_context(buckets.start_reading(qrels, paths))
                 if overheads.needs_no_clients(qrels, *paths, output or "", options["corpus"] or ""):
                     overheads.import_beam_alone()
             from rankbeam.pipelines.run.options import pipeline_options
@@ -191,14 +191,14 @@ def score(
             scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             scoring = scoring.with_disjoint(allow_disjoint)
             options = pipeline_options(beam_options, own_options())
-            shown = Shown(form, wide, per_query, tags(scoring), temporary=output is None)
+            shown = OutputFormat(form, wide, per_query, tags(scoring), temporary=output is None)
             _run(scoring, None, shown, options, beam_options)
 
 
 def _run(
     experiment: "Experiment",
     run_id: str | None,
-    shown: Shown,
+    shown: OutputFormat,
     options: "PipelineOptions",
     beam_options: tuple[str, ...],
     *,
@@ -240,7 +240,7 @@ def _run(
     late = filter(messages.is_news, results.run["warnings"])
     warn(*(warning for warning in late if warning not in (*early, *last)))  # the others are shown last
     shown = replace(shown, sampled=has_workers_elsewhere(options) and not all_rows)
-    with _marking(results) if is_submitted else contextlib.nullcontext():
+    with _mark_finished(results) if is_submitted else contextlib.nullcontext():
         outcome.end(results, experiment, shown, reported=reported)
 
 
@@ -284,7 +284,7 @@ def _submit(
 
 
 @contextlib.contextmanager
-def _marking(results: "Results") -> Iterator[None]:
+def _mark_finished(results: "Results") -> Iterator[None]:
     """Mark a job's run as finished when the block ends, unless a file could not be written."""
     from rankbeam.pipelines.manage import finish
 
@@ -305,7 +305,7 @@ def run_here_and_show(experiment: "Experiment", name: str, form: str, *, wide: b
 
     with prepared_folders(experiment):
         warn(*refuse_above_budget(experiment, name))
-        _run(experiment, None, Shown(form, wide), pipeline_options((), ()), (), reported=True)
+        _run(experiment, None, OutputFormat(form, wide), pipeline_options((), ()), (), reported=True)
 
 
 def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -121,13 +121,13 @@ def monitor(
     with messages():
         from rankbeam.pipelines.gates.checks import tolerances_of
         from rankbeam.pipelines.monitor import show
-        from rankbeam.pipelines.monitor.changes import monitored
+        from rankbeam.pipelines.monitor.changes import monitor_run
         from rankbeam.pipelines.monitor.show import rebuild, store
         from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.transforms.clients.bigquery.names import is_table
 
         run = named.find()
-        result, tolerances = monitored(run, baseline_run_id, alpha), tolerances_of(run, tolerance)
+        result, tolerances = monitor_run(run, baseline_run_id, alpha), tolerances_of(run, tolerance)
         warn(*result.warnings)
         screen = Screen.of(wide=wide)
         click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))

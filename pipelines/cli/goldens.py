@@ -97,7 +97,7 @@ def _outcome(
     goldens: "Goldens", plan: "GoldensPlan", options: "PipelineOptions", beam_options: "Sequence[str]"
 ) -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
-    from rankbeam.pipelines.local.progress import CallsOfPools, shown
+    from rankbeam.pipelines.local.progress import CallsOfPools, show_progress
     from rankbeam.pipelines.portable.job_server import job_server
     from rankbeam.pipelines.run.options import is_portable, refuse_unknown
     from rankbeam.transforms.clients.storage import spill
@@ -108,15 +108,15 @@ def _outcome(
             service = stack.enter_context(job_server(options))
             refuse_unknown(beam_options, own_options(), service.options())
         try:
-            with shown(CallsOfPools(0, 0, goldens.pools)):
+            with show_progress(CallsOfPools(0, 0, goldens.pools)):
                 return in_background(lambda: make_goldens(goldens, plan, options))
         except KeyboardInterrupt:
             folder = spill.folder()
-            outcome = finish_calls(goldens.ledger) if service is None else _cancelled(goldens, service)
+            outcome = finish_calls(goldens.ledger) if service is None else _cancel_jobs(goldens, service)
             raise Interrupted([] if folder is None else [folder], outcome) from None
 
 
-def _cancelled(goldens: "Goldens", service: "JobService") -> str:
+def _cancel_jobs(goldens: "Goldens", service: "JobService") -> str:
     """Cancel an engine's job, which would go on with its calls; return a message about what was stored."""
     from rankbeam.pipelines.goldens.stages import at_work
 
@@ -273,12 +273,12 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
       rankbeam goldens export out/goldens --format adk --output evalset.json
     """
     with messages():
-        from rankbeam.pipelines.goldens.export import FORMATS, chosen
+        from rankbeam.pipelines.goldens.export import FORMATS, choose_items
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.transforms.clients.storage import files
 
         benchmark = GoldensFolder(folder)
-        contents = FORMATS[form](chosen(benchmark, split, only_reviewed=only_reviewed), output)
+        contents = FORMATS[form](choose_items(benchmark, split, only_reviewed=only_reviewed), output)
         benchmark.refuse_own(contents)
         for path, content in contents.items():
             files.write(path, content.encode("utf-8", "replace"))

@@ -87,7 +87,7 @@ def shown_as(forms: click.Choice[str] = TABLE_OR_JSON) -> Callable[[_Function], 
 
 
 @dataclass(frozen=True)
-class Shown:
+class OutputFormat:
     """Output format of a result."""
 
     form: str
@@ -138,7 +138,7 @@ def of_run(command: Callable[..., None]) -> Callable[..., None]:
     return named
 
 
-def agreed(question: str, *, yes: bool) -> bool:
+def confirm_deletion(question: str, *, yes: bool) -> bool:
     """Ask before deleting what cannot be restored; a pipe never answers by accident."""
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(f"{question} There is no terminal to confirm this; add --yes")

@@ -32,7 +32,7 @@ class _InitCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat `--from` before each of its words, as click expects, and name the example."""
-        return super().parse_args(ctx, list(_with_name(list(_repeated(args)))))
+        return super().parse_args(ctx, list(_with_name(list(_repeat_option(args)))))
 
 
 @main.command(cls=_InitCommand)
@@ -78,32 +78,32 @@ def init(
     with messages():
         _refuse_elsewhere(path)
         lines = (
-            _experiment(path or _EXPERIMENT, arguments, template, files, columns)
+            _write_experiment(path or _EXPERIMENT, arguments, template, files, columns)
             if example is None
-            else _example(path or (_HELPDESK if example == _HELPDESK else "examples"), example)
+            else _write_example(path or (_HELPDESK if example == _HELPDESK else "examples"), example)
         )
         for line in lines:
             click.echo(line)
 
 
-def _example(folder: str, name: str) -> Iterator[str]:
-    from rankbeam.pipelines.start.first import EXAMPLES, example, written
+def _write_example(folder: str, name: str) -> Iterator[str]:
+    from rankbeam.pipelines.start.first import EXAMPLES, example, write_files
 
     contents = {Path(folder) / inside: content for inside, content in example(name).items()}
-    with written(contents):
+    with write_files(contents):
         about = "; its README.md describes them" if name == _HELPDESK else ""
         yield f"wrote {folder}: {len(contents)} files{about}"
     yield from (f"next: {command.format(folder)}" for command in EXAMPLES[name].commands)
 
 
-def _experiment(
+def _write_experiment(
     name: str, arguments: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str]
 ) -> Iterator[str]:
     from rankbeam.pipelines.experiment.dataset_checks import refuse_disjoint
     from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.start.cases import columns_of
-    from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template, written
+    from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template, write_files
 
     path, schema = Path(name), Path(name).parent / SCHEMA
     if len(arguments) == 1:
@@ -113,7 +113,7 @@ def _experiment(
     else:
         first = from_template(path, template or "bm25", files)
     schema_file = {} if schema.exists() else {schema: as_json().encode()}
-    with written({**first.sample, **schema_file, path: first.text.encode()}):
+    with write_files({**first.sample, **schema_file, path: first.text.encode()}):
         refuse_disjoint(load_experiment(str(path)))
     for sample in first.sample:
         yield f"wrote {sample}: from the helpdesk example; replace it with your own"
@@ -137,7 +137,7 @@ def _with_name(words: Sequence[str]) -> Iterator[str]:
             named = False
 
 
-def _repeated(words: Sequence[str]) -> Iterator[str]:
+def _repeat_option(words: Sequence[str]) -> Iterator[str]:
     follows_from = False
     for place, word in enumerate(words):
         if word == "--":

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import click
 
-from rankbeam.pipelines.cli.group import FloatRange, agreed, allow_disjoint, main, shown_as, wide
+from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, confirm_deletion, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
 _AMOUNT = FloatRange(min=1e-9, max=1e9)  # in units of the metric, which may also be tokens
@@ -33,7 +33,7 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
     with messages():
         from rankbeam.pipelines.experiment import dataset_checks
         from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.transforms.records.errors import counted
+        from rankbeam.transforms.records.errors import pluralize
 
         loaded = load_experiment(experiment)
         evaluation = loaded.evaluation
@@ -41,9 +41,9 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
             dataset_checks.refuse_disjoint(loaded)
         warn(*evaluation.warnings(), *loaded.unset_variables(experiment))
         click.echo(
-            f"{experiment}: valid. {counted(len(evaluation.configurations), 'configuration')} from "
-            f"{counted(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
-            f"{counted(len(evaluation.metrics), 'metric')}."
+            f"{experiment}: valid. {pluralize(len(evaluation.configurations), 'configuration')} from "
+            f"{pluralize(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
+            f"{pluralize(len(evaluation.metrics), 'metric')}."
         )
         if online:
             from rankbeam.pipelines.experiment.online import check_online
@@ -146,7 +146,7 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, yes
         from rankbeam.pipelines.manage import ledger as ledger_command
         from rankbeam.pipelines.show.tabular import Screen
 
-        if clear and not compact and not agreed(ledger_command.question(place, older_than), yes=yes):
+        if clear and not compact and not confirm_deletion(ledger_command.question(place, older_than), yes=yes):
             return
         click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
 

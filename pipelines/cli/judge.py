@@ -58,7 +58,7 @@ def judge(
         import yaml
 
         from rankbeam.pipelines.api.experiments import name_of
-        from rankbeam.pipelines.api.inputs import reworded
+        from rankbeam.pipelines.api.inputs import reword_errors
         from rankbeam.pipelines.experiment.file.criteria import read_criteria
         from rankbeam.pipelines.experiment.load import parse_experiment
         from rankbeam.pipelines.start import cases
@@ -75,7 +75,7 @@ def judge(
         def in_options(error: InputError) -> InputError:
             return InputError(_as_option(error.problem)) if error.path == named else error
 
-        with reworded(in_options):
+        with reword_errors(in_options):
             experiment = parse_experiment(text, named, output or f"out/{value['name']}")
         run_here_and_show(experiment, "judge", form, wide=wide)
 
@@ -118,13 +118,13 @@ def export(
       rankbeam export production/out --like production/answers.jsonl --output scores.jsonl --events
     """
     with messages():
-        from rankbeam.pipelines.show.copies import write_events, written
+        from rankbeam.pipelines.show.copies import write_events, write_rows
         from rankbeam.pipelines.start.cases import columns_of
         from rankbeam.transforms.clients.formats.cases.source import CaseSource
 
         results = named.find()
         source = CaseSource(like, columns_of(columns), flatten=True)
-        copied = (write_events if events else written)(results, source, output, configuration)
+        copied = (write_events if events else write_rows)(results, source, output, configuration)
         if copied.unmatched:
             warn(f"{copied.unmatched:,} of {copied.rows:,} {copied.unit} were not evaluated in {results.named}")
         click.echo(output)

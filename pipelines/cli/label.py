@@ -89,20 +89,26 @@ def label(
         raise click.UsageError("--by belongs to --sample")
     with messages():
         from rankbeam.pipelines.labels.apply import apply
-        from rankbeam.pipelines.labels.draw import Drawing, draw, listed, pick
+        from rankbeam.pipelines.labels.draw import LabelSample, draw, pick, split_names
         from rankbeam.pipelines.labels.items import with_histories
-        from rankbeam.pipelines.labels.tasks import chosen_queries, described, drawn_before, last_drawing, write_tasks
+        from rankbeam.pipelines.labels.tasks import (
+            chosen_queries,
+            drawn_before,
+            last_drawing,
+            task_summary,
+            write_tasks,
+        )
         from rankbeam.transforms.records.errors import InputError
 
         if decisions is not None:
             click.echo(apply(named.folder, decisions, annotator, place).as_text())
             return
         run = named.find()
-        names = listed(configurations, [row["name"] for row in run.configurations])
+        names = split_names(configurations, [row["name"] for row in run.configurations])
         if more is None:
-            drawing = Drawing.of(run, metric, names, seed or 0, by)
+            drawing = LabelSample.of(run, metric, names, seed or 0, by)
         else:
-            drawing = last_drawing(named.folder, metric and Drawing.of(run, metric, ()).metric)
+            drawing = last_drawing(named.folder, metric and LabelSample.of(run, metric, ()).metric)
         if queries is not None:
             tasks = pick(run, drawing, chosen_queries(queries))
         else:
@@ -114,7 +120,7 @@ def label(
         except InputError as error:
             warn(f"{error}; tasks will not show the earlier turns of conversations")
         paths = write_tasks(named.folder, tasks, drawing)
-        click.echo(described(named.folder, tasks, drawing, paths))
+        click.echo(task_summary(named.folder, tasks, drawing, paths))
 
 
 @main.command()

@@ -58,7 +58,7 @@ def nuggets(
 
         loaded = load_experiment(experiment, output)
         if table is not None or reviewed is not None:
-            click.echo(_reviewed(loaded.output, table, reviewed))
+            click.echo(_run_review(loaded.output, table, reviewed))
             return
         with prepared_folders(loaded):
             collection = collection_of(loaded, run_id, depth)
@@ -67,7 +67,7 @@ def nuggets(
                 return
             if loaded.max_cost is not None:
                 refuse_above_budget(loaded, forecast(collection), experiment)
-            collected = _collected(collection)
+            collected = _collect_nuggets(collection)
         warn(*collected.warnings)
         click.echo(collected.as_text())
         if collected.failures:
@@ -76,7 +76,7 @@ def nuggets(
             leave(f"{problem}; the same command tries again", MISSED)
 
 
-def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
+def _run_review(folder: str, table: str | None, reviewed: str | None) -> str:
     """Write a table of the nuggets, or read one; return a message about what was done."""
     from rankbeam.pipelines.nuggets.make import FILE, FOLDER
     from rankbeam.pipelines.nuggets.review import apply_review, reviewable
@@ -91,13 +91,13 @@ def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
     return f"{target}: edit it, then rankbeam nuggets EXPERIMENT.yaml --apply {target}"
 
 
-def _collected(collection: "PooledCollection") -> "CollectedNuggets":
-    from rankbeam.pipelines.local.progress import CallsOfPools, shown
+def _collect_nuggets(collection: "PooledCollection") -> "CollectedNuggets":
+    from rankbeam.pipelines.local.progress import CallsOfPools, show_progress
     from rankbeam.pipelines.nuggets.make import collect
     from rankbeam.pipelines.run.options import pipeline_options
 
     try:
-        with shown(CallsOfPools(0, 0, collection.experiment.pools, doing="collecting nuggets")):
+        with show_progress(CallsOfPools(0, 0, collection.experiment.pools, doing="collecting nuggets")):
             return in_background(lambda: collect(collection, pipeline_options((), ())))
     except KeyboardInterrupt:
         raise Interrupted([], finish_calls(collection.experiment.ledger)) from None

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import click
 
 from rankbeam.pipelines import report, show
-from rankbeam.pipelines.cli.group import Shown
+from rankbeam.pipelines.cli.group import OutputFormat
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.manage import derived
-from rankbeam.pipelines.manage.derived import sampled
+from rankbeam.pipelines.manage.derived import sample_rows
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
@@ -28,15 +28,15 @@ def refuse_foreign(output: str, *, reported: bool) -> None:
         report.refuse_foreign(output)
 
 
-def end(results: Results, experiment: Experiment, shown: Shown, *, reported: bool) -> None:
+def end(results: Results, experiment: Experiment, shown: OutputFormat, *, reported: bool) -> None:
     """Show a result, write the files made from its tables, and exit with a status if it failed or missed a limit."""
     closed, missed = None, ""
     try:
-        missed = _shown(results, experiment, shown)
+        missed = _show_and_check(results, experiment, shown)
     except BrokenPipeError as error:  # write the files all the same
         closed = error
     if experiment.is_monitored and not shown.temporary:
-        with messages.shown():
+        with messages.log_to_stderr():
             derived.monitor(results)
     unwritten = [] if shown.temporary else _write(results, shown, reported=reported, listed=closed is None)
     if closed is not None:
@@ -47,7 +47,7 @@ def end(results: Results, experiment: Experiment, shown: Shown, *, reported: boo
         leave(missed, MISSED)
 
 
-def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
+def _show_and_check(results: Results, experiment: Experiment, shown: OutputFormat) -> str:
     """Show a result and its gates; return a text about missed limits, or ""."""
     _show(results, shown)
     over = results.over_failure_rate(experiment.max_failure_rate)
@@ -56,7 +56,7 @@ def _shown(results: Results, experiment: Experiment, shown: Shown) -> str:
     return "; ".join(filter(None, [*limits, _gates(results, experiment, shown)]))
 
 
-def _show(results: Results, shown: Shown) -> None:
+def _show(results: Results, shown: OutputFormat) -> None:
     form, per_query = shown.form, shown.per_query
     if form == "table":
         if per_query:
@@ -76,7 +76,7 @@ def _show(results: Results, shown: Shown) -> None:
         click.echo(show.as_markdown(results) if form == "markdown" else show.as_latex(results), nl=False)
 
 
-def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
+def _gates(results: Results, experiment: Experiment, shown: OutputFormat) -> str:
     """Check the run against the experiment's gates; return a text about missed gates, or ""."""
     if not experiment.gates:
         return ""
@@ -90,11 +90,11 @@ def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
     return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
 
 
-def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> list[str]:
+def _write(results: Results, shown: OutputFormat, *, reported: bool, listed: bool) -> list[str]:
     """Write the DuckDB file and the report, and list all paths; return the names of files that were not written."""
     makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: _build(results, shown)}
     if reported:
-        makers["report"] = lambda: report.write(sampled(results) if shown.sampled else results)
+        makers["report"] = lambda: report.write(sample_rows(results) if shown.sampled else results)
     places, unwritten = {"tables": results.output}, []
     for name, make in makers.items():
         try:
@@ -116,6 +116,6 @@ def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> l
     return unwritten
 
 
-def _build(results: Results, shown: Shown) -> str:
-    with messages.shown():
+def _build(results: Results, shown: OutputFormat) -> str:
+    with messages.log_to_stderr():
         return derived.build_duckdb(results.output, results.run_id, all_rows=not shown.sampled)

@@ -10,7 +10,7 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, NamedRun, main, o
 from rankbeam.pipelines.local.messages import FAILED, leave, messages, warn
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.report.compare import Against
+    from rankbeam.pipelines.report.compare import ComparisonSection
     from rankbeam.pipelines.results.run import Results
 
 _BASELINE_HELP = "Also show differences from the configurations of the same names in a run of this folder."
@@ -58,15 +58,15 @@ def report(named: NamedRun, baseline: str | None, baseline_run_id: str | None, o
             leave("; ".join(unfinished), FAILED)
 
 
-def _against(run: "Results", other: "Results") -> "Against":
+def _against(run: "Results", other: "Results") -> "ComparisonSection":
     from rankbeam.pipelines.compare import compare, show
-    from rankbeam.pipelines.report.compare import Against
+    from rankbeam.pipelines.report.compare import ComparisonSection
 
     compared = compare.compare(run, other, compare.ComparisonQuestion())
     warn(*compared.warnings())
     table = show.table(compared)
     about = f"{other.named}, in {other.output}"
-    return Against(about, table.columns, table.rows, table.left, show.sentences(compared))
+    return ComparisonSection(about, table.columns, table.rows, table.left, show.sentences(compared))
 
 
 @main.command()

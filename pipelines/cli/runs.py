@@ -2,7 +2,7 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import FloatRange, agreed, main, shown_as, wide
+from rankbeam.pipelines.cli.group import FloatRange, confirm_deletion, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages
 
 
@@ -69,7 +69,7 @@ def runs(
         from rankbeam.pipelines.show import runs as listing
         from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.transforms.clients.bigquery.names import is_table
-        from rankbeam.transforms.records.errors import counted
+        from rankbeam.transforms.records.errors import pluralize
 
         if prune:
             for leftover in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
@@ -78,8 +78,8 @@ def runs(
         if prune:
             finished = pruning.needless(finished, keep or 1, older_than)
         click.echo(listing.as_json(finished) if form == "json" else listing.as_text(finished, Screen.of(wide=wide)))
-        number = counted(len(finished), "run")
-        question, confirmed = f"Delete {number} with all rows?", agreed if is_table(folder) else _confirmed
+        number = pluralize(len(finished), "run")
+        question, confirmed = f"Delete {number} with all rows?", confirm_deletion if is_table(folder) else _confirm
         if prune and finished and not dry_run and confirmed(question, yes=yes):
             pruning.delete(folder, finished)
             click.echo(f"deleted {number}", err=True)
@@ -89,15 +89,15 @@ def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bo
     with messages():
         from rankbeam.pipelines.manage import prune
         from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.transforms.records.errors import counted
+        from rankbeam.transforms.records.errors import pluralize
 
-        indexes = prune.unused(folder, prune.DAYS if older_than is None else older_than)
+        indexes = prune.unused_indexes(folder, prune.DAYS if older_than is None else older_than)
         click.echo(prune.as_json(indexes) if form == "json" else prune.as_text(indexes, Screen.of(wide=wide)))
-        number = counted(len(indexes), "index", "indexes")
-        if indexes and not dry_run and _confirmed(f"Delete {number}?", yes=yes):
+        number = pluralize(len(indexes), "index", "indexes")
+        if indexes and not dry_run and _confirm(f"Delete {number}?", yes=yes):
             prune.delete_indexes(indexes)
             click.echo(f"deleted {number}", err=True)
 
 
-def _confirmed(question: str, *, yes: bool) -> bool:
+def _confirm(question: str, *, yes: bool) -> bool:
     return yes or click.confirm(question, default=False, err=True)

@@ -82,7 +82,7 @@ def on_dataflow(
     if form == "json" and not wait:
         click.echo(show.as_json(job))
     else:
-        click.echo(show.submitted(job), err=wait)
+        click.echo(show.format_submission(job), err=wait)
     if not wait:
         return None
     _follow(job, options)
@@ -164,7 +164,7 @@ def _on_dataflow(record: dict[str, object], place: str) -> str:
 
     job = of_record(record, place)
     service = DataflowService(job.endpoint)
-    job = service.identified(job)
+    job = service.with_job_id(job)
     if (snapshot := service.snapshot(job)).has_ended:
         raise InputError(f"the job {job.job_id} has ended ({snapshot.state}); there is nothing to cancel", path=place)
     service.cancel(job)

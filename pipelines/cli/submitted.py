@@ -12,7 +12,7 @@ from rankbeam.pipelines.local.messages import FAILED, RUNNING, leave, warn
 if TYPE_CHECKING:
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.dataflow.service import DataflowService
-    from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook
+    from rankbeam.pipelines.manage.outlook import JobProgress, JobSnapshot
     from rankbeam.pipelines.portable.job import EngineJob
 
 
@@ -26,10 +26,10 @@ class OnDataflow:
     def snapshot(self) -> "JobSnapshot":
         return self.service.snapshot(self.job)
 
-    def shown(self, snapshot: "JobSnapshot", outlook: "Outlook | None", form: str) -> str:
+    def shown(self, snapshot: "JobSnapshot", outlook: "JobProgress | None", form: str) -> str:
         from rankbeam.pipelines.dataflow import show
 
-        return (show.as_json if form == "json" else show.as_text)(self.service.identified(self.job), snapshot, outlook)
+        return (show.as_json if form == "json" else show.as_text)(self.service.with_job_id(self.job), snapshot, outlook)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class OnEngine:
     def snapshot(self) -> "JobSnapshot":
         return self.job.snapshot()
 
-    def shown(self, snapshot: "JobSnapshot", outlook: "Outlook | None", form: str) -> str:
+    def shown(self, snapshot: "JobSnapshot", outlook: "JobProgress | None", form: str) -> str:
         return (self.job.as_json if form == "json" else self.job.as_text)(snapshot, outlook)
 
 
@@ -87,7 +87,7 @@ def status_of(snapshot: "JobSnapshot") -> int:
 
 def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
     """Show a job's progress until it ends; Ctrl-C stops showing it, and the job goes on."""
-    from rankbeam.pipelines.local.progress import repeated
+    from rankbeam.pipelines.local.progress import show_repeatedly
     from rankbeam.pipelines.manage import outlook
     from rankbeam.pipelines.manage.outlook import Watch
 
@@ -97,7 +97,7 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
         line[0] = watch.line(snapshot, datetime.now(UTC))
 
     try:
-        with repeated(lambda: (line[0], None)):
+        with show_repeatedly(lambda: (line[0], None)):
             return outlook.follow(target.snapshot, show)
     except KeyboardInterrupt:
         raise Interrupted([], "the job goes on") from None
@@ -114,10 +114,10 @@ def finish_ended(output: str, run_id: str | None) -> list[str]:
 
     records = [record for record in jobs.every(output) if run_id in (None, record.get("run_id"))]
     unfinished: list[str] = []
-    end = _End()
-    with messages.shown():
+    end = _JobEnd()
+    with messages.log_to_stderr():
         for record in records:
-            name, is_last, end = str(record.get("run_id")), record is records[-1], _End()
+            name, is_last, end = str(record.get("run_id")), record is records[-1], _JobEnd()
             if record.get("finished_at") or not (is_last or record.get("run")):
                 continue
             has_rows = jobs.has_rows(output, name)
@@ -142,7 +142,7 @@ def finish_ended(output: str, run_id: str | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _End:
+class _JobEnd:
     """The end of a job: the reason why its run has no result ("" if it has one), and an exit status."""
 
     obstacle: str = ""
@@ -150,7 +150,7 @@ class _End:
     is_loaded: bool = False  # whether the job itself has loaded its run into BigQuery
 
 
-def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
+def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _JobEnd:
     from rankbeam.pipelines.manage.outlook import gist
     from rankbeam.transforms.records.errors import RankbeamError
 
@@ -160,17 +160,17 @@ def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
         snapshot = target.snapshot()
     except RankbeamError as error:
         if has_rows:  # an engine forgets its jobs
-            return _End()
-        return _End(f"{named} has no result yet, and the state of its job is not known: {error}", FAILED)
+            return _JobEnd()
+        return _JobEnd(f"{named} has no result yet, and the state of its job is not known: {error}", FAILED)
     loads = target.job.run is None or target.job.run.bigquery is not None  # after the last row
     if has_rows and (snapshot.has_ended or not loads):
         done = "done" if isinstance(target, OnDataflow) else "finished"  # "done" may be inferred from the rows
-        return _End(is_loaded=snapshot.state == done)
+        return _JobEnd(is_loaded=snapshot.state == done)
     if not snapshot.has_ended:
         command = shlex.join(["rankbeam", "status", output, "--run-id", target.job.run_id])
-        return _End(f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING)
+        return _JobEnd(f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING)
     why = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
-    return _End(f"{named} has no result: its job is {snapshot.state}{why}", FAILED)
+    return _JobEnd(f"{named} has no result: its job is {snapshot.state}{why}", FAILED)
 
 
 def _has_result(output: str) -> bool:

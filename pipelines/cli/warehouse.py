@@ -2,7 +2,7 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import NamedRun, agreed, main, of_run
+from rankbeam.pipelines.cli.group import NamedRun, confirm_deletion, main, of_run
 from rankbeam.pipelines.local.messages import messages
 
 _DAYS_HELP = "Let BigQuery delete runs once they are this many days old; 0: never."
@@ -76,7 +76,7 @@ def apply(name: str, dry_run: bool, partition_days: int | None, yes: bool) -> No
             return
         dataset = tables.destination(name)
         expired = f"rows of {name} of runs that began over {partition_days} days ago, now and from now on"
-        if partition_days and not agreed(f"Delete all {expired}?", yes=yes):
+        if partition_days and not confirm_deletion(f"Delete all {expired}?", yes=yes):
             return
         if partition_days is not None:
             tables.expire(dataset, partition_days)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
-from rankbeam.pipelines.compare.shared import Shared, shared_queries
+from rankbeam.pipelines.compare.shared import SharedQueries, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
@@ -49,7 +49,7 @@ class ComparisonQuestion:
 
 
 @dataclass(frozen=True)
-class Compared:
+class RunComparison:
     """The result of a comparison."""
 
     run: Results
@@ -59,7 +59,7 @@ class Compared:
     left_out: tuple[str, ...] = ()  # metrics
     unmatched: tuple[str, ...] = ()  # names of configurations
     too_small: tuple[str, ...] = ()
-    shared: Shared | None = None
+    shared: SharedQueries | None = None
     unjudged: Mapping[str, str] = field(default_factory=dict)  # the missing metric for each metric with labels
 
     @cached_property
@@ -111,14 +111,14 @@ def pair_of_runs(
     return run, find_baseline(run, other_folder or folder, other_run_id)
 
 
-def compare(run: Results, other: Results | None, question: ComparisonQuestion) -> Compared:
+def compare(run: Results, other: Results | None, question: ComparisonQuestion) -> RunComparison:
     """Compare a run's configurations with a baseline in the same run or in another one."""
     if other is not None:
         _check_dataset(run, other, question)
     metrics = _metrics(run, other, question)
-    unjudged = {} if question.metrics else _unjudged(run, other, metrics)
+    unjudged = {} if question.metrics else _unjudged_metrics(run, other, metrics)
     metrics = [name for name in metrics if name not in unjudged] or metrics
-    chosen = tuple(run.defined(metrics))
+    chosen = tuple(run.defined_metrics(metrics))
     slices = _slices(run, other, question)
     members, baseline, pairs = _members(run, other, question)
     evaluation = _ComparedRuns(
@@ -144,7 +144,7 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
     left_out, unmatched = ((), ()) if other is None else only_in_one(run, other)
-    return Compared(
+    return RunComparison(
         run,
         other,
         evaluation.statistics,
@@ -223,14 +223,14 @@ def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -
     """The attribute by which the labelled queries were drawn, for metrics by labels and judge."""
     if not any(judged_alone(panel) for panel in panels_of(metrics)):
         return None
-    for metric, judged in _unjudged(run, other, map(str, metrics)).items():
+    for metric, judged in _unjudged_metrics(run, other, map(str, metrics)).items():
         problem = f"{metric}: {_UNJUDGED.format(judged)}, or compare other metrics"
         raise InputError(problem, path=run.output)
     names = [read_labels(side.judge_settings["labels"]).strata for side in (run, other) if side is not None]
     return next(filter(None, names), None)
 
 
-def _unjudged(run: Results, other: Results | None, metrics: Iterable[str]) -> dict[str, str]:
+def _unjudged_metrics(run: Results, other: Results | None, metrics: Iterable[str]) -> dict[str, str]:
     """Metrics with labels that need the judge's own values, which one run lacks, each with the missing metric."""
     theirs = run.metrics if other is None else other.metrics
     return {

@@ -13,7 +13,7 @@ from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, interval
 from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
-from rankbeam.transforms.kernels.ranking.rankings import Ranked
+from rankbeam.transforms.kernels.ranking.rankings import RankedRows
 from rankbeam.transforms.kernels.ranking.similarity import rank_biased_overlap
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
 from rankbeam.transforms.records.errors import InputError
@@ -129,7 +129,7 @@ class _Run:
         doc_id = table["doc_id"].combine_chunks()
         doc_id = doc_id.chunk(0) if isinstance(doc_id, pa.ChunkedArray) else doc_id
         order = order_by_score(query, table["score"].to_numpy(), doc_id)
-        ranked = Ranked.of(order, query, doc_id, len(queries)).collapsed(len(queries))
+        ranked = RankedRows.of(order, query, doc_id, len(queries)).deduplicated(len(queries))
         return cls(queries, ranked.query, doc_id.take(pa.array(ranked.row)), ranked.rank)
 
     def upto(self, depth: int | None) -> "_Run":

@@ -71,14 +71,14 @@ def partitions_of(
     for output, run_id in runs:
         group = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
         ids = list(dict.fromkeys(member.config_id for member in group))
-        scores_by_id = _read(group[0].results, ids, panels, with_attributes=with_attributes)
+        scores_by_id = _read_scores(group[0].results, ids, panels, with_attributes=with_attributes)
         scores_by_member |= {(output, run_id, config_id): scores for config_id, scores in scores_by_id.items()}
     everyone = [part_of_ids for scores in scores_by_member.values() for part_of_ids in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
     if with_attributes:
         attributes = _attributes(query_ids, list(scores_by_member.values()))
-    aligned = {key: _aligned(scores, query_ids, panels) for key, scores in scores_by_member.items()}
+    aligned = {key: _align_scores(scores, query_ids, panels) for key, scores in scores_by_member.items()}
     rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]
     for first in range(0, len(query_ids), _QUERIES_AT_ONCE):
         batch = slice(first, first + _QUERIES_AT_ONCE)
@@ -105,7 +105,7 @@ def _with_judged(panels: Sequence[Panel]) -> Sequence[Panel]:
     return (*panels, *panels_of([metric for name, metric in judged.items() if name not in known])[1:])
 
 
-def _read(
+def _read_scores(
     results: Results, config_ids: Sequence[str], panels: Sequence[Panel], *, with_attributes: bool
 ) -> dict[str, _Scores]:
     """The scores of a run's configurations, read in batches, as there may be millions of rows."""
@@ -166,7 +166,9 @@ def _split(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Pa
         yield scored
 
 
-def _aligned(scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
+def _align_scores(
+    scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]
+) -> tuple[npt.NDArray[np.int8], FloatArray]:
     """Status and values in the order of all queries."""
     status = np.full((len(query_ids), len(panels)), Status.MISSING, np.int8)
     values = np.full((len(query_ids), sum(len(panel.metrics) for panel in panels)), np.nan)

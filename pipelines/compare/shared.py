@@ -9,7 +9,7 @@ from rankbeam.pipelines.results.run import Results
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedQueries:
     """Queries of two runs with different datasets, scored or not.
 
     Attributes:
@@ -40,7 +40,7 @@ class Shared:
         return f"{over}; {only}" + (f"; {self.reworded:,} of both have another text" if self.reworded else "")
 
 
-def shared_queries(run: Results, other: Results | None) -> Shared | None:
+def shared_queries(run: Results, other: Results | None) -> SharedQueries | None:
     """Count the queries that two runs share; None without another run, or with the same dataset."""
     if other is None or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
         return None
@@ -48,10 +48,10 @@ def shared_queries(run: Results, other: Results | None) -> Shared | None:
     place = pc.index_in(ours["query_id"], theirs["query_id"])
     both = len(place) - place.null_count
     reworded = pc.sum(pc.not_equal(ours["text_first"], theirs["text_first"].take(place))).as_py() or 0
-    return Shared(both, len(ours) - both, len(theirs) - both, reworded, _rejudged(run, other))
+    return SharedQueries(both, len(ours) - both, len(theirs) - both, reworded, _changed_parts(run, other))
 
 
-def _rejudged(run: Results, other: Results) -> str:
+def _changed_parts(run: Results, other: Results) -> str:
     """The parts of two datasets that differ, by fingerprint, if their queries are the same; else ""."""
     (qrels, texts, *references), (others, same, *theirs) = (
         side.run["dataset_fingerprint"].split("-") for side in (run, other)

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import asdict
 
-from rankbeam.pipelines.compare.compare import Compared, NamedComparison
+from rankbeam.pipelines.compare.compare import NamedComparison, RunComparison
 from rankbeam.pipelines.results.leaderboard import doubt
 from rankbeam.pipelines.show.exports import LATEX_TABLE, latex_label, latex_text
 from rankbeam.pipelines.show.parts import UNRELIABLE
@@ -32,17 +32,17 @@ _MOST_OPEN = 10
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
-def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
+def as_text(compared: RunComparison, screen: Screen = WHOLE) -> str:
     texts = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
     return "\n".join([screen.table(table(compared)), "", *texts])
 
 
-def as_markdown(compared: Compared) -> str:
+def as_markdown(compared: RunComparison) -> str:
     items = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
     return f"{markdown_table(table(compared))}\n\n{items}"
 
 
-def as_latex(compared: Compared) -> str:
+def as_latex(compared: RunComparison) -> str:
     """A LaTeX table with booktabs; significant differences are bold, and the sentences are its caption."""
     content = table(compared)
     place = list(content.columns).index("difference")
@@ -68,7 +68,7 @@ def _latex_cell(cell: str) -> str:
     return signed + (r"$^\ddagger$" if cell.endswith("‡") else "")
 
 
-def as_csv(compared: Compared) -> str:
+def as_csv(compared: RunComparison) -> str:
     rows = _documents(compared)
     sink = io.StringIO()
     writer = csv.DictWriter(sink, list(rows[0]) if rows else [], lineterminator="\n")
@@ -77,7 +77,7 @@ def as_csv(compared: Compared) -> str:
     return sink.getvalue()
 
 
-def as_json(compared: Compared) -> str:
+def as_json(compared: RunComparison) -> str:
     document = {
         "run": compared.run.identity(),
         "baseline_run": None if compared.other is None else compared.other.identity(),
@@ -90,7 +90,7 @@ def as_json(compared: Compared) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def sentences(compared: Compared) -> list[str]:
+def sentences(compared: RunComparison) -> list[str]:
     """The verdict on each configuration against a baseline, for each metric and slice."""
     groups: dict[tuple[str, str, str], dict[Verdict, list[str]]] = {}
     for row in compared.rows:
@@ -105,7 +105,7 @@ def sentences(compared: Compared) -> list[str]:
     return [*doubt, *_clusters(compared), *_named_once([*verdict_sentences, *_detectable(compared)], compared)]
 
 
-def _named_once(texts: list[str], compared: Compared) -> list[str]:
+def _named_once(texts: list[str], compared: RunComparison) -> list[str]:
     """The sentences, with the id and time of the baseline's run only in the first one."""
     run = "" if compared.other is None else f" ({compared.other.named})"
     return [*texts[:1], *(text.replace(run, "") for text in texts[1:])] if run else texts
@@ -115,7 +115,7 @@ def _over(name: str) -> str:
     return "" if name == ALL else f" over {name}"
 
 
-def _detectable(compared: Compared) -> list[str]:
+def _detectable(compared: RunComparison) -> list[str]:
     """Sentences about detectable differences, for comparisons without a significant one, and the queries for others."""
     families = grouped(((side.row.metric, side.row.slice), side.row) for side in compared.rows)
     confidence = compared.statistics.confidence
@@ -138,7 +138,7 @@ def _detectable(compared: Compared) -> list[str]:
     return [*sentences, *rest]
 
 
-def _clusters(compared: Compared) -> list[str]:
+def _clusters(compared: RunComparison) -> list[str]:
     """A sentence about the units of evidence, if they are not queries."""
     counts = [row.row.clusters for row in compared.rows if row.row.clusters is not None]
     if not counts:
@@ -147,7 +147,7 @@ def _clusters(compared: Compared) -> list[str]:
     return [f"Intervals and tests count queries with the same {cluster} as one: {min(counts):.3g} effective clusters."]
 
 
-def _against(comparison: NamedComparison, compared: Compared) -> str:
+def _against(comparison: NamedComparison, compared: RunComparison) -> str:
     if compared.other is None:
         return comparison.baseline
     name = "the same configuration" if compared.is_by_name else comparison.baseline
@@ -169,7 +169,7 @@ def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
     )
 
 
-def table(compared: Compared) -> Table:
+def table(compared: RunComparison) -> Table:
     sliced = any(row.row.slice != ALL for row in compared.rows)
     unpaired = any(row.row.unpaired for row in compared.rows)
     names = ["metric", *(["slice"] if sliced else []), "configuration", "baseline"]
@@ -200,7 +200,7 @@ def table(compared: Compared) -> Table:
     return Table([*names, *numbers], rows, len(names), drop=[*drop, "wins/ties/losses"])
 
 
-def _is_same(compared: Compared) -> bool:
+def _is_same(compared: RunComparison) -> bool:
     """True if every configuration is compared with the configuration of the same name in another run."""
     return all(row.configuration == row.baseline for row in compared.rows)
 
@@ -209,7 +209,7 @@ def _p_value(value: float | None) -> str:
     return number(value) if value is None or value >= 0.0001 else "<0.0001"
 
 
-def _documents(compared: Compared) -> list[dict[str, object]]:
+def _documents(compared: RunComparison) -> list[dict[str, object]]:
     return [
         {
             **{name: getattr(row, name) for name in ("configuration", "baseline", "config_id", "baseline_id")},

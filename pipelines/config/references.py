@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place, load
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, load
 from rankbeam.transforms.clients.http.template import (
     RequestText,
     in_body,
@@ -68,7 +68,9 @@ _WITHOUT_SERVICES = ("services", "name", "dataset", "documents", "metrics", "sli
 """Sections that name no service."""
 
 
-def read(text: str, path: str | None, output: str | None) -> tuple[Located, list[InputError], list[InputError]]:
+def read_yaml(
+    text: str, path: str | None, output: str | None
+) -> tuple[YamlDocument, list[InputError], list[InputError]]:
     """A document with its references replaced, its problems, and those problems that are about references.
 
     Args:
@@ -81,14 +83,16 @@ def read(text: str, path: str | None, output: str | None) -> tuple[Located, list
     located = with_providers(located, problems)
     stated = located.value.get("output") if isinstance(located.value, dict) else None
     own_output: Place = ("output",) if isinstance(stated, str) else ("output", "path")
-    located = resolved(located, unresolved, [] if output is None else [own_output])
+    located = resolve_references(located, unresolved, [] if output is None else [own_output])
     return located, [*problems, *unresolved], unresolved
 
 
-def resolved(located: Located, problems: list[InputError], literal: Collection[Place] = ()) -> Located:
+def resolve_references(
+    located: YamlDocument, problems: list[InputError], literal: Collection[Place] = ()
+) -> YamlDocument:
     """A document with the values of this machine's variables in its strings; its text keeps the references."""
     places = frozenset((*literal, *_resolved_later(located.value), *_in_applications(located.value)))
-    return replace(located, value=_resolved(located, located.value, (), places, problems))
+    return replace(located, value=_resolve(located, located.value, (), places, problems))
 
 
 def refuse_problems(problems: Sequence[InputError], unresolved: Collection[InputError]) -> None:
@@ -106,13 +110,15 @@ def refuse_problems(problems: Sequence[InputError], unresolved: Collection[Input
         raise InputErrors(sorted(distinct.values(), key=lambda problem: problem.line or 0))
 
 
-def _resolved(located: Located, value: Any, place: Place, literal: frozenset[Place], problems: list[InputError]) -> Any:
+def _resolve(
+    located: YamlDocument, value: Any, place: Place, literal: frozenset[Place], problems: list[InputError]
+) -> Any:
     if place in literal:
         return value
     if isinstance(value, dict):
-        return {key: _resolved(located, item, (*place, key), literal, problems) for key, item in value.items()}
+        return {key: _resolve(located, item, (*place, key), literal, problems) for key, item in value.items()}
     if isinstance(value, list):
-        return [_resolved(located, item, (*place, i), literal, problems) for i, item in enumerate(value)]
+        return [_resolve(located, item, (*place, i), literal, problems) for i, item in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
     wrong: list[str] = []
@@ -233,7 +239,7 @@ def hint_of(name: str) -> str | None:
     return f"no provider is called {provider!r}; {did_you_mean(provider, PROVIDERS)}"
 
 
-def with_providers(located: Located, problems: list[InputError]) -> Located:
+def with_providers(located: YamlDocument, problems: list[InputError]) -> YamlDocument:
     """A document with the models that it names by their provider added to `services:`."""
     if not isinstance(located.value, dict):
         return located

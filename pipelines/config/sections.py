@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.transforms.clients.extras import MISSING
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
@@ -39,12 +39,14 @@ _KEY = "[key]"
 """Suffix that pydantic adds to the place of an invalid key."""
 
 
-def problems_of(located: Located, model: type[BaseModel], error: ValidationError, at: Place = ()) -> list[InputError]:
+def problems_of(
+    located: YamlDocument, model: type[BaseModel], error: ValidationError, at: Place = ()
+) -> list[InputError]:
     """All problems of a value in the user's terms, one for each place."""
     return [problem_of(located, model, detail, at) for detail in in_one(error.errors())]
 
 
-def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
+def problem_of(located: YamlDocument, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
     place: Place = (*at, *without_types(tuple(part for part in error["loc"] if part != _KEY)))
     kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
@@ -54,7 +56,7 @@ def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], 
         return located.error(place, "is missing")
     # pydantic's own setting for models whose values may be secrets
     hidden = kind == MISSING or model.model_config.get("hide_input_in_errors")
-    shown = "" if hidden else f", found {_shown(value)}"
+    shown = "" if hidden else f", found {_short_repr(value)}"
     return located.error(place, f"{in_words(error)}{shown}")
 
 
@@ -69,12 +71,12 @@ def _keys_of(model: type[BaseModel] | None, place: Place) -> list[str]:
     return [] if model is None else list(model.model_fields)
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def validated(model: type[Model], located: Located, problems: list[InputError]) -> Model:
+def parse_model(model: type[Model], located: YamlDocument, problems: list[InputError]) -> Model:
     """The model of a file; if it is invalid, its valid parts, after adding the problems."""
     try:
         return model.model_validate(located.value)
@@ -91,7 +93,7 @@ def salvage(model: type[Model], value: object) -> Model:
         inner = _model_in(field.annotation)
         stated = content.get(name)
         if inner is not None and (stated is not None or field.is_required()):
-            partial.__dict__[name] = _salvaged(inner, get_origin(field.annotation), stated)
+            partial.__dict__[name] = _salvage_field(inner, get_origin(field.annotation), stated)
             continue
         partial.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
         if name in content:
@@ -100,7 +102,7 @@ def salvage(model: type[Model], value: object) -> Model:
     return partial
 
 
-def _salvaged(model: type[BaseModel], origin: Any, value: object) -> Any:
+def _salvage_field(model: type[BaseModel], origin: Any, value: object) -> Any:
     """Return the valid part of a model, of a list of models, or of models by name."""
     if origin is list:
         return [salvage(model, item) for item in value if isinstance(item, dict)] if isinstance(value, list) else None

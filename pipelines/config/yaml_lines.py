@@ -17,7 +17,7 @@ _MOST_REPEATED = 100_000
 
 
 @dataclass(frozen=True)
-class Located:
+class YamlDocument:
     """A YAML document."""
 
     path: str | None  # the file, for messages; None for a text that rankbeam wrote itself
@@ -28,7 +28,7 @@ class Located:
     def error(self, place: Place, problem: str) -> InputError:
         """The error for a problem at a place, with the line of the place or of its nearest parent in the file."""
         line = next((self.lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in self.lines), 1)
-        name = spelled(place)
+        name = format_place(place)
         if self.path is None:
             return InputError(problem)
         return InputError(f"{name}: {problem}" if name else problem, path=self.path, line=line)
@@ -38,10 +38,10 @@ class Located:
         return [self.error(place, "is given twice; keep one") for place in self.repeated]
 
 
-def spelled(place: Place) -> str:
+def format_place(place: Place) -> str:
     """A place in the notation of messages.
 
-    >>> spelled(("configurations", 0, "retriever", "k1"))
+    >>> format_place(("configurations", 0, "retriever", "k1"))
     'configurations[0].retriever.k1'
     """
     name = ""
@@ -50,7 +50,7 @@ def spelled(place: Place) -> str:
     return name
 
 
-def load(text: str, path: str | None) -> Located:
+def load(text: str, path: str | None) -> YamlDocument:
     """Read a YAML document.
 
     >>> load("metrics:\\n- AP\\n- RR", "e.yaml").lines[("metrics", 1)]
@@ -70,7 +70,7 @@ def load(text: str, path: str | None) -> Located:
         raise InputError(problem, path=path, line=line) from error
     except RecursionError as error:
         raise InputError("is not valid YAML: it is nested too deeply", path=path) from error
-    return Located(path, value, reader.lines, tuple(reader.repeated))
+    return YamlDocument(path, value, reader.lines, tuple(reader.repeated))
 
 
 class _Loader(yaml.SafeLoader):

@@ -112,7 +112,7 @@ def describe(experiment: Experiment, execution: Run, options: PipelineOptions, p
         package.stage(options, folder)
         with refusals(), quiet_beam():
             pipeline: protos.Pipeline = build(planned, execution, options).run().job.proto_pipeline
-        staged = tuple(_staged(pipeline))
+        staged = tuple(_staged_files(pipeline))
     plan = plan_of(experiment, path)
     seconds = [*(pool.seconds for pool in plan.pools), *(model.seconds[0] for model in plan.models)]
     return DryRun(
@@ -121,7 +121,7 @@ def describe(experiment: Experiment, execution: Run, options: PipelineOptions, p
         project=cloud.project,
         region=cloud.region,
         staging_location=cloud.staging_location or cloud.temp_location,
-        options=record.recorded(options),
+        options=record.recorded_options(options),
         steps=_steps(pipeline),
         image=_image(pipeline),
         staged=staged,
@@ -143,7 +143,7 @@ def _steps(pipeline: protos.Pipeline) -> dict[str, int]:
     return {transforms[name].unique_name: primitive(name) for name in parts}
 
 
-def _staged(pipeline: protos.Pipeline) -> Iterator[StagedFile]:
+def _staged_files(pipeline: protos.Pipeline) -> Iterator[StagedFile]:
     """The files of a pipeline's environments, each once, and the pipeline itself."""
     sizes: dict[str, int] = {}
     for environment in pipeline.components.environments.values():

@@ -31,14 +31,14 @@ class TemplateParameters:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the job that the launcher requests; end the process with the exit statuses of `rankbeam`."""
     with messages():
-        parameters, beam_options = read(sys.argv[1:] if arguments is None else arguments)
+        parameters, beam_options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
         click.echo(hand_over(parameters, beam_options), err=True)
 
 
-def read(arguments: Sequence[str]) -> tuple[TemplateParameters, list[str]]:
+def parse_arguments(arguments: Sequence[str]) -> tuple[TemplateParameters, list[str]]:
     """Split the template's parameters from Beam's options; an empty value, which a form sends, counts as absent.
 
-    >>> read(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
+    >>> parse_arguments(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
     (TemplateParameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
     """
     from rankbeam.transforms.records.errors import InputError
@@ -60,7 +60,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     from apache_beam.options.pipeline_options import WorkerOptions
 
     from rankbeam.pipelines.dataflow import package, record, uploads
-    from rankbeam.pipelines.dataflow.service import translated
+    from rankbeam.pipelines.dataflow.service import translate_errors
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.plan.plan import refuse_above_budget
@@ -70,7 +70,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign
 
     experiment = load_experiment(parameters.experiment, parameters.output)
-    options = pipeline_options(list(_known(beam_options)))
+    options = pipeline_options(list(_known_options(beam_options)))
     refuse_elsewhere(experiment)
     uploads.refuse_local(experiment, options)
     refuse_foreign(experiment.output)
@@ -79,7 +79,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     worker.sdk_container_image = worker.sdk_container_image or os.environ.get(_IMAGE) or None
     execution = evaluate.new_run(experiment, parameters.run_id)
     package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
-    with TemporaryDirectory(prefix="rankbeam-") as folder, translated(execution.run_id):
+    with TemporaryDirectory(prefix="rankbeam-") as folder, translate_errors(execution.run_id):
         package.stage(options, folder)
         run = RunRecord.of(experiment, execution)
         evaluate.submit(experiment, execution, options)
@@ -87,7 +87,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     return f"rankbeam: run {execution.run_id} of {experiment.name} goes to {experiment.output}"
 
 
-def _known(arguments: Sequence[str]) -> Iterator[str]:
+def _known_options(arguments: Sequence[str]) -> Iterator[str]:
     """Options that Beam knows. A launcher newer than this Beam may add others, which must not fail every launch."""
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.records.errors import InputError

@@ -9,7 +9,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 
 from rankbeam.pipelines.dataflow import package, record
 from rankbeam.pipelines.dataflow.record import DataflowJob
-from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translated
+from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translate_errors
 from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
@@ -36,7 +36,7 @@ def submit(
     with tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
         package.stage(options, folder)
         cloud = options.view_as(GoogleCloudOptions)
-        with translated(cloud.job_name, cloud.project):
+        with translate_errors(cloud.job_name, cloud.project):
             result = evaluate.submit(experiment, execution, options, waits=waits)
     job = replace(record.of_run(experiment, execution, options, run), job_id=result.job_id())
     record.save(job)

@@ -82,10 +82,10 @@ def endpoint_of(options: PipelineOptions) -> str | None:
     return None if endpoint == GoogleCloudOptions.DATAFLOW_ENDPOINT else endpoint
 
 
-def recorded(options: PipelineOptions) -> dict[str, Any]:
+def recorded_options(options: PipelineOptions) -> dict[str, Any]:
     """Options that belong in a job's record.
 
-    >>> recorded(PipelineOptions(["--runner=DataflowRunner", "--num_workers=2", "--gbek=type:gcpsecret"]))
+    >>> recorded_options(PipelineOptions(["--runner=DataflowRunner", "--num_workers=2", "--gbek=type:gcpsecret"]))
     {'runner': 'DataflowRunner', 'num_workers': 2}
     """
     options_set = options.get_all_options(drop_default=True)
@@ -117,7 +117,7 @@ def of_run(experiment: Experiment, execution: Run, options: PipelineOptions, run
         output=experiment.output,
         submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         endpoint=endpoint_of(options),
-        options=recorded(options),
+        options=recorded_options(options),
         job_name=cloud.job_name,
         run=run,
     )

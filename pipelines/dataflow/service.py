@@ -50,7 +50,7 @@ class DataflowService:
         }
         self._call = {"timeout": _TIMEOUT_S, "retry": Retry(timeout=patience_s)}  # retries what Google calls transient
 
-    def identified(self, job: DataflowJob) -> DataflowJob:
+    def with_job_id(self, job: DataflowJob) -> DataflowJob:
         """The job with its id, which a template's launcher does not know: then its name and its label identify it.
 
         A schedule starts every job under the same name, and the label names the run.
@@ -59,7 +59,7 @@ class DataflowService:
             return job
         label = plain(job.run_id, "_")[:LONGEST_NAME]
         client = dataflow.JobsV1Beta3Client(**self._client)
-        with translated(job.job_name, job.project):
+        with translate_errors(job.job_name, job.project):
             request = dataflow.ListJobsRequest(project_id=job.project, location=job.region, name=job.job_name)
             named = [other for other in client.list_jobs(request, **self._call) if other.name == job.job_name]
             for other in sorted(named, key=lambda other: str(other.create_time), reverse=True)[:_MOST_NAMESAKES]:
@@ -71,9 +71,9 @@ class DataflowService:
         raise InputError(f"{problem}; a job launched just now appears after a minute", path=job.job_name)
 
     def snapshot(self, job: DataflowJob) -> JobSnapshot:
-        job = self.identified(job)
+        job = self.with_job_id(job)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
-        with translated(job.job_id, job.project):
+        with translate_errors(job.job_id, job.project):
             state = self._state(place)
             request = dataflow.GetJobMetricsRequest(place)
             metrics = dataflow.MetricsV1Beta3Client(**self._client).get_job_metrics(request, **self._call).metrics
@@ -82,10 +82,10 @@ class DataflowService:
 
     def cancel(self, job: DataflowJob) -> None:
         """Request cancellation; the job continues for a while."""
-        job = self.identified(job)
+        job = self.with_job_id(job)
         cancelled = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
-        with translated(job.job_id, job.project):
+        with translate_errors(job.job_id, job.project):
             request = dataflow.UpdateJobRequest(job=cancelled, **place)
             dataflow.JobsV1Beta3Client(**self._client).update_job(request, **self._call)
 
@@ -129,7 +129,7 @@ def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> 
 
 
 @contextmanager
-def translated(about: str, project: str | None = None) -> Iterator[None]:
+def translate_errors(about: str, project: str | None = None) -> Iterator[None]:
     """Translate errors of Google's libraries, and say what to do about them."""
     try:
         yield

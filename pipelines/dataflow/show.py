@@ -13,7 +13,7 @@ from typing import Any
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, SERVICE
 from rankbeam.pipelines.local.progress import counter_lines
-from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
+from rankbeam.pipelines.manage.outlook import JobProgress, JobSnapshot, as_document, gist, outlook_lines
 from rankbeam.transforms.clients.storage import remedies
 
 _MEMORY = re.compile(r"lack of memory|out of memory|OutOfMemory|\bMemoryError\b|oom-kill", re.IGNORECASE)
@@ -24,7 +24,7 @@ _ACCOUNT = re.compile(r"should be granted to controller service account (?P<acco
 _ADDRESSES = "IN_USE_ADDRESSES"
 
 
-def submitted(job: DataflowJob) -> str:
+def format_submission(job: DataflowJob) -> str:
     return "\n".join([*_about(job), f"status   {command(job)}", f"cancel   {job.cancel}"])
 
 
@@ -32,7 +32,7 @@ def command(job: DataflowJob) -> str:
     return shlex.join(["rankbeam", "status", job.output, "--run-id", job.run_id])
 
 
-def as_text(job: DataflowJob, snapshot: JobSnapshot, outlook: Outlook | None = None) -> str:
+def as_text(job: DataflowJob, snapshot: JobSnapshot, outlook: JobProgress | None = None) -> str:
     lines = [*_about(job), f"state    {snapshot.state}", *outlook_lines(outlook)]
     if snapshot.state == DONE and job.output:
         lines.append(f"report   {shlex.join(['rankbeam', 'report', job.output, '--run-id', job.run_id])}")
@@ -42,7 +42,7 @@ def as_text(job: DataflowJob, snapshot: JobSnapshot, outlook: Outlook | None = N
     return "\n".join(lines)
 
 
-def as_json(job: DataflowJob, snapshot: JobSnapshot | None = None, outlook: Outlook | None = None) -> str:
+def as_json(job: DataflowJob, snapshot: JobSnapshot | None = None, outlook: JobProgress | None = None) -> str:
     """A job as one JSON document, with its state and counters where they are known."""
     document: dict[str, Any] = {**asdict(job), "console": job.console}
     if snapshot is not None:

@@ -63,7 +63,7 @@ def _places(paths: list[str], folder: str) -> dict[str, str]:
     {'/a/qrels/test.tsv': 'gs://b/e/qrels/test.tsv', '/a/runs/*.run': 'gs://b/e/runs/*.run'}
     """
     absolute = {path: Path(path).expanduser().absolute() for path in paths}
-    root = os.path.commonpath([_fixed(full).parent for full in absolute.values()])
+    root = os.path.commonpath([_literal_prefix(full).parent for full in absolute.values()])
     return {path: f"{folder}/{full.relative_to(root).as_posix()}" for path, full in absolute.items()}
 
 
@@ -71,7 +71,7 @@ def _commands(places: Mapping[str, str]) -> Iterator[str]:
     """Upload commands: one for the files of each target folder, and one for each whole folder."""
     together: dict[str, list[str]] = {}
     for path, place in places.items():
-        fixed = _fixed(Path(path))
+        fixed = _literal_prefix(Path(path))
         if fixed.is_dir():
             inside = Path(path).relative_to(fixed).as_posix()
             target = place if inside == "." else place.removesuffix(f"/{inside}")
@@ -82,7 +82,7 @@ def _commands(places: Mapping[str, str]) -> Iterator[str]:
         yield shlex.join(["gcloud", "storage", "cp", *sorted(paths), target])
 
 
-def _fixed(path: Path) -> Path:
+def _literal_prefix(path: Path) -> Path:
     """The beginning of a path, before the first folder whose name is a pattern."""
     patterns = [] if path.exists() else [parent for parent in path.parents if glob.has_magic(parent.name)]
     return patterns[-1].parent if patterns else path

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.generate import TemplateFile
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
-from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, PlannedSource
+from rankbeam.pipelines.experiment.grid.cells import Cell, ExpandedGrid, PlannedSource
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
-from rankbeam.transforms.records.errors import InputError, InputErrors, counted, did_you_mean
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.stages import RewriteKind
@@ -40,7 +40,7 @@ def refuse_disjoint(experiment: "Experiment") -> None:
     """Compare the judgements with the runs and the corpus: ids that never meet would score 0."""
     others = [(role, path) for role, path in experiment.compared if not is_table(path)]
     qrels = experiment.qrels
-    problems = [] if qrels is None or is_table(qrels) else overlap.disjoint(qrels, others)
+    problems = [] if qrels is None or is_table(qrels) else overlap.disjoint_errors(qrels, others)
     if problems:
         raise InputErrors(problems)
     refuse_strange_answers(experiment)
@@ -58,7 +58,7 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
     return (batch for path in sources.expand(replay.path) for batch in replay.reader(path))
 
 
-def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
+def wrong_dataset(file: ExperimentFile, expanded: ExpandedGrid) -> list[InputError]:
     """Problems with the dataset's files, and with their use in the experiment; warnings are added to `notes`."""
     located, model, folder = file.located, file.model, file.folder
     if wrong := list(_wrong_inputs(located, model, expanded.sources, folder)):
@@ -79,7 +79,7 @@ def wrong_dataset(file: ExperimentFile, expanded: Expanded) -> list[InputError]:
     return wrong
 
 
-def _named_attributes(model: ExperimentModel, expanded: Expanded) -> set[str]:
+def _named_attributes(model: ExperimentModel, expanded: ExpandedGrid) -> set[str]:
     """Query attributes that any part of the experiment uses."""
     answers = None if model.dataset.answers is None else model.dataset.answers.attribute
     applications = (source.retriever.parameters for source in expanded.sources)
@@ -92,7 +92,7 @@ def _named_attributes(model: ExperimentModel, expanded: Expanded) -> set[str]:
 
 
 def _unknown_attributes(
-    located: Located, model: ExperimentModel, templates: Mapping[TemplateFile, bool], known: Set[str] | None
+    located: YamlDocument, model: ExperimentModel, templates: Mapping[TemplateFile, bool], known: Set[str] | None
 ) -> Iterator[InputError]:
     """Attributes that slices, clusters or templates name, but that no query has."""
     slices, cluster = model.slices, model.statistics.cluster
@@ -138,7 +138,7 @@ def _attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
     return known
 
 
-def _wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str | None) -> Iterator[InputError]:
+def _wrong_rubrics(located: YamlDocument, criteria: Iterable[Criterion], queries: str | None) -> Iterator[InputError]:
     """Wrong rubrics: an attribute that no query has, or a value that is not a list of statements."""
     named = {criterion.rubrics: criterion.name for criterion in criteria if criterion.rubrics is not None}
     if not named or queries is None or is_table(queries):
@@ -157,7 +157,7 @@ def _wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str
         yield located.error(place, _no_attribute(attribute, known))
 
 
-def _unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
+def _unknown_systems(located: YamlDocument, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
     """Systems without any answer in their file."""
     for retriever in (source.retriever for source in sources):
         replay = retriever.parameters
@@ -174,7 +174,9 @@ def _unknown_systems(located: Located, sources: Sequence[PlannedSource], folder:
             yield located.error((*retriever.place, "config"), problem)
 
 
-def _unknown_placeholders(located: Located, sources: Sequence[PlannedSource], names: Set[str]) -> Iterator[InputError]:
+def _unknown_placeholders(
+    located: YamlDocument, sources: Sequence[PlannedSource], names: Set[str]
+) -> Iterator[InputError]:
     """Attributes that requests to applications contain, but that no query has."""
     for retriever in (source.retriever for source in sources):
         if isinstance(retriever.parameters, HttpApplication):
@@ -190,7 +192,7 @@ def _is_joined(cell: Cell) -> bool:
 
 
 def _wrong_history(
-    located: Located, model: ExperimentModel, expanded: Expanded, known: Set[str]
+    located: YamlDocument, model: ExperimentModel, expanded: ExpandedGrid, known: Set[str]
 ) -> Iterator[InputError]:
     """Applications that would get later turns without earlier ones, and configurations without a history to join."""
     for retriever in (source.retriever for source in expanded.sources) if model.dataset.conversations else ():
@@ -231,7 +233,7 @@ def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) 
     gaps = {name: gap for name, numbers in sorted(turns.items()) if (gap := _first_gap(numbers)) is not None}
     if gaps:
         name, gap = next(iter(gaps.items()))
-        lacking = counted(len(gaps), "conversation lacks", "conversations lack")
+        lacking = pluralize(len(gaps), "conversation lacks", "conversations lack")
         yield f"{lacking} a turn, such as turn {gap} of {name!r}; the others are evaluated"
 
 
@@ -242,7 +244,7 @@ def _first_gap(numbers: Set[str]) -> int | None:
 
 
 def _wrong_inputs(
-    located: Located, model: ExperimentModel, sources: Sequence[PlannedSource], folder: str
+    located: YamlDocument, model: ExperimentModel, sources: Sequence[PlannedSource], folder: str
 ) -> Iterator[InputError]:
     """Every input that is missing, empty or in a wrong format, and every table that cannot be read."""
     inputs: list[tuple[Place, str | None, str | None]] = [

@@ -11,7 +11,7 @@ from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
-from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned
+from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned_path
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
@@ -287,7 +287,7 @@ class Experiment:
 
 
 def _pinned(path: str | None, run: str) -> str | None:
-    return None if path is None else pinned(path, run)
+    return None if path is None else pinned_path(path, run)
 
 
 def _line_of(reference: str, text: str) -> str:

@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.output import output_of
 from rankbeam.pipelines.experiment.file.read import ExperimentFile, read_file
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
-from rankbeam.pipelines.experiment.grid.cells import Expanded
+from rankbeam.pipelines.experiment.grid.cells import ExpandedGrid
 from rankbeam.pipelines.experiment.grid.grid import expand
 from rankbeam.pipelines.experiment.metrics import AnyMetric, holes_of, metrics_of, race_of, unused_criteria
 from rankbeam.pipelines.experiment.metrics import notes as notes_on_metrics
@@ -110,7 +110,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     )
 
 
-def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: Expanded) -> tuple[Gate, ...]:
+def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: ExpandedGrid) -> tuple[Gate, ...]:
     """The gates; their names are checked only if the experiment has no problems."""
     model, problems = file.model, file.problems
     if problems:
@@ -122,7 +122,7 @@ def _gates(file: ExperimentFile, metrics: Iterable[AnyMetric], expanded: Expande
     return gates_of(file.located, model.gates, known, problems)
 
 
-def _unset(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
+def _unset(file: ExperimentFile, expanded: ExpandedGrid) -> Iterator[InputError]:
     """Every reference without a value to a variable that affects requests, and every missing corpus."""
     located = file.located
     for retriever in (source.retriever for source in expanded.sources):
@@ -136,7 +136,7 @@ def _unset(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
                 yield located.error((*corpus.place, *inside), problem)
 
 
-def _notes_on_services(expanded: Expanded, called: Mapping[str, ConfiguredService]) -> Iterator[str]:
+def _notes_on_services(expanded: ExpandedGrid, called: Mapping[str, ConfiguredService]) -> Iterator[str]:
     """Warnings about applications and models, before any call."""
     parameters = (cell.retriever.parameters for cell in expanded.cells)
     applications = [application for application in parameters if isinstance(application, HttpApplication)]

@@ -11,7 +11,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all, parse_jud
 from rankbeam.transforms.judge.metrics import notes as notes_on_names
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.holes import Holes
-from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
+from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, full_metric_name
 from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
@@ -33,7 +33,7 @@ def metrics_of(file: ExperimentFile) -> dict[AnyMetric, int]:
     metrics: dict[AnyMetric, int] = {}
     for i, name in enumerate(file.model.metrics or ()):
         try:
-            for metric in parse_all([spelled(name, names)]):
+            for metric in parse_all([full_metric_name(name, names)]):
                 if (bound := _with_criterion(metric, file.criteria, names)) is not None:
                     metrics.setdefault(bound, i)
         except InputError as error:
@@ -75,7 +75,7 @@ def _with_holes(file: ExperimentFile, metrics: Mapping[AnyMetric, int]) -> dict[
     problems += [located.error(("metrics", place), problem) for place, problem in _wrong_holes(holes, metrics)]
     if holes is None:
         return dict(metrics)
-    if problem := _unfilled(file.model):
+    if problem := _holes_problem(file.model):
         problems.append(located.error(("dataset", "qrels_holes"), problem))
         return dict(metrics)
     added: dict[AnyMetric, int] = {}
@@ -112,7 +112,7 @@ def _wrong_holes(holes: Holes | None, metrics: Mapping[AnyMetric, int]) -> Itera
             yield place, f"{metric} needs a cutoff up to {holes.depth}, which is dataset.qrels_holes.depth"
 
 
-def _unfilled(model: ExperimentModel) -> str:
+def _holes_problem(model: ExperimentModel) -> str:
     """Return what the experiment lacks to fill holes, as text; "" if it lacks nothing."""
     if model.judge is None or not model.judge.service:
         return "is filled by a judge; name its model: judge: {service: NAME}"
@@ -167,7 +167,7 @@ def race_of(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Race | None:
         return None
     names = {str(_plain(metric)): str(metric) for metric in reversed(list(metrics))}  # the majority before its judges
     try:
-        name = spelled(race.metric, criteria_in(names))
+        name = full_metric_name(race.metric, criteria_in(names))
         spellings = [str(_plain(metric)) for metric in parse_all([name])]
     except InputError as error:
         problems.append(located.error(("race", "metric"), error.problem))

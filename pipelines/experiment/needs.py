@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
-from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded
+from rankbeam.pipelines.experiment.grid.cells import Cell, ExpandedGrid
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.pipelines.experiment.metrics import AnyMetric
 from rankbeam.transforms.clients.formats.cases.source import is_cases
@@ -15,7 +15,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, named_in
 from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
+from rankbeam.transforms.records.judging.criteria import criteria_in, full_metric_name
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
@@ -24,7 +24,7 @@ from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import RANKED_BY, attributes_of, ranked_by
 
 
-def unmet(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expanded) -> Iterator[InputError]:
+def unmet(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: ExpandedGrid) -> Iterator[InputError]:
     """Report what one section of an experiment needs and another lacks, and sections that contradict each other."""
     yield from _missing_inputs(file.located, file.model, expanded)
     yield from _needs_of_metrics(file.located, file.model, metrics, expanded.cells)
@@ -33,7 +33,7 @@ def unmet(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expa
     yield from _wrong_baseline(file, expanded)
 
 
-def _missing_inputs(located: Located, model: ExperimentModel, expanded: Expanded) -> Iterator[InputError]:
+def _missing_inputs(located: YamlDocument, model: ExperimentModel, expanded: ExpandedGrid) -> Iterator[InputError]:
     """The missing parts of the dataset that a retriever or a slice needs."""
     section = located.value.get("dataset")
     for need in sorted({need for source in expanded.sources for need in source.retriever.needs}):
@@ -47,7 +47,7 @@ def _missing_inputs(located: Located, model: ExperimentModel, expanded: Expanded
 
 
 def _needs_of_metrics(
-    located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
+    located: YamlDocument, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
     yield from _wrong_decision(located, model.decide_by, list(metrics))
     dataset = located.value.get("dataset")
@@ -57,11 +57,11 @@ def _needs_of_metrics(
         yield from _rankings(located, dataset, [metric for metric in metrics if isinstance(metric, Metric)])
     yield from _ranks(located, model, metrics)
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
-    answering = _answering(located) or any(cell.retriever.role == ANSWERS for cell in cells)
+    answering = _has_answers(located) or any(cell.retriever.role == ANSWERS for cell in cells)
     for metric, position in judged.items():
         for problem in _judged_problems(model, metric, answering):
             yield located.error(("metrics", position), f"{metric} {problem}")
-        if Need.SAMPLES in metric.definition.needs and not _sampled(cells):
+        if Need.SAMPLES in metric.definition.needs and not _has_samples(cells):
             problem = "compares several answers of one model; ask for them: generate: {samples: 3}, or keep those of a"
             problem += " file: answers: {samples: keep}"
             yield located.error(("metrics", position), f"{metric} {problem}")
@@ -75,13 +75,13 @@ def _needs_of_metrics(
         yield from _without_texts(located, dataset, cells if judged else reads)
 
 
-def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMetric]) -> Iterator[InputError]:
+def _wrong_decision(located: YamlDocument, name: str | None, metrics: Sequence[AnyMetric]) -> Iterator[InputError]:
     """The problem of deciding by a metric that is not computed."""
     if name is None or not metrics:
         return
     try:
         names = [*map(str, metrics)]
-        is_known = named_in(spelled(name, criteria_in(names)), metrics)
+        is_known = named_in(full_metric_name(name, criteria_in(names)), metrics)
         problem = "" if is_known else f"is not one of the metrics: {', '.join(names)}"
     except InputError as error:
         problem = error.problem
@@ -89,7 +89,7 @@ def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMet
         yield located.error(("decide_by",), problem)
 
 
-def _ranks(located: Located, model: ExperimentModel, metrics: Collection[AnyMetric]) -> Iterator[InputError]:
+def _ranks(located: YamlDocument, model: ExperimentModel, metrics: Collection[AnyMetric]) -> Iterator[InputError]:
     """Slices by rank without a metric that shows the rank."""
     for place, name in enumerate(model.slices):
         metric = ranked_by(name)
@@ -102,7 +102,7 @@ def _ranks(located: Located, model: ExperimentModel, metrics: Collection[AnyMetr
             yield located.error(("slices", place), f"{name} needs the metric {metric}; add it to metrics:")
 
 
-def _answering(located: Located) -> bool:
+def _has_answers(located: YamlDocument) -> bool:
     """Return whether a configuration has answers, even invalid ones, which are reported elsewhere."""
     configurations = located.value.get("configurations")
     keys = (
@@ -113,7 +113,7 @@ def _answering(located: Located) -> bool:
     return "generate" in keys or ANSWERS in keys
 
 
-def _sampled(cells: Sequence[Cell]) -> bool:
+def _has_samples(cells: Sequence[Cell]) -> bool:
     """Return whether a configuration has several answers to a query."""
     return any(
         cell.retriever.parameters.keeps_samples
@@ -134,7 +134,7 @@ def _pair_problems(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) ->
         yield "compares configurations with each other, but a race drops some; remove one of the two"
 
 
-def _rankings(located: Located, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
+def _rankings(located: YamlDocument, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
     if dataset.get("qrels") is None and metrics:
         verb = "needs" if len(metrics) == 1 else "need"
         yield located.error(("dataset", "qrels"), f"is missing; {', '.join(map(str, metrics))} {verb} judgements")
@@ -183,7 +183,7 @@ def _label_problems(model: ExperimentModel, metric: JudgedMetric) -> Iterator[st
         yield problem
 
 
-def _without_texts(located: Located, dataset: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
+def _without_texts(located: YamlDocument, dataset: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
     """Refuse runs without a corpus: they contain only document ids, whereas services return texts."""
     named = [cell.item_name for cell in cells if cell.retriever.parameters.route is Route.READ]
     if dataset.get("corpus") is None and named:
@@ -191,7 +191,9 @@ def _without_texts(located: Located, dataset: Mapping[str, object], cells: Seque
         yield located.error(("dataset", "corpus"), problem)
 
 
-def _wrong_unit(located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int]) -> Iterator[InputError]:
+def _wrong_unit(
+    located: YamlDocument, model: ExperimentModel, metrics: Mapping[AnyMetric, int]
+) -> Iterator[InputError]:
     """Problems with the unit of the judgements."""
     dataset, with_spans = model.dataset, model.dataset.unit == SPAN
     retrieval = {metric: position for metric, position in metrics.items() if isinstance(metric, Metric)}
@@ -215,14 +217,16 @@ def _wrong_unit(located: Located, model: ExperimentModel, metrics: Mapping[AnyMe
             yield located.error(("dialects", position), f"{name} counts chunks of judged documents, not spans")
 
 
-def _unknown_ties(located: Located, model: ExperimentModel, metrics: Mapping[Metric, int]) -> Iterator[InputError]:
+def _unknown_ties(located: YamlDocument, model: ExperimentModel, metrics: Mapping[Metric, int]) -> Iterator[InputError]:
     for metric, position in metrics.items() if model.ties else ():
         if metric.definition.ties is None and metric.definition.highest is None and model.dataset.unit != SPAN:
             problem = "has neither bounds under ties nor a highest value; define one of them, or take out `ties: true`"
             yield located.error(("metrics", position), f"{metric} {problem}")
 
 
-def _beyond_scores(file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: Expanded) -> Iterator[InputError]:
+def _beyond_scores(
+    file: ExperimentFile, metrics: Mapping[AnyMetric, int], expanded: ExpandedGrid
+) -> Iterator[InputError]:
     """Work that a service that only scores criteria cannot do."""
     located, judging = file.located, file.judging
     names = {name for name, service in file.services.valid.items() if service.parameters.only_scores}
@@ -256,7 +260,7 @@ def _is_number(word: str) -> bool:
     return word.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
-def _wrong_baseline(file: ExperimentFile, expanded: Expanded) -> Iterator[InputError]:
+def _wrong_baseline(file: ExperimentFile, expanded: ExpandedGrid) -> Iterator[InputError]:
     baseline, names = file.model.baseline, [configuration.name for configuration in expanded.configurations]
     named = [str(configuration.name) for configuration in file.model.configurations or ()]
     broken = [name for name in named if not any(f"{one}:".startswith(f"{name}:") for one in names)]

@@ -15,15 +15,15 @@ def check_online(experiment: Experiment) -> Iterator[str]:
     """Make a free request to each service that has one, and show what a call to the others costs; yields lines."""
     for name, service in experiment.services.items():
         if service.pool is not None and isinstance(service.parameters, RemoteModel):
-            checked = asyncio.run(_checked(name, service.parameters))
-            yield f"{name}: {checked or _untested(experiment.pools[service.pool])}"
+            checked = asyncio.run(_check_model(name, service.parameters))
+            yield f"{name}: {checked or _untested_line(experiment.pools[service.pool])}"
     asked_sources = [source for source in experiment.sources if source.retriever.remote is not None]
     for pool, kind in dict.fromkeys((source.source.pool, source.retriever.kind) for source in asked_sources):
         if pool is not None:
-            yield f"{kind}: {_untested(experiment.pools[pool])}"
+            yield f"{kind}: {_untested_line(experiment.pools[pool])}"
 
 
-async def _checked(name: str, model: RemoteModel) -> str | None:
+async def _check_model(name: str, model: RemoteModel) -> str | None:
     """The answer to a model's free request; None if it has no free request."""
     connection, access = await model.connect(), model.access
     try:
@@ -36,7 +36,7 @@ async def _checked(name: str, model: RemoteModel) -> str | None:
     return None if answer is None else f"{access.address}: {answer}"
 
 
-def _untested(quota: Quota) -> str:
+def _untested_line(quota: Quota) -> str:
     """The line of a service without free requests."""
     if quota.price_per_1000 is not None:
         price = f"one call costs {quota.price_per_1000 / 1000:g}"

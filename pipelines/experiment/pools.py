@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.quotas import IMPORT, CorpusQuotas, QuotaModel, Quotas, quota_of
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
-from rankbeam.pipelines.experiment.grid.cells import Expanded, PlannedSource
-from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, REWRITE, Retrieving
+from rankbeam.pipelines.experiment.grid.cells import ExpandedGrid, PlannedSource
+from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, REWRITE, Retrieval
 from rankbeam.transforms.clients.calls.admission import window
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -41,7 +41,7 @@ class _Payer:
     default: Quota
 
 
-def payments_of(file: ExperimentFile, expanded: Expanded) -> Pools:
+def payments_of(file: ExperimentFile, expanded: ExpandedGrid) -> Pools:
     """The pools of an experiment, after checking everything that they pay for."""
     located, problems = file.located, file.problems
     replies = list(_longest_replies(expanded, file.judging))
@@ -54,17 +54,17 @@ def payments_of(file: ExperimentFile, expanded: Expanded) -> Pools:
     problems += _above_window(located, pools, replies)
     problems += wrong_batches(located, pools, is_raced=file.model.race is not None)
     if file.model.max_cost is not None:
-        problems += unpriced(located, pools)
-        problems += _uncounted(located, pools, sources)
+        problems += missing_prices(located, pools)
+        problems += _unreported_tokens(located, pools, sources)
         problems += _unpriced_imports(located, expanded.sources, file.corpus_quotas)
     return pools
 
 
 def pools_of(
-    located: Located,
+    located: YamlDocument,
     quotas: Quotas,
-    retrieving: Sequence[Retrieving],
-    sources: Sequence[Retrieving],
+    retrieving: Sequence[Retrieval],
+    sources: Sequence[Retrieval],
     services: Services,
     used: Collection[str],
     problems: list[InputError],
@@ -94,7 +94,7 @@ def pools_of(
     return Pools(pool_quotas, names, paid, budgets)
 
 
-def wrong_batches(located: Located, pools: Pools, *, is_raced: bool) -> Iterator[InputError]:
+def wrong_batches(located: YamlDocument, pools: Pools, *, is_raced: bool) -> Iterator[InputError]:
     """Services whose calls cannot go to batch jobs."""
     for service in pools.services.values():
         if not isinstance(service.parameters, RemoteModel) or service.batch is None:
@@ -111,7 +111,7 @@ def wrong_batches(located: Located, pools: Pools, *, is_raced: bool) -> Iterator
             yield located.error(place, f"needs the price of tokens; give quotas: {{{service.pool}: {{{price}}}}}")
 
 
-def unpriced(located: Located, pools: Pools) -> Iterator[InputError]:
+def missing_prices(located: YamlDocument, pools: Pools) -> Iterator[InputError]:
     """Pools whose calls have no price, so that `max_cost` cannot be enforced; offline models cost nothing."""
     paid = {service.pool for service in pools.services.values()}
     free = {service.pool for service in pools.services.values() if service.parameters.is_free}
@@ -122,7 +122,7 @@ def unpriced(located: Located, pools: Pools) -> Iterator[InputError]:
             yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
 
 
-def _uncounted(located: Located, pools: Pools, sources: Sequence[Retrieving]) -> Iterator[InputError]:
+def _unreported_tokens(located: YamlDocument, pools: Pools, sources: Sequence[Retrieval]) -> Iterator[InputError]:
     """Retrievers' pools that have only a token price, although no reply reports tokens: calls would seem free."""
     remote = [(pool, source.kind, source.remote) for pool, source in zip(pools.names, sources, strict=True)]
     counted = {pool for pool, _, retriever in remote if retriever is not None and retriever.reports_tokens}
@@ -132,7 +132,7 @@ def _uncounted(located: Located, pools: Pools, sources: Sequence[Retrieving]) ->
             yield located.error(("max_cost",), f"{problem}; give its usage:, or quotas: {{{pool}: {{price_per_1000}}}}")
 
 
-def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | None:
+def _retriever(retriever: Retrieval, others: Sequence[Retrieval]) -> _Payer | None:
     kind, remote = retriever.kind, retriever.remote
     if remote is None:
         return None
@@ -150,16 +150,16 @@ def _service(service: ConfiguredService, services: Mapping[str, ConfiguredServic
     return _Payer(same_account[0], (*same_account, service.kind), service.parameters.default_quota)
 
 
-def _named(retrieving: Sequence[Retrieving]) -> dict[str, Retrieving]:
+def _named_pools(retrieving: Sequence[Retrieval]) -> dict[str, Retrieval]:
     """The pools that retrievers name, each with one of these retrievers."""
     remote = [(entry.remote, entry) for entry in reversed(retrieving)]
     return {entry.quota: retriever for entry, retriever in remote if entry is not None and entry.quota is not None}
 
 
 def _missing_budgets(
-    located: Located, quotas: Quotas, retrieving: Sequence[Retrieving], services: Services
+    located: YamlDocument, quotas: Quotas, retrieving: Sequence[Retrieval], services: Services
 ) -> Iterator[InputError]:
-    for name, retriever in _named(retrieving).items():
+    for name, retriever in _named_pools(retrieving).items():
         if name in services.named:
             yield located.error(
                 (*retriever.place, "quota"), f"{name!r} is a service, with a pool of its own; name another"
@@ -169,7 +169,7 @@ def _missing_budgets(
             yield located.error((*retriever.place, "quota"), f"quotas: has no {name!r}; {hint}")
 
 
-def _two_budgets(located: Located, quotas: Quotas, services: Services) -> Iterator[InputError]:
+def _two_budgets(located: YamlDocument, quotas: Quotas, services: Services) -> Iterator[InputError]:
     """Services that share a pool, but have separate budgets."""
     first: dict[str, str] = {}
     for service in services.valid.values():
@@ -179,9 +179,9 @@ def _two_budgets(located: Located, quotas: Quotas, services: Services) -> Iterat
 
 
 def _unknown_names(
-    located: Located, quotas: Quotas, retrieving: Sequence[Retrieving], services: Services
+    located: YamlDocument, quotas: Quotas, retrieving: Sequence[Retrieval], services: Services
 ) -> Iterator[InputError]:
-    named = [*services.named, *_named(retrieving), *MODELS.types]
+    named = [*services.named, *_named_pools(retrieving), *MODELS.types]
     for name in quotas.named:
         if name not in named and not _is_remote(name):
             remote = filter(_is_remote, RETRIEVERS.types)  # imports all types, so only for a message
@@ -198,7 +198,9 @@ def _is_remote(kind: str) -> bool:
         return False
 
 
-def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
+def _unpriced_imports(
+    located: YamlDocument, sources: Iterable[PlannedSource], quotas: CorpusQuotas
+) -> Iterator[InputError]:
     """Imports whose embeddings have no price, so that `max_cost` cannot be enforced."""
     corpora = (source.retriever.corpus for source in sources)
     is_served = any(corpus is not None and corpus.parameters.service_corpus("") for corpus in corpora)
@@ -207,7 +209,7 @@ def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas
         yield located.error(("max_cost",), f"needs the price of every call, including embeddings; give {price}")
 
 
-def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tuple[str, int, str]]:
+def _longest_replies(expanded: ExpandedGrid, judging: Judging | None) -> Iterator[tuple[str, int, str]]:
     """Every service that writes, the most tokens of one reply, and the section of the experiment that sets them."""
     for cell in expanded.cells:
         if cell.generator is not None:
@@ -222,7 +224,7 @@ def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tu
         yield from ((service, judging.max_output_tokens, "judge") for service in judging.services)
 
 
-def _above_window(located: Located, pools: Pools, replies: Iterable[tuple[str, int, str]]) -> Iterator[InputError]:
+def _above_window(located: YamlDocument, pools: Pools, replies: Iterable[tuple[str, int, str]]) -> Iterator[InputError]:
     """Quotas below the longest reply that a service may give."""
     longest: dict[str, tuple[int, str]] = {}
     for service, tokens, key in replies:
@@ -235,14 +237,14 @@ def _above_window(located: Located, pools: Pools, replies: Iterable[tuple[str, i
 
 
 def too_large(
-    located: Located, tokens: Mapping[str, int], quotas: Mapping[str, Quota], budgets: Mapping[str, str]
+    located: YamlDocument, tokens: Mapping[str, int], quotas: Mapping[str, Quota], budgets: Mapping[str, str]
 ) -> Iterator[InputError]:
     """Quotas below the largest call that is known before the run."""
     for pool, most in tokens.items():
         yield from _refusal(located, budgets[pool], quotas[pool], most, "a prompt of this dataset and its answer take")
 
 
-def _refusal(located: Located, budget: str, quota: Quota, tokens: int, what: str) -> Iterator[InputError]:
+def _refusal(located: YamlDocument, budget: str, quota: Quota, tokens: int, what: str) -> Iterator[InputError]:
     most = window(quota)
     if most is None or tokens <= most:
         return

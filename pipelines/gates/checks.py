@@ -9,13 +9,13 @@ from typing import Any
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
 from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames, located_gates
-from rankbeam.pipelines.monitor.changes import Monitored, monitored
+from rankbeam.pipelines.monitor.changes import MonitorResult, monitor_run
 from rankbeam.pipelines.monitor.tolerances import Tolerance, Tolerances
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.quality import near_chance
-from rankbeam.transforms.records.errors import InputError, counted, did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
 
@@ -161,13 +161,13 @@ def check(
         names, slices = gate.configurations(named, baseline), slices_matching(gate.slice, run.slices)
         for name, entry in product(names, slices):
             if gate.value == MONITOR:
-                checks.append(_monitored(gate, name, entry, nights))
+                checks.append(_monitor_check(gate, name, entry, nights))
                 continue
-            value, reason = _measured(gate, name, entry, run, differences)
+            value, reason = _measure(gate, name, entry, run, differences)
             is_new = gate.is_difference and other is not None and _lacks(other, name, entry, gate.metric)
             checks.append(Check(gate, name, entry, value, reason, is_new))
         if not names or not slices:
-            checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
+            checks.append(Check(gate, gate.configuration or "", gate.slice, None, _no_match_reason(gate, names, run)))
     return sorted(checks, key=lambda entry: entry.is_met)
 
 
@@ -175,17 +175,17 @@ def _lacks(other: Results, configuration: str, name: str, metric: str) -> bool:
     return configuration not in _names(other) or name not in other.slices or metric not in other.metrics
 
 
-def _nights(run: Results, gates: Sequence[Gate]) -> Monitored | InputError | None:
+def _nights(run: Results, gates: Sequence[Gate]) -> MonitorResult | InputError | None:
     """The changes since the baseline run; None where no gate is about them, and before the run is finished."""
     if not run.output or all(gate.value != MONITOR for gate in gates):
         return None
     try:
-        return monitored(run)
+        return monitor_run(run)
     except InputError as error:
         return error
 
 
-def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | InputError | None) -> Check:
+def _monitor_check(gate: Gate, configuration: str, name: str, nights: MonitorResult | InputError | None) -> Check:
     """A gate on the change since the baseline run, which passes as new until there is a night to compare."""
     if nights is None:
         return Check(gate, configuration, name, None, "checked once the run is finished", is_new=True)
@@ -203,12 +203,12 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
         nights_until = 0 if change is None else change.skipped
         reason = f"none of {nights_until} nights counts" if nights_until else "no night after the baseline run yet"
         return Check(gate, configuration, name, None, reason, is_new=True)
-    reason = f"{counted(change.nights, 'night')} since {change.since:%Y-%m-%d}"
+    reason = f"{pluralize(change.nights, 'night')} since {change.since:%Y-%m-%d}"
     skipped = f"; {change.skipped} more {'does' if change.skipped == 1 else 'do'} not count" if change.skipped else ""
     return Check(gate, configuration, name, end, reason + skipped)
 
 
-def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
+def _measure(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
     if gate.value == SENTINELS:
         accuracy = run.sentinel_accuracy
         return accuracy, "" if accuracy is not None else "the judge received no known items"
@@ -220,7 +220,7 @@ def _measured(gate: Gate, configuration: str, name: str, run: Results, differenc
     return _value(gate, ids[configuration], name, run)
 
 
-def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:
+def _no_match_reason(gate: Gate, names: Sequence[str], run: Results) -> str:
     """Return the reason why a gate applies to no configuration or slice of the run."""
     if not names:
         return "no such configuration exists besides the baseline"

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from rankbeam.pipelines.config.references import resolved
-from rankbeam.pipelines.config.sections import Section, Word, validated
-from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.config.references import resolve_references
+from rankbeam.pipelines.config.sections import Section, Word, parse_model
+from rankbeam.pipelines.config.yaml_lines import YamlDocument, load
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import NOT_INSTALLED, JudgedMetric, parse_all, parse_defined, same_spelling
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
-from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
+from rankbeam.transforms.records.judging.criteria import criteria_in, full_metric_name
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
@@ -108,7 +108,7 @@ class Gate:
         """The configurations that it applies to; "" for a gate that applies to none."""
         if self.value == SENTINELS:
             return [""]
-        chosen = names if self.configuration is None else called(self.configuration, names)
+        chosen = names if self.configuration is None else matching_names(self.configuration, names)
         return [name for name in chosen if not (self.is_difference and name == baseline)]
 
 
@@ -122,17 +122,17 @@ class KnownNames:
     baseline: str | None  # name of the configuration that others are compared with; None for another run
 
 
-def called(name: str, names: Sequence[str]) -> list[str]:
+def matching_names(name: str, names: Sequence[str]) -> list[str]:
     """The configurations of that name, or whose name is that and then values of the grid or a dialect.
 
-    >>> called("bm25", ["bm25:b=0.4", "bm25:b=0.7", "bm25-exact"])
+    >>> matching_names("bm25", ["bm25:b=0.4", "bm25:b=0.7", "bm25-exact"])
     ['bm25:b=0.4', 'bm25:b=0.7']
     """
     return [name] if name in names else [candidate for candidate in names if candidate.startswith(f"{name}:")]
 
 
 def gates_of(
-    located: Located,
+    located: YamlDocument,
     models: Sequence[GateModel],
     known: KnownNames | None,
     problems: list[InputError],
@@ -146,10 +146,10 @@ def gates_of(
     for number, model in enumerate(models):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
-            name = spelled(model.metric or "", criteria if known is None else criteria_in(known.metrics))
+            name = full_metric_name(model.metric or "", criteria if known is None else criteria_in(known.metrics))
             if name and known is not None:
                 _refuse_undefined(name, known.metrics)
-            metrics = [_computed(metric, known) for metric in parse_all([name])] if name else [""]
+            metrics = [_metric_name(metric, known) for metric in parse_all([name])] if name else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))
             continue
@@ -180,7 +180,7 @@ def _refuse_undefined(name: str, metrics: Sequence[str]) -> None:
             raise InputError(NOT_INSTALLED.format(metric))
 
 
-def _computed(metric: Metric | JudgedMetric, known: KnownNames | None) -> str:
+def _metric_name(metric: Metric | JudgedMetric, known: KnownNames | None) -> str:
     """The name of a metric; that with its judge, where one judged metric alone can be meant."""
     if isinstance(metric, JudgedMetric) and known is not None and str(metric) not in known.metrics:
         computed = (judged for judged in parse_defined(known.metrics) if isinstance(judged, JudgedMetric))
@@ -190,7 +190,7 @@ def _computed(metric: Metric | JudgedMetric, known: KnownNames | None) -> str:
     return str(metric)
 
 
-def read_gates(path: str) -> Located:
+def read_gates(path: str) -> YamlDocument:
     """A file with gates: an experiment, or a file of gates alone."""
     content = files.read_all(matching.expand(path)[0])
     try:
@@ -202,21 +202,21 @@ def read_gates(path: str) -> Located:
     return located
 
 
-def name_of(located: Located) -> str | None:
+def name_of(located: YamlDocument) -> str | None:
     """The name of the experiment that a document is; None where it holds gates alone."""
     name = located.value.get("name") if isinstance(located.value, dict) else None
     problems: list[InputError] = []
-    name = resolved(replace(located, value={"name": name}), problems).value["name"]
+    name = resolve_references(replace(located, value={"name": name}), problems).value["name"]
     if problems:
         raise InputErrors(problems)
     return name if isinstance(name, str) else None
 
 
-def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
+def located_gates(located: YamlDocument, known: KnownNames) -> tuple[Gate, ...]:
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
-    located = resolved(replace(located, value={"gates": located.value["gates"]}), problems)
-    model = validated(GatesModel, located, problems)
+    located = resolve_references(replace(located, value={"gates": located.value["gates"]}), problems)
+    model = parse_model(GatesModel, located, problems)
     entries = located.value["gates"]
     # Without a mapping there are no gates to read.
     aligned = isinstance(entries, list) and len(model.gates) == len(entries)
@@ -226,7 +226,7 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
     return gates
 
 
-def _refuse_none(located: Located) -> None:
+def _refuse_none(located: YamlDocument) -> None:
     if not isinstance(located.value, dict) or not located.value.get("gates"):
         problem = "gates: there are no gates; list them in the experiment, or in a file that --experiment names"
         raise InputErrors([InputError(problem, path=located.path)])  # no line: the document may be that of a run
@@ -240,9 +240,9 @@ def _wrong(gate: Gate, known: KnownNames) -> Iterator[tuple[str, str]]:
     yield from _wrong_configuration(gate, known)
     if gate.value == MONITOR and gate.slice != ALL:
         yield "slice", "monitor is about all queries; remove the slice"
-    if gate.slice != ALL and _grouping(gate.slice) not in known.slices:
+    if gate.slice != ALL and _slice_attribute(gate.slice) not in known.slices:
         hint = did_you_mean(gate.slice.partition("=")[0], [ALL, *known.slices])
-        yield "slice", f"results are not sliced by {_grouping(gate.slice)!r}; {hint}"
+        yield "slice", f"results are not sliced by {_slice_attribute(gate.slice)!r}; {hint}"
 
 
 def _outside(gate: Gate) -> Iterator[tuple[str, str]]:
@@ -260,7 +260,7 @@ def _outside(gate: Gate) -> Iterator[tuple[str, str]]:
 
 
 def _wrong_configuration(gate: Gate, known: KnownNames) -> Iterator[tuple[str, str]]:
-    if gate.configuration is not None and not called(gate.configuration, known.configurations):
+    if gate.configuration is not None and not matching_names(gate.configuration, known.configurations):
         hint = did_you_mean(gate.configuration, known.configurations)
         yield "configuration", f"no configuration is named {gate.configuration!r}; {hint}"
     elif not gate.configurations(known.configurations, known.baseline):
@@ -271,7 +271,7 @@ def _wrong_configuration(gate: Gate, known: KnownNames) -> Iterator[tuple[str, s
         )
 
 
-def _grouping(name: str) -> str:
+def _slice_attribute(name: str) -> str:
     """The attribute of a slice, or of all slices by it."""
     attribute = canonical(name.removesuffix("=*"))
     return grouping_of(attribute) or attribute

@@ -59,7 +59,7 @@ def as_junit(checks: Sequence[Check], run: Results) -> bytes:
         if check.is_skipped:
             ET.SubElement(element, "skipped", {"message": _xml(f"new: {check.reason}")})
         elif not check.is_met:
-            message = _xml(_missed(check))
+            message = _xml(_failure_message(check))
             ET.SubElement(element, "failure", {"type": "MissedGate", "message": message}).text = message
     ET.indent(suites)
     content: bytes = ET.tostring(suites, encoding="utf-8", xml_declaration=True)
@@ -105,7 +105,7 @@ def _limit(check: Check) -> str:
     return f"{'≥' if check.gate.at_least else '≤'} {check.gate.limit:.12g}"
 
 
-def _missed(check: Check) -> str:
+def _failure_message(check: Check) -> str:
     if check.measured is None or check.margin is None:
         return f"there is no value: {check.reason}"
     side = "below" if check.gate.at_least else "above"

@@ -12,7 +12,7 @@ from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, case_of, eval_set, row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import safe
-from rankbeam.transforms.goldens.publishing import judgements, query, reviewed
+from rankbeam.transforms.goldens.publishing import apply_reviews, judgements, query
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Review
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ExportSelection:
     """Items of a benchmark to export."""
 
     name: str
@@ -31,19 +31,19 @@ class Chosen:
     documents: Mapping[str, Mapping[str, Any]]  # all documents of the benchmark, by id
 
 
-def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> Chosen:
+def choose_items(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> ExportSelection:
     items, about, reviews = folder.items(), folder.about(), folder.reviews()
     if split is not None and split not in about["splits"]:
         raise InputError(f"has no split {split!r}; {did_you_mean(split, about['splits'])}", path=folder.path)
-    selected = [item for item in reviewed(items, reviews) if split in (None, item.split)]
+    selected = [item for item in apply_reviews(items, reviews) if split in (None, item.split)]
     selected = [item for item in selected if not only_reviewed or item.made.item_id in reviews]
     if not selected:
         selecting = " that --split and --reviewed select" if items else ""
         raise InputError(f"has no question{selecting}", path=folder.path)
-    return Chosen(about["name"], selected, reviews, folder.documents())
+    return ExportSelection(about["name"], selected, reviews, folder.documents())
 
 
-def auto_rag_eval(chosen: Chosen, path: str) -> dict[str, str]:
+def auto_rag_eval(chosen: ExportSelection, path: str) -> dict[str, str]:
     """The `benchmark.json` of Google's Auto RAG Eval: its keys, plus the ids that it lacks."""
     rows = [
         {
@@ -59,7 +59,7 @@ def auto_rag_eval(chosen: Chosen, path: str) -> dict[str, str]:
     return {path: json.dumps(rows, ensure_ascii=False, indent=4) + "\n"}
 
 
-def adk_list(chosen: Chosen, path: str) -> dict[str, str]:
+def adk_list(chosen: ExportSelection, path: str) -> dict[str, str]:
     """The list of questions that Auto RAG Eval writes for ADK; newer versions of ADK read it as one conversation."""
     rows = [
         {
@@ -74,7 +74,7 @@ def adk_list(chosen: Chosen, path: str) -> dict[str, str]:
     return {path: json.dumps(rows, ensure_ascii=False, indent=4) + "\n"}
 
 
-def beir(chosen: Chosen, path: str) -> dict[str, str]:
+def beir(chosen: ExportSelection, path: str) -> dict[str, str]:
     """A folder with `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`."""
     files = {
         f"{path}/corpus.jsonl": _lines(chosen.documents.values()),
@@ -92,7 +92,7 @@ def beir(chosen: Chosen, path: str) -> dict[str, str]:
     return files
 
 
-def trec(chosen: Chosen, path: str) -> dict[str, str]:
+def trec(chosen: ExportSelection, path: str) -> dict[str, str]:
     """A folder with `topics.tsv` and `qrels.txt`."""
     rows = [(name, "0", doc_id, grade) for item in chosen.items for name, doc_id, grade, _ in judgements(item)]
     blank = next((doc_id for _, _, doc_id, _ in rows if doc_id.split() != [doc_id]), None)
@@ -104,7 +104,7 @@ def trec(chosen: Chosen, path: str) -> dict[str, str]:
     return {f"{path}/topics.tsv": _tabs(topics), f"{path}/qrels.txt": judged}
 
 
-def ragas(chosen: Chosen, path: str) -> dict[str, str]:
+def ragas(chosen: ExportSelection, path: str) -> dict[str, str]:
     """JSON lines with the columns of ragas' `SingleTurnSample`."""
     rows = (
         {
@@ -119,7 +119,7 @@ def ragas(chosen: Chosen, path: str) -> dict[str, str]:
     return {path: _lines(rows)}
 
 
-def vertex(chosen: Chosen, path: str) -> dict[str, str]:
+def vertex(chosen: ExportSelection, path: str) -> dict[str, str]:
     """JSON lines for Vertex AI's Gen AI evaluation service: prompt and reference, with the quotes as context."""
     rows = (
         {
@@ -131,7 +131,7 @@ def vertex(chosen: Chosen, path: str) -> dict[str, str]:
     return {path: _lines(rows)}
 
 
-def table(chosen: Chosen, path: str) -> dict[str, str]:
+def table(chosen: ExportSelection, path: str) -> dict[str, str]:
     """A table with one row for each item, safe in programs that may take cells for formulas."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
@@ -140,7 +140,7 @@ def table(chosen: Chosen, path: str) -> dict[str, str]:
     return {path: text.getvalue()}
 
 
-def _cells(item: Golden, chosen: Chosen) -> list[str]:
+def _cells(item: Golden, chosen: ExportSelection) -> list[str]:
     candidate = item.made
     answerable, is_reviewed = candidate.type != UNANSWERABLE, candidate.item_id in chosen.reviews
     words = ["true" if flag else "false" for flag in (answerable, is_reviewed)]
@@ -158,7 +158,7 @@ def _tabs(rows: Iterable[Iterable[object]]) -> str:
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
-def adk(chosen: Chosen, path: str) -> dict[str, str]:
+def adk(chosen: ExportSelection, path: str) -> dict[str, str]:
     """The EvalSet of Google's Agent Development Kit, named like its file: a case per item, vital nuggets as rubrics.
 
     `adk eval` and ADK's web interface read it. They read a bare list of questions, which older tools wrote, as one
@@ -168,7 +168,7 @@ def adk(chosen: Chosen, path: str) -> dict[str, str]:
     return {full: text}
 
 
-def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
+def _case(item: Golden, chosen: ExportSelection) -> dict[str, Any]:
     candidate = item.made
     rubrics = [
         {
@@ -184,7 +184,7 @@ def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
     return case_of(candidate.item_id, [turn], **({"rubrics": rubrics} if rubrics else {}), **extra)
 
 
-FORMATS: Mapping[str, Callable[[Chosen, str], dict[str, str]]] = MappingProxyType(
+FORMATS: Mapping[str, Callable[[ExportSelection, str], dict[str, str]]] = MappingProxyType(
     {
         "adk": adk,
         "adk_list": adk_list,

@@ -9,7 +9,7 @@ from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.rounds import RoundProgress
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.publishing import separated, splits
+from rankbeam.transforms.goldens.publishing import separate_splits, splits
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Reason, State, WrittenItem
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import DIFFICULTIES, UNREACHABLE, difficulty
@@ -28,7 +28,7 @@ def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> 
     """The accepted items, sorted by id; items that share relevant documents are in one split."""
     split = splits_of(goldens, plan)
     items = sorted(progress.accepted, key=lambda item: item.item_id)
-    return separated([_golden(item, split[item.topic], goldens, progress) for item in items], goldens.split)
+    return separate_splits([_golden(item, split[item.topic], goldens, progress) for item in items], goldens.split)
 
 
 def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:

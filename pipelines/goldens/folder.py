@@ -48,7 +48,7 @@ class GoldensFolder:
         if not files.exists(self.below(MANIFEST)):
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
         items, manifest = self._read(ITEMS, Golden), self.below(MANIFEST)
-        if len(items) < formats.parsed_object(manifest, 1, _text(manifest)).get("items", 0):
+        if len(items) < formats.parse_object(manifest, 1, _text(manifest)).get("items", 0):
             raise InputError(f"has fewer questions than {MANIFEST} counts; {_AGAIN}", path=self.below(ITEMS))
         return items
 
@@ -62,12 +62,12 @@ class GoldensFolder:
 
     def about(self) -> dict[str, Any]:
         path = self.below(ABOUT)
-        return formats.parsed_object(path, 1, _text(path))
+        return formats.parse_object(path, 1, _text(path))
 
     def refuse_own(self, paths: Iterable[str]) -> None:
         """Refuse paths of the benchmark's own files: an export must not replace them."""
         path = self.below(MANIFEST)
-        names = [*formats.parsed_object(path, 1, _text(path))["files"], MANIFEST, ABOUT, REVIEWS]
+        names = [*formats.parse_object(path, 1, _text(path))["files"], MANIFEST, ABOUT, REVIEWS]
         own_paths = {files.absolute(self.below(name)) for name in names}
         for path in paths:
             if files.absolute(path) in own_paths:
@@ -77,7 +77,7 @@ class GoldensFolder:
         path, documents = self.below("corpus.jsonl"), dict[str, dict[str, Any]]()
         for number, line in enumerate(_text(path).split("\n"), 1):
             if line:
-                row = formats.parsed_object(path, number, line)
+                row = formats.parse_object(path, number, line)
                 if "_id" not in row:
                     raise InputError(f"is damaged; {_AGAIN}", path=path, line=number)
                 documents[row["_id"]] = row
@@ -95,7 +95,7 @@ class GoldensFolder:
 
     def publish(self) -> None:
         about, reviews = self.about(), self.reviews()
-        items = publishing.reviewed(self._read(ITEMS, Golden), reviews)
+        items = publishing.apply_reviews(self._read(ITEMS, Golden), reviews)
         self.write("queries.jsonl", json_lines(publishing.query(item, reviews) for item in items))
         self.write("evidence.jsonl", json_lines(row for item in items for row in publishing.evidence(item)))
         self.write("nuggets.jsonl", json_lines(map(publishing.reference, items)))

@@ -10,7 +10,7 @@ from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retrieve
-from rankbeam.transforms.goldens.asking import Asking
+from rankbeam.transforms.goldens.asking import WriterAndChecker
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import SEARCH, PoolRetriever, SearchServices
@@ -76,9 +76,9 @@ class Goldens:
     ledger: str
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> WriterAndChecker:
         writer, checker = (Model(model.name, model.kind, model.parameters) for model in (self.writer, self.checker))
-        return Asking(writer, checker)
+        return WriterAndChecker(writer, checker)
 
     @property
     def writing(self) -> WriteItems:

@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.references import read, refuse_problems
-from rankbeam.pipelines.config.sections import problems_of, validated
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.references import read_yaml, refuse_problems
+from rankbeam.pipelines.config.sections import parse_model, problems_of
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
-from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
-from rankbeam.pipelines.experiment.pools import Pools, pools_of, unpriced, wrong_batches
+from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieval
+from rankbeam.pipelines.experiment.pools import Pools, missing_prices, pools_of, wrong_batches
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel, PoolModel
 from rankbeam.pipelines.goldens.profiles import PROFILES, read_profiles
@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.formats.documents.files import (
     EVERYTHING,
     FolderSource,
     holds_documents,
-    listed,
+    list_files,
     refuse_unreadable,
 )
 from rankbeam.transforms.clients.models.embeddings import Embed
@@ -40,19 +40,19 @@ _NEEDS = {"queries", "corpus"}
 
 
 def retrieving_of(
-    located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
-) -> list[Retrieving]:
+    located: YamlDocument, model: PoolModel, language: str, services: Services, problems: list[InputError]
+) -> list[Retrieval]:
     retrievers = [
-        _retrieving(located, (*_PLACE, place), entry, language, problems)
+        _parse_retriever(located, (*_PLACE, place), entry, language, problems)
         for place, entry in enumerate(model.retrievers)
     ]
     valid = [retriever for retriever in retrievers if retriever is not None]
     return [_with_embedder(located, retriever, services, problems) for retriever in valid]
 
 
-def _retrieving(
-    located: Located, place: Place, entry: str | dict[str, Any], language: str, problems: list[InputError]
-) -> Retrieving | None:
+def _parse_retriever(
+    located: YamlDocument, place: Place, entry: str | dict[str, Any], language: str, problems: list[InputError]
+) -> Retrieval | None:
     values = {"type": entry} if isinstance(entry, str) else dict(entry)
     kind = values.pop("type", None)
     if not isinstance(kind, str):
@@ -76,12 +76,12 @@ def _retrieving(
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     if parameters.lacks_corpus:
         problems.append(located.error((*place, "corpus"), "is missing; give the full name of a corpus"))
-    return Retrieving(RETRIEVER, place, kind, parameters)
+    return Retrieval(RETRIEVER, place, kind, parameters)
 
 
 def _with_embedder(
-    located: Located, retrieving: Retrieving, services: Services, problems: list[InputError]
-) -> Retrieving:
+    located: YamlDocument, retrieving: Retrieval, services: Services, problems: list[InputError]
+) -> Retrieval:
     parameters: RetrieverParameters = retrieving.parameters
     named = parameters.service
     service = None if named is None else getattr(parameters, named)
@@ -100,11 +100,11 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         text = files.read_all(matching.expand(path)[0]).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
-    located, problems, unresolved = read(text, path, output)
+    located, problems, unresolved = read_yaml(text, path, output)
     if not isinstance(located.value, dict):
         keys = "name, documents, services, writer, checker, items, output"
         raise InputErrors([located.error((), f"is a mapping with {keys}")])
-    model = validated(GoldensModel, located, problems)
+    model = parse_model(GoldensModel, located, problems)
     folder = files.parent(path)
     services = services_of(located, model.services or {}, folder, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
@@ -113,7 +113,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     quotas = quotas_of(located, model.quotas, problems)
     pools = pools_of(located, quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
-        problems += unpriced(located, pools)
+        problems += missing_prices(located, pools)
     problems += wrong_batches(located, pools, is_raced=False)
     dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
     problems += _missing_documents(located, folder)
@@ -137,7 +137,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),
         duplicates=None
         if duplicates is None
-        else Duplicates(_embed(models[duplicates.embedding_model]), duplicates.cosine),
+        else Duplicates(_embedder_of(models[duplicates.embedding_model]), duplicates.cosine),
         models=models,
         split=model.split,
         pools=pools.quotas,
@@ -148,7 +148,9 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     )
 
 
-def _used_names(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:
+def _used_names(
+    located: YamlDocument, model: GoldensModel, services: Services, problems: list[InputError]
+) -> Iterator[str]:
     named: dict[Place, str] = {("writer",): model.writer, ("checker",): model.checker}
     if model.reviews.duplicates is not None:
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model
@@ -160,22 +162,22 @@ def _used_names(located: Located, model: GoldensModel, services: Services, probl
 
 
 def _pool_retrievers(
-    retrieving: Sequence[Retrieving], pools: Pools, models: Mapping[str, ConfiguredService], folder: str
+    retrieving: Sequence[Retrieval], pools: Pools, models: Mapping[str, ConfiguredService], folder: str
 ) -> Iterator[PoolRetriever]:
     """The retrievers of the pool, independent of the file."""
     for number, (retriever, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
-        embedder = None if retriever.embedder is None else _embed(models[retriever.embedder.name])
+        embedder = None if retriever.embedder is None else _embedder_of(models[retriever.embedder.name])
         yield PoolRetriever(
             f"{retriever.kind}-{number}", retriever.kind, retriever.parameters.resolved(folder), embedder, pool
         )
 
 
-def _embed(service: ConfiguredService) -> Embed:
+def _embedder_of(service: ConfiguredService) -> Embed:
     return Embed(service.name, service.kind, service.parameters)
 
 
 def _dimensions(
-    located: Located, model: GoldensModel, folder: str, problems: list[InputError]
+    located: YamlDocument, model: GoldensModel, folder: str, problems: list[InputError]
 ) -> tuple[Dimension, ...]:
     if model.profiles is None:
         return DIMENSIONS
@@ -189,7 +191,7 @@ def _dimensions(
     return DIMENSIONS
 
 
-def _missing_documents(located: Located, folder: str) -> Iterator[InputError]:
+def _missing_documents(located: YamlDocument, folder: str) -> Iterator[InputError]:
     """Problems of documents; found from the raw values, so they are reported even if the file is invalid otherwise."""
     documents = located.value.get("documents")
     values = {"path": documents} if isinstance(documents, str) else documents if isinstance(documents, dict) else {}
@@ -202,7 +204,7 @@ def _missing_documents(located: Located, folder: str) -> Iterator[InputError]:
             if role == "folder" or (role == "path" and holds_documents(where)):
                 glob = values.get("glob")
                 source = FolderSource(where, glob if isinstance(glob, str) else EVERYTHING)
-                refuse_unreadable(source, listed(source))
+                refuse_unreadable(source, list_files(source))
             elif role == "path" and (problem := lacks_documents(where)) is not None:
                 yield located.error(place, problem)
             else:
@@ -211,7 +213,7 @@ def _missing_documents(located: Located, folder: str) -> Iterator[InputError]:
             yield located.error(place, str(error))
 
 
-def _wrong_offline(located: Located, model: GoldensModel, services: Services) -> Iterator[InputError]:
+def _wrong_offline(located: YamlDocument, model: GoldensModel, services: Services) -> Iterator[InputError]:
     """Problems of offline models that do not support the steps of their role."""
     wrong = {"writer": ("lexical", "hashed", "onnx"), "checker": ("extractive", "hashed", "onnx")}
     for role, kinds in wrong.items():

@@ -13,7 +13,7 @@ from rankbeam.pipelines.goldens.finish import as_html, coverage, goldens_of, rej
 from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, REVIEWS, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.models import ContextModel
-from rankbeam.pipelines.goldens.rounds import Making, RoundProgress
+from rankbeam.pipelines.goldens.rounds import BenchmarkMaker, RoundProgress
 from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.storage import files
@@ -51,7 +51,9 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
     now = datetime.now(UTC)
     owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
     with work_folder(goldens.output, WORK, owner.run_id) as work:
-        making = Making(goldens, plan, options, owner, work, lambda rounds: _write(folder, goldens, plan, rounds))
+        making = BenchmarkMaker(
+            goldens, plan, options, owner, work, lambda rounds: _write(folder, goldens, plan, rounds)
+        )
         progress = making.run()
     _write(folder, goldens, plan, progress)
     folder.publish()

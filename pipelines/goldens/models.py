@@ -256,7 +256,7 @@ class GoldensModel(Section):
 
     @field_validator("types")
     @classmethod
-    def _known(cls, value: dict[str, int]) -> dict[str, int]:
+    def _refuse_unknown(cls, value: dict[str, int]) -> dict[str, int]:
         for name in value:
             if name not in TYPES:
                 raise ValueError(f"unknown type of question {name!r}; {did_you_mean(name, TYPES)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.plan.models import Range, clocks, seconds_of, shown
+from rankbeam.pipelines.plan.models import Range, clocks, format_range, seconds_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
@@ -87,8 +87,8 @@ class Costs:
             lines.append(f"{self.items - self.planned:,} of these questions cannot be made: there are too few spans")
         for pool in self.pools:
             parts = [f"{pool.pool}: {clocks(pool.seconds)} at the quota"]
-            parts += [] if pool.cost is None else [f"cost {shown(pool.cost, '{:,.4g}')}"]
-            parts += [] if pool.batch_cost is None else [f"{shown(pool.batch_cost, '{:,.4g}')} with batch jobs"]
+            parts += [] if pool.cost is None else [f"cost {format_range(pool.cost, '{:,.4g}')}"]
+            parts += [] if pool.batch_cost is None else [f"{format_range(pool.batch_cost, '{:,.4g}')} with batch jobs"]
             lines += [" · ".join(parts), *(f"  {_step_line(step)}" for step in pool.steps)]
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.4g}")
@@ -126,8 +126,8 @@ def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     if goldens.max_cost is None or costs.cost is None or costs.cost[0] <= goldens.max_cost:
         return
     problem = (
-        f"is {goldens.max_cost:,.6g}, and the calls are planned to cost {shown(costs.cost, '{:,.4g}')}: no call was "
-        "made; raise it, or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
+        f"is {goldens.max_cost:,.6g}, and the calls are planned to cost {format_range(costs.cost, '{:,.4g}')}: no call "
+        "was made; raise it, or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
     )
     raise load(goldens.text, path).error(("max_cost",), problem)
 
@@ -226,8 +226,8 @@ def _token_ranges(costs: Sequence[CallCost], remaining: Sequence[CallCost], agai
 
 
 def _step_line(step: StepCost) -> str:
-    parts = [f"{step.step}: {shown(step.calls)} calls"]
+    parts = [f"{step.step}: {format_range(step.calls)} calls"]
     if step.ledger_hits:
         parts.append(f"{step.ledger_hits:,} in the ledger")
-    parts.append(f"about {shown(step.input_tokens)} input and {shown(step.output_tokens)} output tokens")
+    parts.append(f"about {format_range(step.input_tokens)} input and {format_range(step.output_tokens)} output tokens")
     return " · ".join(parts)

@@ -18,7 +18,7 @@ from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.forecast import size_of
-from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sampled
+from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sample_spans
 from rankbeam.transforms.goldens.records.items import Dimension, ProfileValue, SourceSpan, repeated_name
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
@@ -76,7 +76,7 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
     return dimensions
 
 
-def suggested(dimensions: Sequence[Dimension], model: dict[str, Any], documents: Sequence[str]) -> bytes:
+def suggestion_file(dimensions: Sequence[Dimension], model: dict[str, Any], documents: Sequence[str]) -> bytes:
     """The file of a model's suggested dimensions; `read_profiles` refuses it until a person accepts it."""
     parameters = {
         dimension.name: {
@@ -115,7 +115,7 @@ def suggestion_of(goldens: Goldens, plan: GoldensPlan, source: str, path: str, c
     if (offline := goldens.writer.parameters.offline) is not None:
         problem = f"the writer {goldens.writer.name!r} is {offline}, and suggests no profiles; name another model"
         raise load(goldens.text, source).error(("writer",), problem)
-    return Suggestion(goldens, source, path, sampled(plan, count))
+    return Suggestion(goldens, source, path, sample_spans(plan, count))
 
 
 def forecast(suggestion: Suggestion) -> tuple[str, float | None]:
@@ -145,5 +145,5 @@ def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[Suggested
     (profiles,) = results.records[:1] or [SuggestedProfiles(problem="no answer")]
     if profiles.dimensions:
         model = goldens.writer.parameters.identity(goldens.writer.kind) | {"model_version": profiles.model_version}
-        files.write(suggestion.path, suggested(profiles.dimensions, model, suggestion.documents))
+        files.write(suggestion.path, suggestion_file(profiles.dimensions, model, suggestion.documents))
     return profiles, results.warnings

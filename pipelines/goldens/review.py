@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.syntax import spreadsheets
-from rankbeam.transforms.goldens.publishing import reviewed
+from rankbeam.transforms.goldens.publishing import apply_reviews
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.records.chunking import parse_chunk_id
@@ -28,7 +28,7 @@ def as_csv(folder: GoldensFolder) -> str:
     """All items, with any decisions made so far."""
     reviews = folder.reviews()
     # Rejected items are shown unchanged, so that a decision can be reverted.
-    shown = ((reviewed([item], reviews) or [item])[0] for item in folder.items())
+    shown = ((apply_reviews([item], reviews) or [item])[0] for item in folder.items())
     return spreadsheets.as_csv(COLUMNS, (_row(item, reviews) for item in shown))
 
 

@@ -28,8 +28,8 @@ from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.parts import json_lines
-from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, graded, screened
-from rankbeam.transforms.goldens.records.items import Pooled, SourceSpan, State, WritingTask, WrittenItem
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, apply_grades, screen_items
+from rankbeam.transforms.goldens.records.items import PooledPassages, SourceSpan, State, WritingTask, WrittenItem
 from rankbeam.transforms.goldens.searching import (
     EmbedTexts,
     GradePassages,
@@ -58,7 +58,7 @@ class RoundProgress:
 
     items: list[WrittenItem] = field(default_factory=list)
     ranks: dict[str, int | None] = field(default_factory=dict)
-    pooled: dict[str, Pooled] = field(default_factory=dict)
+    pooled: dict[str, PooledPassages] = field(default_factory=dict)
     usage: list[Usage] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     rounds: int = 0
@@ -80,7 +80,7 @@ class RoundProgress:
 
 
 @dataclass
-class Finding:
+class RoundSearches:
     """Searches for the context, duplicates and pools of a round."""
 
     goldens: Goldens
@@ -226,7 +226,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Making:
+class BenchmarkMaker:
     """A benchmark that is being made."""
 
     goldens: Goldens
@@ -239,7 +239,7 @@ class Making:
     def run(self) -> RoundProgress:
         progress = RoundProgress()
         do = partial(self._do, progress)
-        finding = Finding(self.goldens, self.plan.library, self.folder, do, progress.warnings)
+        finding = RoundSearches(self.goldens, self.plan.library, self.folder, do, progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
             sources = finding.with_context(sources, number)
@@ -260,29 +260,31 @@ class Making:
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
     def _screen(
-        self, progress: RoundProgress, finding: Finding, written: Sequence[WrittenItem], number: int
+        self, progress: RoundProgress, finding: RoundSearches, written: Sequence[WrittenItem], number: int
     ) -> list[WrittenItem]:
         """Reject new items that are near-duplicates or exceed the quotas."""
         candidates = [item for item in (*progress.accepted, *written) if item.state is State.ACCEPTED]
         vectors, missing = finding.vectors(candidates, number)
-        new = [failed(item, missing) for item in written]
+        new = [mark_failed(item, missing) for item in written]
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
-        return screened(self.plan, progress.items, progress.accepted, new, vectors, least)
+        return screen_items(self.plan, progress.items, progress.accepted, new, vectors, least)
 
     def _grade(
-        self, progress: RoundProgress, finding: Finding, new: Sequence[WrittenItem], number: int
+        self, progress: RoundProgress, finding: RoundSearches, new: Sequence[WrittenItem], number: int
     ) -> list[WrittenItem]:
         """Grade other documents that may answer new items, and reject items that they answer."""
         searched, missing = finding.pools_of([item for item in new if item.state is State.ACCEPTED], number)
-        new = [failed(item, missing) for item in new]
+        new = [mark_failed(item, missing) for item in new]
         progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
         pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
         if not pools:
             return new
-        records = self._do(progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, Pooled)
+        records = self._do(
+            progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, PooledPassages
+        )
         pooled = {record.item_id: record for record in records}
         progress.pooled |= pooled
-        return graded(new, pooled)
+        return apply_grades(new, pooled)
 
     def _do(
         self, progress: RoundProgress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
@@ -308,7 +310,7 @@ def plan_of(goldens: Goldens) -> GoldensPlan:
     )
 
 
-def failed(item: WrittenItem, missing: Mapping[str, UnansweredCall]) -> WrittenItem:
+def mark_failed(item: WrittenItem, missing: Mapping[str, UnansweredCall]) -> WrittenItem:
     """Mark an item as failed if a call that it needs has failed."""
     if item.item_id not in missing:
         return item

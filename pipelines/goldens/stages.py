@@ -17,7 +17,7 @@ from rankbeam.pipelines.run.batch import rounds, services_of
 from rankbeam.pipelines.run.build import new_pipeline
 from rankbeam.pipelines.run.evaluate import RunFailed
 from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
-from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.call import CallResults, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of
 from rankbeam.transforms.clients.ledger import Ledger
@@ -47,7 +47,7 @@ def run_stage(
 ) -> StageResults:
     files.delete(folder)
     files.make_folder(folder)
-    with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):
+    with refusals(), quiet_beam(), messages.log_to_stderr(), on_this_machine(options):
         pipeline = new_pipeline(options)
         _connect(pipeline, stage, ledger, items, folder)
         result = pipeline.run()
@@ -77,7 +77,10 @@ def batched_stage(
         return replace(stage, batch=batch, budget=max(0.0, stage.budget - sum(batch.spent.values())))
 
     jobs, limit = BatchJobs(ledger, services), None if math.isinf(stage.budget) else stage.budget
-    with messages.shown(), rounds(ledger, jobs, goldens.pools, limit, lambda batch: run(with_rest(batch))) as last:
+    with (
+        messages.log_to_stderr(),
+        rounds(ledger, jobs, goldens.pools, limit, lambda batch: run(with_rest(batch))) as last,
+    ):
         warnings += jobs.warnings
         yield with_rest(last)
 
@@ -123,7 +126,7 @@ def _connect(
     tasks = [Task(name, stage.name, item, (Subject(stage.name, name, 0, (0,)),)) for name, item in items]
     batches = [(stage.name, batch) for batch in batches_of(tasks)]
     summary = pipeline | "Summary" >> beam.Create([DatasetSummary(judged=len(tasks))])
-    called: Called = (
+    called: CallResults = (
         pipeline
         | "Tasks" >> beam.Create(batches, reshuffle=False)
         | "CallModels" >> CallServices(stage, ledger, summary)

@@ -129,10 +129,12 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     if not labels:
         raise InputError("has no decision about an item of the tasks; it needs `id` and `decision`", path=path)
     place = place or files.join(output, FOLDER)
-    return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(human_rows))
+    return _save_and_count(
+        output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(human_rows)
+    )
 
 
-def _saved(
+def _save_and_count(
     output: str, path: str, place: str, labels: list[Label], undecided: int, unknown: int, by_machines: int
 ) -> AppliedLabels:
     earlier = read_labels(place).rows if has_labels(place) else ()

@@ -19,14 +19,14 @@ from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
+from rankbeam.transforms.records.judging.criteria import criteria_in, full_metric_name
 from rankbeam.transforms.records.labels import item_id_of, text_hash
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.slices import ALL, attributes_of
 
 
 @dataclass(frozen=True)
-class Drawing:
+class LabelSample:
     """Sample to draw from a run."""
 
     metric: str
@@ -37,7 +37,7 @@ class Drawing:
     @classmethod
     def of(
         cls, run: Results, metric: str | None, configurations: Sequence[str], seed: int = 0, by: str | None = None
-    ) -> "Drawing":
+    ) -> "LabelSample":
         """The drawing with defaults: the first metric that people can label, for the baseline and the best."""
         chosen = _metric(run, metric)
         names = [row["name"] for row in run.configurations]
@@ -53,10 +53,10 @@ class Drawing:
         return cls(chosen, tuple(dict.fromkeys(configurations)), seed, by)
 
 
-def listed(text: str, names: Collection[str]) -> list[str]:
+def split_names(text: str, names: Collection[str]) -> list[str]:
     """The names in a list separated by commas; names from a grid may contain commas, too.
 
-    >>> listed("a, bm25:k1=1,b=2", ["a", "bm25:k1=1,b=2"]), listed("a,b", ["a"])
+    >>> split_names("a, bm25:k1=1,b=2", ["a", "bm25:k1=1,b=2"]), split_names("a,b", ["a"])
     (['a', 'bm25:k1=1,b=2'], ['a', 'b'])
     """
     result, parts = list[str](), text.split(",")
@@ -92,7 +92,7 @@ class _Texts:
         return any(requested.get(name, False) for name in inputs)
 
 
-def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
+def draw(run: Results, drawing: LabelSample, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
     """The tasks for the next queries in random order; a query's tasks stay together, in an order without meaning.
 
     Queries with nothing to decide, for example without contexts, are left out: their values are known.
@@ -103,7 +103,9 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
     frame = _frame(run, drawing.metric, ids) if is_by_judge else ranked_queries(run, ids)
     ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
     query_ids, tasks, seen = list[str](), list[LabelTask](), set(drawn)
-    while len(query_ids) < count and (following := _chosen(run, drawing, ordered, count - len(query_ids), seen))[0]:
+    while (
+        len(query_ids) < count and (following := _next_queries(run, drawing, ordered, count - len(query_ids), seen))[0]
+    ):
         queries, probabilities = following
         if isinstance(metric, JudgedMetric):
             new = _judged_tasks(run, metric, ids, queries)
@@ -123,7 +125,7 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
     return _in_order(tasks, query_ids)
 
 
-def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:
+def pick(run: Results, drawing: LabelSample, queries: Sequence[str]) -> list[LabelTask]:
     """The tasks for chosen queries, in their order, without a probability, since these represent no other queries."""
     (metric,) = parse_all([drawing.metric])
     if not isinstance(metric, JudgedMetric):
@@ -139,7 +141,7 @@ def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTa
     return _in_order(_judged_tasks(run, metric, ids, queries), queries)
 
 
-def _ids(run: Results, drawing: Drawing) -> set[str]:
+def _ids(run: Results, drawing: LabelSample) -> set[str]:
     return {row["config_id"] for row in run.configurations if row["name"] in drawing.configurations}
 
 
@@ -156,8 +158,8 @@ def _in_order(tasks: Iterable[LabelTask], chosen: Sequence[str]) -> list[LabelTa
     )
 
 
-def _chosen(
-    run: Results, drawing: Drawing, ordered: Sequence[str], count: int, drawn: Collection[str]
+def _next_queries(
+    run: Results, drawing: LabelSample, ordered: Sequence[str], count: int, drawn: Collection[str]
 ) -> tuple[list[str], dict[str, float]]:
     """The next queries, and each one's probability; every stratum gets its share of queries, and at least 5."""
     strata = _strata(run, drawing.by, ordered)
@@ -186,7 +188,7 @@ def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[s
 
 
 def _metric(run: Results, name: str | None) -> str:
-    requested = None if name is None else parse_all([spelled(name, criteria_in(run.metrics))])[0]
+    requested = None if name is None else parse_all([full_metric_name(name, criteria_in(run.metrics))])[0]
     if isinstance(requested, Metric):
         if requested.cutoff is None:
             raise InputError(

@@ -121,7 +121,7 @@ def judgements(tasks: Iterable[LabelTask], labels: Iterable[Label]) -> str:
         if task.doc_id is not None:
             by_query[task.query_id][task.doc_id] = task
     rows = [
-        (query_id, doc_id, str(_grade(grades[task.item_id])), HUMAN)
+        (query_id, doc_id, str(_final_grade(grades[task.item_id])), HUMAN)
         for query_id, query_tasks in sorted(by_query.items())
         if all(task.item_id in grades for task in query_tasks.values())
         for doc_id, task in sorted(query_tasks.items())
@@ -131,19 +131,19 @@ def judgements(tasks: Iterable[LabelTask], labels: Iterable[Label]) -> str:
     return "".join("\t".join(row) + "\n" for row in (QRELS_HEADER, *rows)) if rows else ""
 
 
-def _grade(by_annotator: Mapping[str, int]) -> int:
+def _final_grade(by_annotator: Mapping[str, int]) -> int:
     return by_annotator.get(ADJUDICATED, median_low(by_annotator.values()))
 
 
 def compares_answers(run: Results, metric: JudgedMetric) -> bool:
-    return metric.is_criterion and bool(_stated(run, metric).get("pairs"))
+    return metric.is_criterion and bool(_criterion_settings(run, metric).get("pairs"))
 
 
 def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
     """The metric with its criterion as the run judged it."""
     problems: list[InputError] = []
     (name,) = criteria_in([str(metric)])
-    model = CriterionModel.model_validate({**_stated(run, metric), "examples": None})
+    model = CriterionModel.model_validate({**_criterion_settings(run, metric), "examples": None})
     criteria = criteria_of(run.experiment_file, {name: model}, ".", problems)
     if problems:
         hint = "the file with its question is looked up in this folder; run the command in the experiment's folder"
@@ -155,7 +155,7 @@ def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
     return replace(metric, criterion=criteria[name])
 
 
-def _stated(run: Results, metric: JudgedMetric) -> Row:
+def _criterion_settings(run: Results, metric: JudgedMetric) -> Row:
     (name,) = criteria_in([str(metric)])
     return dict(run.judge_settings["criteria"][name])
 

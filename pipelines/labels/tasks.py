@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from jinja2 import Environment
 from markupsafe import Markup
 
-from rankbeam.pipelines.labels.draw import Drawing
+from rankbeam.pipelines.labels.draw import LabelSample
 from rankbeam.pipelines.labels.items import LabelTask
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv
 from rankbeam.transforms.clients.storage import files, matching, parquet
@@ -44,7 +44,7 @@ def distinct(tasks: Iterable[LabelTask]) -> list[LabelTask]:
     return list({task.item_id: task for task in tasks}.values())
 
 
-def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: Drawing) -> list[str]:
+def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: LabelSample) -> list[str]:
     """Write the files for some tasks; return the paths of those that people use."""
     folder = files.join(output, FOLDER)
     files.make_folder(folder)
@@ -54,10 +54,10 @@ def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: Drawing) -> li
     stored = io.BytesIO()
     pq.write_table(index.replace_schema_metadata({_FACTS: json.dumps(facts)}), stored)
     base = files.join(folder, f"tasks-{number:03}")
-    shown = [_shown(task) for task in distinct(tasks)]
+    shown = [_task_row(task) for task in distinct(tasks)]
     written = {
         f"{base}.csv": as_csv(COLUMNS, (row | {"decisions": " | ".join(row["decisions"])} for row in shown)),
-        f"{base}.jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in map(_exported, shown)),
+        f"{base}.jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in map(_json_row, shown)),
         f"{base}.html": _as_page(shown, f"tasks-{number:03}"),
     }
     for path, text in written.items():
@@ -74,15 +74,15 @@ def indexes(output: str) -> list[str]:
     return sorted(matching.matches(files.join(glob.escape(output), FOLDER, "tasks-*.parquet")))
 
 
-def read_index(path: str) -> tuple[list[LabelTask], Drawing]:
+def read_index(path: str) -> tuple[list[LabelTask], LabelSample]:
     with parquet.open_file(path) as file:
         facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
         rows = file.read().to_pylist()
-    drawing = Drawing(facts["metric"], tuple(facts["configurations"]), facts["seed"], facts.get("by"))
+    drawing = LabelSample(facts["metric"], tuple(facts["configurations"]), facts["seed"], facts.get("by"))
     return [LabelTask(**row | {"decisions": tuple(row.get("decisions") or ())}) for row in rows], drawing
 
 
-def _shown(task: LabelTask) -> dict[str, Any]:
+def _task_row(task: LabelTask) -> dict[str, Any]:
     values = (
         task.item_id,
         task.instruction,
@@ -98,7 +98,7 @@ def _shown(task: LabelTask) -> dict[str, Any]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
+def _json_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of JSON lines. Other tools preserve its metadata, which connect their annotations with the item."""
     columns = {name: value for name, value in row.items() if name not in ("decision", "comment", "annotator")}
     return {**columns, "metadata": {"rankbeam_id": row["id"]}}
@@ -118,7 +118,7 @@ def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     return page
 
 
-def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
+def drawn_before(output: str, drawing: LabelSample, *, is_first: bool) -> set[str]:
     """The queries drawn earlier for the same metric and configurations; for a first sample, there must be none."""
     result: set[str] = set()
     for index in indexes(output):
@@ -157,7 +157,7 @@ def _query_id(line: str, path: str, number: int) -> str:
     return value
 
 
-def last_drawing(output: str, metric: str | None = None) -> Drawing:
+def last_drawing(output: str, metric: str | None = None) -> LabelSample:
     """The last random drawing, or the last one for a metric."""
     for index in reversed(indexes(output)):
         tasks, drawing = read_index(index)
@@ -167,7 +167,7 @@ def last_drawing(output: str, metric: str | None = None) -> Drawing:
     raise InputError(f"holds no random tasks{purpose} yet; draw the first ones with --sample N", path=output)
 
 
-def described(output: str, tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:
+def task_summary(output: str, tasks: Sequence[LabelTask], drawing: LabelSample, paths: Sequence[str]) -> str:
     """A summary of the files, and of the work in them."""
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "

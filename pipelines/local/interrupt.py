@@ -80,7 +80,7 @@ def finish_calls(ledger: str) -> str:
 
 
 @contextmanager
-def deferred(message: str) -> Iterator[Callable[[], None]]:
+def defer_interrupt(message: str) -> Iterator[Callable[[], None]]:
     """Hold back the first Ctrl-C while the block runs, and print a message; a second one interrupts the block."""
     signals: list[int] = []
 

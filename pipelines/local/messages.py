@@ -72,7 +72,7 @@ class _OnStandardError(logging.Handler):
 
 @shared
 @contextmanager
-def shown() -> Iterator[None]:
+def log_to_stderr() -> Iterator[None]:
     """Print rankbeam's log messages, each once."""
     logger = logging.getLogger("rankbeam")
     settings = logger.level, logger.propagate

@@ -83,7 +83,7 @@ def import_beam_alone() -> None:
 
 @shared
 @contextmanager
-def avoided() -> Iterator[None]:
+def avoid_overheads() -> Iterator[None]:
     """Run the block with Beam's local runner, avoiding its overheads."""
     if ends_with_its_command:
         gc.freeze()  # later garbage collections do not search two thousand modules
@@ -144,16 +144,16 @@ def remember_signatures() -> list[str]:
     changed = []
     for owner, name, key, copied in functions:
         function = getattr(owner, name, None)
-        if isinstance(function, _Remembered):
+        if isinstance(function, _CachedResults):
             continue
         if callable(function) and len(signature(function).parameters) == 1:
-            setattr(owner, name, _Remembered(function, key, copied))
+            setattr(owner, name, _CachedResults(function, key, copied))
         else:
             changed.append(name)
     return changed
 
 
-class _Remembered:
+class _CachedResults:
     """Caches the results of a function that takes one function or one DoFn."""
 
     def __init__(

@@ -152,7 +152,7 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
+def show_progress(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
     """Show progress while the block runs, and the totals when it ends without an error."""
     began = time.monotonic()
     with tallying() as tally:
@@ -162,24 +162,24 @@ def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
             return "\n".join(progress.lines(counts, time.monotonic() - began)), progress.share(counts)
 
         in_notebook = stream is None and is_notebook()
-        with _showing(_in_notebook, current) if in_notebook else repeated(current, stream):
+        with _show_in_thread(_in_notebook, current) if in_notebook else show_repeatedly(current, stream):
             yield
 
 
 @contextmanager
-def repeated(current: Current, stream: TextIO | None = None) -> Iterator[None]:
+def show_repeatedly(current: Current, stream: TextIO | None = None) -> Iterator[None]:
     """Print the current text repeatedly while the block runs, and once more when it ends without an error."""
     out = sys.stderr if stream is None else stream
     if out is None:  # stderr is closed, as under cron
         yield
         return
-    with _showing(partial(_on_terminal if out.isatty() else _as_lines, out), current):
+    with _show_in_thread(partial(_on_terminal if out.isatty() else _as_lines, out), current):
         yield
     print(current()[0], file=out, flush=True)
 
 
 @contextmanager
-def _showing(show: Callable[[threading.Event, Current], None], current: Current) -> Iterator[None]:
+def _show_in_thread(show: Callable[[threading.Event, Current], None], current: Current) -> Iterator[None]:
     """Show progress in a thread while the block runs; the thread's context identifies the notebook cell."""
     stop = threading.Event()
     context = contextvars.copy_context()

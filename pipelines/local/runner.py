@@ -24,7 +24,7 @@ def on_this_machine(options: PipelineOptions) -> Iterator[None]:
     if options.view_as(StandardOptions).runner != "FnApiRunner":
         yield
         return
-    with spill.spilling(), overheads.avoided():
+    with spill.spilling(), overheads.avoid_overheads():
         yield
 
 

@@ -18,7 +18,7 @@ def main(folder: Path) -> None:
     # Ctrl-C reaches all processes in a terminal; the parent decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=_leave, args=(folder,), daemon=True).start())
-    with _announced(folder):
+    with _hold_lock(folder):
         import grpc
         from apache_beam.runners.worker import sdk_worker_main
 
@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
 
 
 @contextmanager
-def _announced(folder: Path) -> Iterator[None]:
+def _hold_lock(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with _own_file(folder).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

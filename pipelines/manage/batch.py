@@ -52,7 +52,7 @@ class LedgerJobs:
         A job is given up if its service does not have it, or if it has ended without answers or they are gone.
         """
         records = self.named(names)
-        cancelled = [asyncio.run(_cancelled(record)) for record in records]
+        cancelled = [asyncio.run(_cancel_job(record)) for record in records]
         for record in cancelled:
             if record not in records:
                 BatchFolder(self.ledger).save(record)
@@ -84,7 +84,7 @@ def service_of(record: BatchJobRecord) -> BatchedService:
     return BatchedService(record.service, record.kind, parameters, record.service, account, parameters.default_quota)
 
 
-async def _cancelled(record: BatchJobRecord) -> BatchJobRecord:
+async def _cancel_job(record: BatchJobRecord) -> BatchJobRecord:
     connection = await service_of(record).connect()
     try:
         if record.job is None:  # a killed run may have created it

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.local.messages import say
 from rankbeam.pipelines.results.find import finished_runs
-from rankbeam.pipelines.run.corpora import needed, needless_in, refusing, unstage
+from rankbeam.pipelines.run.corpora import needed_corpora, needless_in, translate_errors, unstage
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import DATA_QUOTA, CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
@@ -39,10 +39,10 @@ class CorpusLocation:
     @contextmanager
     def client(self) -> Iterator[CorpusClient]:
         """A client for the corpora there, without a lasting ledger."""
-        with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, refusing():
+        with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, translate_errors():
             yield CorpusClient(self.api, Ledger(folder), self.quota)
 
-    def corpora(self) -> tuple[Existing, ...]:
+    def corpora(self) -> tuple[ExistingCorpus, ...]:
         try:
             with self.client() as client:
                 return client.find()
@@ -68,13 +68,13 @@ def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
         problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
         raise InputError(problem, path=name)
     experiment = load_experiment(name)
-    locations = [CorpusLocation(corpora.api, experiment.corpus_quotas.data) for corpora in needed(experiment)]
+    locations = [CorpusLocation(corpora.api, experiment.corpus_quotas.data) for corpora in needed_corpora(experiment)]
     if not locations:
         raise InputError("has no corpus that a service builds", path=name)
     return locations
 
 
-def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
+def format_list(corpora: Sequence[ExistingCorpus], form: str, screen: Screen = WHOLE) -> str:
     if form == "json":
         return json.dumps([_values(corpus) for corpus in corpora], indent=2, ensure_ascii=False)
     if not corpora:
@@ -82,16 +82,16 @@ def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str
     return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(corpus) for corpus in corpora], 4))
 
 
-def line(corpus: Existing) -> str:
+def line(corpus: ExistingCorpus) -> str:
     return "  ".join(_cells(corpus))
 
 
-def _cells(corpus: Existing) -> list[str]:
+def _cells(corpus: ExistingCorpus) -> list[str]:
     state = f"{corpus.about.files:,} files" if corpus.about.complete else "incomplete"
     return [corpus.corpus.name, corpus.about.name, state, _until(corpus)]
 
 
-def detailed(corpus: Existing, form: str) -> str:
+def format_details(corpus: ExistingCorpus, form: str) -> str:
     values = _values(corpus)
     if form == "json":
         return json.dumps(values, indent=2, ensure_ascii=False)
@@ -100,29 +100,29 @@ def detailed(corpus: Existing, form: str) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
 
 
-def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
+def find_by_name(corpora: Sequence[ExistingCorpus], names: Sequence[str]) -> list[ExistingCorpus]:
     """Corpora by their resources, the last part of these, or their identities."""
     for name in names:
-        resources = [chosen_corpus.corpus.name for chosen_corpus in chosen(corpora, [name])]
+        resources = [chosen_corpus.corpus.name for chosen_corpus in filter_by_name(corpora, [name])]
         if len(resources) > 1:
             raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
         if not resources:
             known = [corpus.corpus.name for corpus in corpora]
             hint = did_you_mean(name, known) if known else "rankbeam has created none there"
             raise InputError(f"{name!r} is not a corpus of rankbeam; {hint}")
-    return chosen(corpora, names)
+    return filter_by_name(corpora, names)
 
 
-def chosen(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
+def filter_by_name(corpora: Sequence[ExistingCorpus], names: Sequence[str]) -> list[ExistingCorpus]:
     return [corpus for corpus in corpora if {*_names(corpus)} & {*names}]
 
 
-def expired(corpora: Sequence[Existing]) -> list[Existing]:
+def expired(corpora: Sequence[ExistingCorpus]) -> list[ExistingCorpus]:
     now = datetime.now(UTC)
     return [corpus for corpus in corpora if corpus.about.is_expired(now)]
 
 
-def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Existing]:
+def unused_by(corpora: Sequence[ExistingCorpus], outputs: Sequence[str]) -> list[ExistingCorpus]:
     """The corpora that no finished run in the output folders searched."""
     runs = (run for output in outputs for run in finished_runs(output))
     rows = (run.table("corpora", ["identity"])["identity"].to_pylist() for run in runs)
@@ -131,7 +131,7 @@ def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Exist
 
 
 def delete(
-    place: CorpusLocation, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
+    place: CorpusLocation, corpora: Sequence[ExistingCorpus], report: Callable[[str], None], *, keep_documents: bool
 ) -> list[str]:
     """Delete corpora, and the staged documents that no other corpus needs; return what could not be deleted."""
     with place.client() as client:
@@ -152,7 +152,7 @@ def delete(
     return undeleted
 
 
-def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
+def staged_line(place: CorpusLocation, corpora: Sequence[ExistingCorpus], there: Sequence[ExistingCorpus]) -> str:
     """A text about the staged documents that deleting some corpora would orphan."""
     names = {corpus.corpus.name for corpus in corpora}
     remaining = [other for other in there if other.corpus.name not in names]
@@ -164,17 +164,17 @@ def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Seque
     return f"with {number:,} staged documents that no other corpus needs"
 
 
-def _names(corpus: Existing) -> tuple[str, ...]:
+def _names(corpus: ExistingCorpus) -> tuple[str, ...]:
     name, identity = corpus.corpus.name, corpus.about.identity
     return name, name.rpartition("/")[2], identity, identity[:16], corpus.about.display_name
 
 
-def _values(existing: Existing) -> dict[str, object]:
+def _values(existing: ExistingCorpus) -> dict[str, object]:
     corpus = existing.corpus
     return {"resource": corpus.name, "state": corpus.state, **asdict(existing.about), "made": corpus.created}
 
 
-def _until(corpus: Existing) -> str:
+def _until(corpus: ExistingCorpus) -> str:
     about = corpus.about
     if about.keep == RUN:
         return f"of run {about.run}, which deletes it at its end"

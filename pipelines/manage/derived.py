@@ -13,14 +13,14 @@ MOST_BYTES = 64 << 20
 _logger = logging.getLogger(__name__)
 
 
-def sampled(results: Results, most_bytes: int = MOST_BYTES) -> Results:
+def sample_rows(results: Results, most_bytes: int = MOST_BYTES) -> Results:
     """A run's results, with a sample of the rows in large tables; all rows if no table is large.
 
     A job on a cluster may write a terabyte of rankings. Of tables that grow with the queries, only the first files are
     read, which are a random sample of the queries.
     """
     stored = InFolder(results.output, results.run_id, most_bytes)
-    return Results(results.output, results.run_id, stored) if stored.unread() else results
+    return Results(results.output, results.run_id, stored) if stored.partial_reads() else results
 
 
 def left_out(output: str, most_bytes: int = MOST_BYTES) -> list[tuple[str, str]]:
@@ -49,11 +49,11 @@ def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:
 def monitor(results: Results) -> None:
     """Write the changes since the baseline run to the table `monitor`."""
     from rankbeam.pipelines.gates.checks import tolerances_of
-    from rankbeam.pipelines.monitor.changes import monitored  # few experiments need it
+    from rankbeam.pipelines.monitor.changes import monitor_run  # few experiments need it
     from rankbeam.pipelines.monitor.show import store
 
     try:
-        nights = monitored(results)
+        nights = monitor_run(results)
     except InputError as error:  # its gates are missed with the same message
         _logger.warning("%s", error)
         return

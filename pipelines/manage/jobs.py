@@ -37,7 +37,7 @@ def folder(output: str) -> str:
 
 def every(output: str) -> list[dict[str, Any]]:
     """The records of all submitted jobs, the latest one last."""
-    return sorted(_read_all(matching.matches(_path(glob.escape(output), "*"))), key=_submitted)
+    return sorted(_read_all(matching.matches(_path(glob.escape(output), "*"))), key=_submission_time)
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
@@ -45,11 +45,11 @@ def find(output: str, run_id: str | None = None) -> dict[str, Any]:
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     run_paths = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:
-        return max(_read_all(paths), key=_submitted)
+        return max(_read_all(paths), key=_submission_time)
     if run_id not in run_paths:
         named = ", ".join(sorted(run_paths)[-_MOST_NAMED:])
         raise InputError(f"holds no job of a run {run_id!r}; there are: {named}", path=output)
-    return _read(run_paths[run_id])
+    return _read_record(run_paths[run_id])
 
 
 def has_rows(output: str, run_id: str) -> bool:
@@ -79,17 +79,17 @@ def _path(output: str, run_id: str) -> str:
     return files.join(output, _FOLDER, f"{run_id}.json")
 
 
-def _submitted(record: Mapping[str, Any]) -> str:
+def _submission_time(record: Mapping[str, Any]) -> str:
     return str(record.get("submitted_at", ""))
 
 
 def _read_all(paths: Iterable[str]) -> list[dict[str, Any]]:
     """Read records in parallel: a year of nightly jobs in a bucket means hundreds of network requests."""
     with ThreadPoolExecutor(_READERS) as readers:
-        return list(readers.map(_read, paths))
+        return list(readers.map(_read_record, paths))
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read_record(path: str) -> dict[str, Any]:
     try:
         record = json.loads(files.read_all(path))
     except ValueError as error:

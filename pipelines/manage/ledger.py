@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
-from rankbeam.transforms.clients.ledger import Cleared, Compacted, LedgerSurvey, clear, store, survey
+from rankbeam.transforms.clients.ledger import ClearResult, CompactionResult, LedgerSurvey, clear, store, survey
 from rankbeam.transforms.clients.ledger import compact as merge_parts
 from rankbeam.transforms.clients.storage import files, gcs
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import InputError, pluralize
 
 _NAME = "ledger"
 _SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
@@ -31,11 +31,11 @@ def run(
     if compact:
         compacted = merge_parts(folder)
         document = {"folder": folder, **asdict(compacted)}
-        return json.dumps(document, indent=2) if form == "json" else _compacted(folder, compacted)
+        return json.dumps(document, indent=2) if form == "json" else _compacted_text(folder, compacted)
     if not clear:
         summary = survey(folder)
         return as_json(summary) if form == "json" else show(summary, screen=screen)
-    cleared = _cleared(folder, older_than_days)
+    cleared = _clear_ledger(folder, older_than_days)
     if form == "json":
         return json.dumps({"folder": folder, **asdict(cleared)}, indent=2)
     return _cleared_text(folder, cleared)
@@ -65,15 +65,15 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
     if not (survey.files or survey.runs or survey.damaged):
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
     now = now or datetime.now(UTC)
-    lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_repeated(survey)}"]
-    lines.append(f"size     {_size(survey.bytes)} in {counted(survey.files, 'file')}")
+    lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_duplicates_text(survey)}"]
+    lines.append(f"size     {_size(survey.bytes)} in {pluralize(survey.files, 'file')}")
     if survey.oldest is not None and survey.newest is not None:
         ages = dict.fromkeys((_span(now - survey.newest), _span(now - survey.oldest)))
         lines.append(f"age      {' to '.join(ages)}")
     lines.append(f"calls    took {_span(timedelta(seconds=survey.seconds))} in all")
-    lines.append(f"hits     {counted(survey.hits, 'call')} saved, {counted(survey.calls, 'call')} made")
+    lines.append(f"hits     {pluralize(survey.hits, 'call')} saved, {pluralize(survey.calls, 'call')} made")
     if survey.lost:
-        lines.append(f"lost     {counted(survey.lost, 'call')} in flight when a run was killed, maybe charged")
+        lines.append(f"lost     {pluralize(survey.lost, 'call')} in flight when a run was killed, maybe charged")
     return "\n".join([*lines, *_runs(survey, now, screen), *_damage(survey), *_foreign(survey)])
 
 
@@ -84,7 +84,7 @@ def as_json(survey: LedgerSurvey) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, default=lambda moment: moment.isoformat())
 
 
-def _cleared(folder: str, older_than_days: float | None) -> Cleared:
+def _clear_ledger(folder: str, older_than_days: float | None) -> ClearResult:
     if older_than_days is None:
         return clear(folder)
     if not older_than_days >= 0:
@@ -93,19 +93,19 @@ def _cleared(folder: str, older_than_days: float | None) -> Cleared:
         age = timedelta(days=older_than_days)
         return clear(folder, age)
     except OverflowError:  # older than any date
-        return Cleared(0, 0, 0)
+        return ClearResult(0, 0, 0)
 
 
-def _cleared_text(folder: str, cleared: Cleared) -> str:
+def _cleared_text(folder: str, cleared: ClearResult) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
-    answers = counted(cleared.answers, "answer")
-    answers += f", {_size(cleared.bytes)} in {counted(cleared.files, 'file')}"
+    answers = pluralize(cleared.answers, "answer")
+    answers += f", {_size(cleared.bytes)} in {pluralize(cleared.files, 'file')}"
     return f"{folder}: cleared {answers}"
 
 
-def _compacted(folder: str, compacted: Compacted) -> str:
-    before = f"{counted(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
+def _compacted_text(folder: str, compacted: CompactionResult) -> str:
+    before = f"{pluralize(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
     if compacted.files_after == compacted.files_before:
         return f"{folder}: {before}, none to merge"
     return f"{folder}: {before} became {compacted.files_after:,} of {_size(compacted.bytes_after)}"
@@ -127,7 +127,7 @@ def _exists(place: str) -> bool:
     try:  # an object store has no folders, only names with a common beginning
         return bool(files.beam().match([files.join(glob.escape(place), "**")], limits=[1])[0].metadata_list)
     except files.errors(place) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, place)}", path=place) from error
+        raise InputError(f"cannot be looked up: {gcs.error_text(error, place)}", path=place) from error
 
 
 def _runs(survey: LedgerSurvey, now: datetime, screen: Screen) -> list[str]:
@@ -141,7 +141,7 @@ def _damage(survey: LedgerSurvey) -> list[str]:
     if not survey.damaged:
         return []
     lines = [f"  {path}: {reason}" for path, reason in survey.damaged]
-    return ["", f"{counted(len(lines), 'damaged file')}, of which only the undamaged content is used:", *lines]
+    return ["", f"{pluralize(len(lines), 'damaged file')}, of which only the undamaged content is used:", *lines]
 
 
 def _foreign(survey: LedgerSurvey) -> list[str]:
@@ -149,11 +149,11 @@ def _foreign(survey: LedgerSurvey) -> list[str]:
         return []
     more = len(survey.foreign) - _MOST_FOREIGN
     lines = [f"  {path}" for path in survey.foreign[:_MOST_FOREIGN]] + ([f"  and {more:,} more"] if more > 0 else [])
-    count = counted(len(survey.foreign), "file")
+    count = pluralize(len(survey.foreign), "file")
     return ["", f"{count} of other programs, neither read nor cleared:", *lines]
 
 
-def _repeated(survey: LedgerSurvey) -> str:
+def _duplicates_text(survey: LedgerSurvey) -> str:
     more = survey.answers - survey.entries
     return f", and {more:,} older or lesser ones to the same calls" if more else ""
 
@@ -164,7 +164,7 @@ def _size(count: int) -> str:
     >>> _size(999), _size(1_250_000)
     ('999 bytes', '1.2 MB')
     """
-    return next((f"{count / unit:.1f} {name}" for unit, name in _SIZES if count >= unit), counted(count, "byte"))
+    return next((f"{count / unit:.1f} {name}" for unit, name in _SIZES if count >= unit), pluralize(count, "byte"))
 
 
 def _span(time: timedelta) -> str:
@@ -175,4 +175,4 @@ def _span(time: timedelta) -> str:
     """
     seconds = max(0.0, time.total_seconds())
     name, unit = next(((name, unit) for name, unit in _SPANS if seconds >= 2 * unit), _SPANS[-1])
-    return counted(int(seconds // unit), name)
+    return pluralize(int(seconds // unit), name)

@@ -88,7 +88,7 @@ def pauses() -> Iterator[float]:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class JobProgress:
     """Progress of a job."""
 
     unit: str  # "calls" if services are called, else "queries", counted for each configuration and retriever
@@ -118,7 +118,7 @@ class Outlook:
 
 def outlook_of(
     run: RunRecord, uses: Sequence[LedgerUse], snapshot: JobSnapshot, began: Point, seconds: float
-) -> Outlook:
+) -> JobProgress:
     """A job's progress, from its counters and the ledger's records of the run.
 
     Its rate is measured from the point `began`; (0.0, 0) is the start of the run.
@@ -134,7 +134,7 @@ def outlook_of(
     left_s = None if rate is None or needed is None else max(0, needed - done) / rate
     failures = snapshot.counts[Counter.CALLS_FAILED, ""] + snapshot.counts[Counter.FAILURES, ""]
     cost, unpriced = cost_of(uses, run.pools)
-    return Outlook(unit, done, needed, rate, left_s, failures, cost, unpriced)
+    return JobProgress(unit, done, needed, rate, left_s, failures, cost, unpriced)
 
 
 def progress(run: RunRecord, uses: Iterable[LedgerUse], counts: Counts) -> tuple[str, int, int | None]:
@@ -194,7 +194,7 @@ class Watch:
         texts = (text if name == "progress" else f"{name} {text}" for name, text in parts.items())
         return " · ".join([snapshot.state, *texts])
 
-    def look(self, snapshot: JobSnapshot, now: datetime) -> Outlook | None:
+    def look(self, snapshot: JobSnapshot, now: datetime) -> JobProgress | None:
         """The job's progress; None if its record has no run."""
         if self.run is None:
             return None
@@ -209,11 +209,11 @@ class Watch:
         return outlook_of(self.run, self._uses, snapshot, began, seconds)
 
 
-def outlook_lines(outlook: Outlook | None) -> list[str]:
+def outlook_lines(outlook: JobProgress | None) -> list[str]:
     return [] if outlook is None else [f"{name:<8} {text}" for name, text in outlook.parts().items()]
 
 
-def as_document(snapshot: JobSnapshot, outlook: Outlook | None) -> dict[str, Any]:
+def as_document(snapshot: JobSnapshot, outlook: JobProgress | None) -> dict[str, Any]:
     counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
     document = {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
     if outlook is None:

@@ -81,7 +81,7 @@ DAYS = 30.0
 """By default, an index that no run has used for this long is not needed."""
 
 
-def unused(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
+def unused_indexes(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
     """The indexes in an output folder that no run has used for some days."""
     if is_table(output):
         raise InputError("is not a folder with results, beside which indexes are kept", path=output)
@@ -89,7 +89,7 @@ def unused(output: str, days: float, now: datetime | None = None) -> list[index_
     try:
         return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < limit]
     except files.errors(output) as error:
-        raise InputError(f"cannot be listed: {gcs.explained(error, output)}", path=output) from error
+        raise InputError(f"cannot be listed: {gcs.error_text(error, output)}", path=output) from error
 
 
 def delete_indexes(indexes: Sequence[index_folder.KeptIndex]) -> None:
@@ -98,7 +98,7 @@ def delete_indexes(indexes: Sequence[index_folder.KeptIndex]) -> None:
         try:
             index_folder.delete([index])
         except files.errors(index.folder) as error:
-            raise InputError(f"cannot be deleted: {gcs.explained(error, index.folder)}", path=index.folder) from error
+            raise InputError(f"cannot be deleted: {gcs.error_text(error, index.folder)}", path=index.folder) from error
 
 
 def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -> str:

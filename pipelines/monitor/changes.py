@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
 
-from rankbeam.pipelines.compare.compare import Compared, ComparisonQuestion, compare, left_out_of, only_in_one
+from rankbeam.pipelines.compare.compare import ComparisonQuestion, RunComparison, compare, left_out_of, only_in_one
 from rankbeam.pipelines.compare.shared import shared_queries
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.judge_differences import judge_differences
@@ -48,7 +48,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Monitored:
+class MonitorResult:
     """The changes of a run; none in the baseline run itself."""
 
     run: Results
@@ -61,7 +61,7 @@ class Monitored:
         return next((change for change in names if change.metric == metric), None)
 
 
-def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | None = None) -> Monitored:
+def monitor_run(run: Results, baseline_run_id: str | None = None, alpha: float | None = None) -> MonitorResult:
     """Compare a run, and the nights before it, with the baseline.
 
     By default, the baseline's id is that of `monitor:`, else the first run's; `alpha`, the probability of a false alarm
@@ -72,18 +72,20 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
     baseline = _baseline(own, baseline_run_id or settings.get("baseline"))
     nights = [night for night in own if baseline.execution[1] < night.execution[1] <= run.execution[1]]
     if run.execution == baseline.execution or not nights:
-        return Monitored(run, baseline, (), ())
+        return MonitorResult(run, baseline, (), ())
     shared = shared_queries(run, baseline)
     if shared is None or shared.is_most:
         compared = compare(run, baseline, ComparisonQuestion(other_dataset=True))
-        return Monitored(run, baseline, tuple(_fixed(compared, baseline)), (*_unseen(run), *compared.warnings()))
+        return MonitorResult(
+            run, baseline, tuple(_fixed_changes(compared, baseline)), (*_ledger_warning(run), *compared.warnings())
+        )
     level = alpha or settings.get("alpha", ALPHA)
     fresh = [night for night in nights if _sample(night) != _sample(baseline)]
-    changes = tuple(_fresh(run, baseline, fresh, len(nights) - len(fresh), level))
+    changes = tuple(_fresh_changes(run, baseline, fresh, len(nights) - len(fresh), level))
     common = [metric for metric in run.metrics if metric in baseline.metrics]
     judges = judge_differences(run, baseline, common)
     doubts = (*_doubts(run, fresh, changes), *judges, *left_out_of(*only_in_one(run, baseline)))
-    return Monitored(run, baseline, changes, doubts)
+    return MonitorResult(run, baseline, changes, doubts)
 
 
 def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
@@ -98,7 +100,7 @@ def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
     return match
 
 
-def _fixed(compared: Compared, baseline: Results) -> Iterator[Change]:
+def _fixed_changes(compared: RunComparison, baseline: Results) -> Iterator[Change]:
     means = _means(baseline)
     for comparison in compared.rows:
         row = comparison.row
@@ -135,7 +137,9 @@ def _sample(run: Results) -> str:
     return str(run.run["dataset_fingerprint"].split("-")[1])
 
 
-def _fresh(run: Results, baseline: Results, nights: Sequence[Results], repeated: int, alpha: float) -> Iterator[Change]:
+def _fresh_changes(
+    run: Results, baseline: Results, nights: Sequence[Results], repeated: int, alpha: float
+) -> Iterator[Change]:
     """The most telling of the confidence sequences of every metric; of runs with the same queries, the last counts."""
     pinned, by_night = _means(baseline), [(night, _means(night)) for night in nights]
     ids = {row["name"]: row["config_id"] for row in run.configurations}
@@ -198,7 +202,7 @@ def _reference(base: ConfigurationMetric, error: float, alpha: float) -> float:
     return student_t_quantile(1.0 - alpha / 4.0, units - 1) * error
 
 
-def _unseen(run: Results) -> Iterator[str]:
+def _ledger_warning(run: Results) -> Iterator[str]:
     """A warning that the ledger hides changes of services."""
     if run.run["ledger_hits"] and not run.run["calls"]:
         yield "every answer came from the ledger, so changes of services are invisible; set fresh: daily"

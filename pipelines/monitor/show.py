@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
+from rankbeam.pipelines.monitor.changes import FIXED, Change, MonitorResult
 from rankbeam.pipelines.monitor.tolerances import Tolerances
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, interval, number
 from rankbeam.transforms.clients.storage import files
@@ -17,7 +17,7 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
 
 
-def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
+def as_text(result: MonitorResult, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
     """The changes as a table, with a sentence about the baseline."""
     baseline = f"baseline: {result.baseline.named}"
     if not result.changes:
@@ -41,7 +41,7 @@ def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -
     return f"{screen.table(table)}\n\n{screen.prose(f'{_method(result)} {baseline}.')}"
 
 
-def as_json(result: Monitored, tolerances: Tolerances) -> str:
+def as_json(result: MonitorResult, tolerances: Tolerances) -> str:
     document = {
         "run": result.run.identity(),
         "baseline_run": result.baseline.identity(),
@@ -65,7 +65,7 @@ def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:
     return {"tolerance": tolerances.of_change(change).size, "state": state, "alarm": alarm}
 
 
-def summary(result: Monitored, tolerances: Tolerances) -> str:
+def summary(result: MonitorResult, tolerances: Tolerances) -> str:
     """The alarms and the metrics without a value tonight, in words; "" if there are none."""
     missing = [f"{change.metric} of {change.configuration}" for change in result.changes if not change.queries]
     alarms = [
@@ -77,13 +77,13 @@ def summary(result: Monitored, tolerances: Tolerances) -> str:
     return "; ".join([*problems, *([f"{result.run.named} has no value of {', '.join(missing)}"] if missing else [])])
 
 
-def _method(result: Monitored) -> str:
+def _method(result: MonitorResult) -> str:
     if result.changes[0].mode == FIXED:
         return "Paired differences, over the same queries;"
     return "Confidence sequences over nights of fresh queries, which hold at every night at once;"
 
 
-def store(result: Monitored, tolerances: Tolerances) -> None:
+def store(result: MonitorResult, tolerances: Tolerances) -> None:
     run, output = result.run, result.run.output
     execution = Run(run.run_id, run.experiment, run.execution[1], run.run["experiment_yaml"])
     write_alone("monitor", output, execution, as_rows(result.changes, tolerances))

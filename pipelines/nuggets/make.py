@@ -14,7 +14,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.goldens.stages import run_stage
 from rankbeam.pipelines.holes import JudgeGrades, judge_grades
 from rankbeam.pipelines.plan.counting import counted_tasks
-from rankbeam.pipelines.plan.models import ModelPlan, lines_of, model_plans, shown
+from rankbeam.pipelines.plan.models import ModelPlan, format_range, lines_of, model_plans
 from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.find import find_run
@@ -24,7 +24,7 @@ from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
-from rankbeam.transforms.clients.formats.syntax.json_lines import numbered, parsed
+from rankbeam.transforms.clients.formats.syntax.json_lines import numbered_lines, parse_line
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files, whole
 from rankbeam.transforms.goldens.parts import json_lines
@@ -129,7 +129,9 @@ def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path
     costs = [plan.cost for plan in plans if plan.cost is not None]
     least, most = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
     if experiment.max_cost is not None and least > experiment.max_cost:
-        problem = f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {shown((least, most), '{:,.4g}')}"
+        problem = (
+            f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {format_range((least, most), '{:,.4g}')}"
+        )
         raise load(experiment.text, path).error(("max_cost",), f"{problem}: no call was made; raise it")
 
 
@@ -205,7 +207,7 @@ def rows_of(path: str) -> dict[str, Row]:
         return {}
     for _ in read_references(path):
         pass
-    rows = (parsed(path, line, text) for line, text in numbered(path))
+    rows = (parse_line(path, line, text) for line, text in numbered_lines(path))
     return {str(row["query_id"]): row for row in rows}
 
 

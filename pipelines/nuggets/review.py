@@ -68,10 +68,10 @@ def apply_review(path: str, table: str) -> str:
     """
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
-    reviews = _checked(table, rows, ids)
+    reviews = _read_reviews(table, rows, ids)
     counts: Counter[str] = Counter(missing=len(ids.keys() - {review.item_id for review in reviews}))
     for query_id, nuggets in grouped((review.query_id, review) for review in reviews).items():
-        rows[query_id] = _changed(rows[query_id], nuggets, counts)
+        rows[query_id] = _reviewed_row(rows[query_id], nuggets, counts)
     whole.put(path, json_lines(row for row in rows.values() if _says_something(row)))
     parts = [f"{path}: {counts['edited']:,} nuggets edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
     parts += [f"{counts['unchanged']:,} are unchanged"]
@@ -86,7 +86,7 @@ def _says_something(row: Row) -> bool:
     return has_text or row.get("expected_steps") is not None or row.get("answerable") is False
 
 
-def _changed(row: Row, reviews: Iterable[ReviewedNugget], counts: Counter[str]) -> Row:
+def _reviewed_row(row: Row, reviews: Iterable[ReviewedNugget], counts: Counter[str]) -> Row:
     """The row with the reviewed nuggets; adds to the counts of changes."""
     remaining = {review.item_id or f"new {place}": review for place, review in enumerate(reviews)}
     nuggets, evidence = [], {}
@@ -114,7 +114,7 @@ def _evidence(row: Row) -> Mapping[str, list[str]]:
     return evidence if isinstance(evidence, dict) else {}
 
 
-def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list[ReviewedNugget]:
+def _read_reviews(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list[ReviewedNugget]:
     problems: list[InputError] = []
     result: list[ReviewedNugget] = []
     names: dict[str, int] = {}

@@ -13,7 +13,7 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of
-from rankbeam.transforms.records.errors import RankbeamError, counted
+from rankbeam.transforms.records.errors import RankbeamError, pluralize
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -34,7 +34,7 @@ class CorpusPlan:
     cost: float | None = None  # None if no price is given
 
     def line(self) -> str:
-        searching = counted(self.configurations, "configuration searches", "configurations search")
+        searching = pluralize(self.configurations, "configuration searches", "configurations search")
         parts = [f"corpus {self.name}: {self.content}", f"{searching} it"]
         if self.state == "exists":
             parts.append(f"exists: {self.resource}, nothing to import")
@@ -69,11 +69,11 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
     quota = experiment.corpus_quotas.imports
     served, resources = dict(plans), {}
     warnings: list[str] = []
-    for needed in corpora.needed(experiment):
+    for needed in corpora.needed_corpora(experiment):
         documents = corpora.documents_of(experiment, needed.source)
-        warnings += [*corpora.untitled(documents, needed), *filter(None, [documents.left_out])]
+        warnings += [*corpora.title_warnings(documents, needed), *filter(None, [documents.left_out])]
         try:
-            existing = corpora.existing(experiment, needed, documents)
+            existing = corpora.find_existing(experiment, needed, documents)
         except RankbeamError as error:
             existing = {}
             warnings.append(f"existing corpora cannot be listed, and the plan assumes that there are none: {error}")

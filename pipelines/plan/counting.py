@@ -21,7 +21,7 @@ from rankbeam.pipelines.plan.simulation import (
     bought_again,
     imagined_text,
     items_of,
-    simulated,
+    simulate_calls,
 )
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
@@ -139,22 +139,22 @@ class KnownAnswers:
         self._looked |= set(new)
         depths = {key: call.depth for key, call in new.items() if self._lookup.place(key, call.depth) is not None}
         for entry in self._lookup.read(depths) if depths else ():
-            outcome = _read(self._work, new[entry.key], Reply(entry.answer, entry.tokens))
+            outcome = _read_reply(self._work, new[entry.key], Reply(entry.answer, entry.tokens))
             if isinstance(outcome, CallError) and outcome.kind.is_transient:
                 continue  # the run calls again
             self._outcomes[entry.key] = outcome
             if entry.tokens.total:
-                step, size = measured(new[entry.key], MOST, self._criteria, is_known=True)
+                step, size = measure_call(new[entry.key], MOST, self._criteria, is_known=True)
                 self.seen[step] = self.seen.get(step, NOT_SEEN).plus(StepTotals(1, size.characters, entry.tokens))
         return self._outcomes
 
 
-def counted(
+def counted_items(
     work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
 ) -> CallCounts:
     total, items = CallCounts(), iter(items)
     while together := list(islice(items, _ITEMS_AT_ONCE)):
-        total.join(_counted(work, together, lookup, unknown, earlier))
+        total.join(_counted_part(work, together, lookup, unknown, earlier))
     return total
 
 
@@ -165,7 +165,7 @@ def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
         for call in calls if texts >= LEAST_TEXTS else ():
             key = call.key or ""
             is_known = lookup.place(key, call.depth) is not None
-            sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, assumed, is_known=is_known)[1]
+            sizes[Step(call.service, KNOWN)][_number(key)] = measure_call(call, assumed, is_known=is_known)[1]
     if total.texts[1] >= LEAST_TEXTS:
         total.apart[Step(calls[0].service, KNOWN)] = len(calls)
 
@@ -174,7 +174,7 @@ def _number(key: str) -> int:
     return int(key[:_KEY_DIGITS], 16)
 
 
-def _counted(
+def _counted_part(
     work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork]
 ) -> CallCounts:
     criteria = _criteria(work)
@@ -187,7 +187,7 @@ def _counted(
         imagined = [with_imagined(item, assumed, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         for call in _distinct(work, imagined, assumed, known.recall):
-            step, size = measured(call, assumed, criteria, is_known=call.key in known.recall(()))
+            step, size = measure_call(call, assumed, criteria, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
         if assumed is MOST:
             for single_work in _single_works(work):
@@ -214,7 +214,7 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
     counts = CallCounts()
     for call in calls:
         is_known = call.key is not None and lookup.place(call.key, call.depth) is not None
-        step, size = measured(call, MOST, is_known=is_known)
+        step, size = measure_call(call, MOST, is_known=is_known)
         for sizes in (counts.least, counts.most):
             sizes[step][_number(call.key or "0")] = size
         if not is_known:
@@ -227,9 +227,9 @@ def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]]
     """Count the calls of tasks that share no call; `tasks` starts all of them, by name."""
     counts, known = CallCounts(), KnownAnswers(lookup, work)
     for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
-        for calls in simulated(tasks(), assumed, known.recall).values():
+        for calls in simulate_calls(tasks(), assumed, known.recall).values():
             for key, call in calls.items():
-                step, size = measured(call, assumed, is_known=key in known.recall(()))
+                step, size = measure_call(call, assumed, is_known=key in known.recall(()))
                 sizes[step][_number(key)] = size
     counts.apart.update({step: len(sizes) for step, sizes in counts.most.items()})
     counts.seen = known.seen
@@ -238,12 +238,12 @@ def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]]
 
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall) -> Iterator[Call]:
     """The calls for items, each distinct call once per item."""
-    query_calls = simulated({item.query_id: work.steps(item) for item in items}, assumed, recall)
+    query_calls = simulate_calls({item.query_id: work.steps(item) for item in items}, assumed, recall)
     # Without a reference, a refusal takes one call more than an answer with claims if the query has no answer.
     refusable = [item for item in items if item.gold.reference is None and item.gold.answerable is False]
     otherwise = replace(assumed, claims=0 if assumed.claims else 1)
     tasks = {item.query_id: work.steps(item) for item in refusable}
-    for query_id, calls in simulated(tasks, otherwise, recall).items():
+    for query_id, calls in simulate_calls(tasks, otherwise, recall).items():
         mine = query_calls[query_id]
         is_least = assumed is LEAST
         query_calls[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
@@ -291,7 +291,7 @@ def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
     return Step(call.service, criteria.get((instructions, texts), prompt.step))
 
 
-def measured(
+def measure_call(
     call: Call, assumed: Assumption, criteria: Criteria = MappingProxyType({}), *, is_known: bool
 ) -> tuple[Step, CallSize]:
     """A call's step (for a criterion, by the criterion's name), and its size."""
@@ -323,7 +323,7 @@ def _output(prompt: Prompt, assumed: Assumption) -> float:
     return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), assumed.claims))
 
 
-def _read(work: Work[Any], call: Call, reply: Reply) -> Any:
+def _read_reply(work: Work[Any], call: Call, reply: Reply) -> Any:
     try:
         return work.read(call, reply)
     except CallError as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.gates.checks import steps_of
-from rankbeam.pipelines.plan.models import Range, shown
+from rankbeam.pipelines.plan.models import Range, format_range
 from rankbeam.pipelines.plan.plan import Plan, number_of_queries, plan_of
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
@@ -27,7 +27,7 @@ from rankbeam.transforms.kernels.statistics.sample_size import (
     queries_needed_for_shares,
     with_samples,
 )
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, range_of
 from rankbeam.transforms.records.scores.rows import Comparison, evidence_of
@@ -100,7 +100,7 @@ class Detection:
         return {key: value for key, value in asdict(self).items() if key != "warnings"}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        tests = counted(self.comparisons, "comparison")
+        tests = pluralize(self.comparisons, "comparison")
         head = f"To detect a difference of {self.question.difference:g} with a power of {self.question.power:.0%} at a "
         head += f"significance level of {self.level:.3g} ({tests}); the dataset has {self.queries:,} queries:"
         paid = any(item.calls[1] for item in self.metrics)
@@ -113,8 +113,8 @@ class Detection:
                 item.origin,
                 f"{item.deviation:.3f}",
                 f"{item.queries:,}",
-                *([shown(item.calls), shown(item.tokens)] if paid else []),
-                *(["–" if item.cost is None else shown(item.cost, "{:,.2f}")] if priced else []),
+                *([format_range(item.calls), format_range(item.tokens)] if paid else []),
+                *(["–" if item.cost is None else format_range(item.cost, "{:,.2f}")] if priced else []),
             ]
             for item in self.metrics
         ]
@@ -137,7 +137,7 @@ def detection_of(experiment: Experiment, question: DetectionQuestion, plan: Plan
         )
     queries = number_of_queries(experiment) if plan.queries is None else plan.queries
     full = _from_scratch(experiment, plan)
-    metrics = tuple(_needed(spread, question, level, full, queries) for spread in known.values())
+    metrics = tuple(_needed_queries(spread, question, level, full, queries) for spread in known.values())
     return Detection(question, level, comparisons, queries, metrics, tuple(_warnings(experiment, run, known, unknown)))
 
 
@@ -157,7 +157,7 @@ def _spreads(
         elif (spread := spread_of(str(metric), experiment, run)) is not None:
             yield metric, spread
         elif high is not None:
-            yield metric, assumed(str(metric), high - low)
+            yield metric, assumed_spread(str(metric), high - low)
 
 
 def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
@@ -169,7 +169,7 @@ def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
         return plan_of(replace(experiment, ledger_path=folder))
 
 
-def _needed(
+def _needed_queries(
     spread: DifferenceSpread, question: DetectionQuestion, level: float, plan: Plan, queries: int
 ) -> NeededQueries:
     number = _number(spread, question, level)
@@ -180,8 +180,8 @@ def _needed(
     costs = [None if item.cost is None else (item.cost, item.cost) for item in pools]
     costs += [item.cost for item in models]
     priced = [cost for cost in costs if cost is not None]
-    cost = _scaled(priced, share) if len(priced) == len(costs) else None
-    scaled = (_scaled(counts, share), _scaled(tokens, share))
+    cost = _scaled_sum(priced, share) if len(priced) == len(costs) else None
+    scaled = (_scaled_sum(counts, share), _scaled_sum(tokens, share))
     return NeededQueries(spread.metric, number, spread.deviation, spread.origin, *scaled, cost)
 
 
@@ -193,7 +193,7 @@ def _number(spread: DifferenceSpread, question: DetectionQuestion, level: float)
     return math.ceil(units * spread.queries_per_unit)
 
 
-def _scaled(ranges: Sequence[Range], share: float) -> Range:
+def _scaled_sum(ranges: Sequence[Range], share: float) -> Range:
     return share * sum(least for least, _ in ranges), share * sum(most for _, most in ranges)
 
 
@@ -254,7 +254,7 @@ def earlier_run(experiment: Experiment) -> Results | None:
 def spread_of(metric: str, experiment: Experiment, run: Results | None) -> DifferenceSpread | None:
     """One metric's spread in the run, or else as measured; None if neither has the metric."""
     actual = None if run is None else _in_run(metric, experiment, run)
-    return actual or _measured(metric)
+    return actual or _measured_spread(metric)
 
 
 def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpread | None:
@@ -265,7 +265,7 @@ def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpre
         return None
     more = _more_noise(metric, experiment, run)
     deviations = [math.sqrt((row.std_error or 0.0) ** 2 * evidence_of(row) + more / _per_unit(row)) for row in rows]
-    pairs = f"{counted(len(rows), 'pair')} of run {run.run_id}"
+    pairs = f"{pluralize(len(rows), 'pair')} of run {run.run_id}"
     discordant = median((row.wins + row.losses) / row.queries for row in rows)
     is_binary = metric.startswith(BINARY) and rows[0].clusters is None
     return DifferenceSpread(
@@ -293,10 +293,10 @@ def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
     return max(0.0, with_samples(0.0, within**2, observed, experiment.judging.samples))
 
 
-def assumed(metric: str, extent: float) -> DifferenceSpread:
+def assumed_spread(metric: str, extent: float) -> DifferenceSpread:
     """The spread if one query in `ASSUMED` changes from one end of the metric's range to the other.
 
-    >>> round(assumed("Faithfulness", 1.0).deviation, 3)
+    >>> round(assumed_spread("Faithfulness", 1.0).deviation, 3)
     0.316
     """
     deviation = extent * math.sqrt(1 / ASSUMED)
@@ -304,7 +304,7 @@ def assumed(metric: str, extent: float) -> DifferenceSpread:
     return DifferenceSpread(metric, deviation, deviation, deviation, origin, is_assumed=True)
 
 
-def _measured(metric: str) -> DifferenceSpread | None:
+def _measured_spread(metric: str) -> DifferenceSpread | None:
     """The measured spread of a metric, or of the same metric at another cutoff, which the origin names."""
     exact = [name for name in MEASURED if name == metric]
     candidates = exact or [name for name in MEASURED if name.partition("@")[0] == metric.partition("@")[0]]

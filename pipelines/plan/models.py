@@ -67,7 +67,7 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     is_free = all(experiment.services[step.service].parameters.is_free for step in steps)
     plans = tuple(_step_plan(step, counted) for step in steps)
     texts = {step: _texts_of_a_request(step, experiment) for step in steps}
-    ends = [_remaining(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
+    ends = [_remaining_usage(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
     costs = [0.0 if is_free else quota.cost(*end) for end in ends]
     requests = sorted(number for number, _ in ends)
     known_costs = [cost for cost in costs if cost is not None]
@@ -76,7 +76,7 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
         _half(step, sizes, counted, quota) for step, sizes in zip(batched, (counted.least, counted.most), strict=True)
     ]
     prefix = min(cache_minimum(experiment.services[step.service].parameters.model) for step in steps)
-    shared = [_sharing(sizes, steps, counted.seen, prefix) for sizes in (counted.least, counted.most)]
+    shared = [_count_sharing(sizes, steps, counted.seen, prefix) for sizes in (counted.least, counted.most)]
     saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
     return ModelPlan(
         pool,
@@ -99,7 +99,7 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     )
 
 
-def _sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:
+def _count_sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:
     """Number of calls that share a beginning of this many tokens with an earlier call.
 
     Steps with answers in the ledger are left out: their estimates already include cached tokens.
@@ -123,7 +123,7 @@ def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
 
 def _half(steps: Collection[Step], sizes: Sizes, counted: CallCounts, quota: Quota) -> float:
     """The cost that batch jobs save."""
-    _, tokens = _remaining(sizes, dict.fromkeys(steps, 1), counted.seen)
+    _, tokens = _remaining_usage(sizes, dict.fromkeys(steps, 1), counted.seen)
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
@@ -134,7 +134,7 @@ def _step_plan(step: Step, counted: CallCounts) -> StepPlan:
     return StepPlan(step.service, step.step, (ends[0], ends[1]), hits, counted.apart.get(step, 0))
 
 
-def _remaining(sizes: Sizes, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]) -> tuple[int, Tokens]:
+def _remaining_usage(sizes: Sizes, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]) -> tuple[int, Tokens]:
     """Requests and tokens that the ledger does not answer, estimated from its answers, or else from characters."""
     requests, tokens = 0, NO_TOKENS
     for step, most in texts.items():
@@ -174,31 +174,31 @@ def _range(ends: Iterable[float]) -> Range:
 
 def lines_of(plan: ModelPlan) -> list[str]:
     to_make = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
-    parts = [f"{plan.pool}: {shown(to_make)} calls to make"]
+    parts = [f"{plan.pool}: {format_range(to_make)} calls to make"]
     if plan.ledger_hits:
-        parts.append(f"{plan.ledger_hits:,} of {shown(plan.calls)} are in the ledger")
+        parts.append(f"{plan.ledger_hits:,} of {format_range(plan.calls)} are in the ledger")
     if plan.calls_without_sharing > plan.calls[1]:
         parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
-    parts.append(f"about {shown(plan.input_tokens)} input and {shown(plan.output_tokens)} output tokens")
+    parts.append(f"about {format_range(plan.input_tokens)} input and {format_range(plan.output_tokens)} output tokens")
     if plan.requests[1] < to_make[1]:
-        parts.append(f"{shown(plan.requests)} requests")
+        parts.append(f"{format_range(plan.requests)} requests")
     token_rate = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
     parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{token_rate} a minute")
     if plan.cost is not None:
-        parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
+        parts.append(f"cost {format_range(plan.cost, '{:,.2f}')}")
     if plan.cached_cost is not None:
         calls = f"{plan.prefix_calls:,} calls share a beginning of {plan.prefix_tokens:,} tokens"
-        parts.append(f"{shown(plan.cached_cost, '{:,.2f}')} if it is cached each time ({calls})")
+        parts.append(f"{format_range(plan.cached_cost, '{:,.2f}')} if it is cached each time ({calls})")
     if plan.batch_cost is not None:
         jobs = f"batch jobs in up to {plan.batch_steps} steps, one after another"
-        parts.append(f"{shown(plan.batch_cost, '{:,.2f}')} with {jobs}")
+        parts.append(f"{format_range(plan.batch_cost, '{:,.2f}')} with {jobs}")
     return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]
 
 
 def _step_line(plan: StepPlan) -> str:
     shared = plan.calls_without_sharing > plan.calls[1]
     instead = f" instead of {plan.calls_without_sharing:,}" if shared else ""
-    return f"{plan.step}: {shown(plan.calls)} calls{instead}"
+    return f"{plan.step}: {format_range(plan.calls)} calls{instead}"
 
 
 def clocks(seconds: Range) -> str:
@@ -206,10 +206,10 @@ def clocks(seconds: Range) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def shown(ends: tuple[float, float], form: str = "{:,.0f}") -> str:
+def format_range(ends: tuple[float, float], form: str = "{:,.0f}") -> str:
     """A range as text, or one number if both ends are equal.
 
-    >>> shown((1200, 3400)), shown((0.5, 0.5), "{:.2f}")
+    >>> format_range((1200, 3400)), format_range((0.5, 0.5), "{:.2f}")
     ('1,200 to 3,400', '0.50')
     """
     least, most = (form.format(end) for end in ends)

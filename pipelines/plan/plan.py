@@ -16,8 +16,8 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans
 from rankbeam.pipelines.plan.counting import CallCounts
-from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
-from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, reworded
+from rankbeam.pipelines.plan.models import ModelPlan, Range, format_range, lines_of, model_plans
+from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, has_changed_prompts
 from rankbeam.pipelines.plan.stages import (
     add_known_rankings,
     count_calls,
@@ -39,7 +39,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import NO_TOKENS
-from rankbeam.transforms.records.stages import RERANK, lacking
+from rankbeam.transforms.records.stages import RERANK, ablations
 
 _UNKNOWN = (
     "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
@@ -117,7 +117,7 @@ class Plan:
         lines += (again.line() for again in self.again)
         paid = len(pools) + len(self.models) + sum(bool(corpus.documents) for corpus in self.corpora)
         if paid > 1 and self.cost is not None:
-            lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
+            lines.append(f"together: cost {format_range(self.cost, '{:,.2f}')}")
         unpriced = [pool.pool for pool in self.models if pool.cost is None and pool.calls[1] > pool.ledger_hits]
         lines += [_UNPRICED.format(", ".join(unpriced))] if unpriced else []
         if self.max_cost is not None:
@@ -141,7 +141,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     configurations = configuration_plans(experiment)
     if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=corpora, tables=table_plans(experiment))
-    counted, queries = _counted(experiment)
+    counted, queries = _run_counting(experiment)
     if counted.largest:
         _refuse_too_large(experiment, counted, path)
     order = list(experiment.pools)
@@ -190,7 +190,7 @@ def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | N
         raise InputErrors(problems)
 
 
-def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
+def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}", f"{datetime.now(UTC):%Y-%m-%d}")
     options = pipeline_options([])
     with (
@@ -236,7 +236,7 @@ def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
 
 
 def number_of_queries(experiment: Experiment) -> int:
-    return _counted(experiment)[1]
+    return _run_counting(experiment)[1]
 
 
 def _pool_line(plan: PoolPlan) -> str:
@@ -255,7 +255,7 @@ def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
 
     Returns sentences about verdicts that are bought again, forecast only if the last run had other prompts or parts.
     """
-    if experiment.max_cost is None and not reworded(experiment):
+    if experiment.max_cost is None and not has_changed_prompts(experiment):
         return ()
     plan = plan_of(experiment, path)
     if experiment.max_cost is not None and plan.cost is not None and plan.cost[0] > experiment.max_cost:
@@ -284,7 +284,7 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
     missing = grouped(
         (counterpart, configuration)
         for configuration in configurations
-        for counterpart in lacking(configuration.parameters)
+        for counterpart in ablations(configuration.parameters)
         if counterpart[1] not in known
     )
     return tuple(

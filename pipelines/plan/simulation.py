@@ -22,7 +22,7 @@ from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.errors import CallError, InputError, counted
+from rankbeam.transforms.records.errors import CallError, InputError, pluralize
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import Imagined
@@ -56,7 +56,7 @@ Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """Returns the outcomes of the calls that are known, by key."""
 
 
-def simulated(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Recall) -> dict[str, dict[str, Call]]:
+def simulate_calls(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Recall) -> dict[str, dict[str, Call]]:
     """The distinct calls of some tasks, by key."""
     query_calls: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
     next_calls = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
@@ -66,7 +66,7 @@ def simulated(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Reca
             query_calls[query_id] |= {call.key or "": call for call in calls}
             keys = [call.key or "" for call in calls]
             sent = [
-                known[key] if key in known else _imagined(call, query_id, assumed)
+                known[key] if key in known else _imagined_reply(call, query_id, assumed)
                 for key, call in zip(keys, calls, strict=True)
             ]
             following = _next(tasks[query_id], sent)
@@ -85,7 +85,7 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
         return None
 
 
-def _imagined(call: Call, query_id: str, assumed: Assumption) -> JudgeReply | AnswerText:
+def _imagined_reply(call: Call, query_id: str, assumed: Assumption) -> JudgeReply | AnswerText:
     prompt = Prompt.parse(call.payload)
     step = step_of(prompt.step)
     if step is not None:
@@ -124,7 +124,7 @@ class AgainPlan:
     verdicts: int
 
     def line(self) -> str:
-        calls, verdicts = counted(self.calls, "call"), counted(self.verdicts, "verdict")
+        calls, verdicts = pluralize(self.calls, "call"), pluralize(self.verdicts, "verdict")
         line = f"{calls} to the judge ({verdicts}) are in the ledger but paid for again, only because {self.reason}"
         return f"{line}{_KEEPS.get(self.reason, '')}"
 
@@ -159,7 +159,7 @@ def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
     return tuple((reason, work_of(replace(experiment, judging=settings))) for reason, settings in changed)
 
 
-def reworded(experiment: Experiment) -> bool:
+def has_changed_prompts(experiment: Experiment) -> bool:
     """Return whether the last judged run had other prompts or judged in other parts, and the judge costs money.
 
     The run is the experiment's last one, or another experiment's in its folder if there is none.
@@ -184,7 +184,9 @@ def reworded(experiment: Experiment) -> bool:
 
 def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: Sequence[Item], recall: Recall) -> Again:
     """Count questions that must be paid for, although the ledger has their answers by other prompts or parts."""
-    remaining = {query_id: _Remaining(calls, recall) for query_id, calls in _calls(work, items, recall).items()}
+    remaining = {
+        query_id: _RemainingQuestions(calls, recall) for query_id, calls in _calls(work, items, recall).items()
+    }
     again: Again = {}
     if not any(questions.steps for questions in remaining.values()):
         return again
@@ -199,7 +201,7 @@ def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: S
     return again
 
 
-class _Remaining:
+class _RemainingQuestions:
     """The questions about one query to its judges, and the steps with questions that the ledger does not answer."""
 
     def __init__(self, calls: Mapping[str, Call], recall: Recall) -> None:
@@ -215,7 +217,7 @@ class _Remaining:
 
 
 def _calls(work: EvaluateAnswers, items: Sequence[Item], recall: Recall) -> dict[str, dict[str, Call]]:
-    return simulated({item.query_id: work.steps(item) for item in items}, MOST, recall)
+    return simulate_calls({item.query_id: work.steps(item) for item in items}, MOST, recall)
 
 
 def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:

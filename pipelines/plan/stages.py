@@ -18,8 +18,8 @@ from rankbeam.pipelines.plan.counting import (
     CallCounts,
     Unknown,
     add_known,
-    counted,
     counted_calls,
+    counted_items,
     with_imagined,
 )
 from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, earlier_works
@@ -106,7 +106,7 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, f
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
     depths = contexts_wanted(work)
-    unknown = _unknown(experiment.evaluation, depths, experiment)
+    unknown = _unknown_contexts(experiment.evaluation, depths, experiment)
     _ = (
         parts
         | "GatherContexts"
@@ -132,7 +132,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     """Count the calls that rerank; add the rankings in the ledger."""
     stage, items = rerank_stage(experiment), rerank_items(branches.parts(dataset), experiment)
     evaluation = as_configurations(experiment.evaluation)
-    unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
+    unknown = _unknown_contexts(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
     imagined = items | "ImagineResults" >> beam.FlatMap(with_imagined_results, unknown).with_output_types(Bucketed)
     tasks = distinct_batches(tasks_to_rerank(imagined, experiment), stage)
     recalled = tasks | "RecallReranks" >> _recall(stage, experiment)
@@ -161,7 +161,7 @@ def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucke
     yield from ((bucket, batch) for batch in batches_of(with_imagined(item, MOST, unknown) for item in items_in(items)))
 
 
-def _unknown(evaluation: Evaluation, depths: Mapping[int, int | None], experiment: Experiment) -> Unknown:
+def _unknown_contexts(evaluation: Evaluation, depths: Mapping[int, int | None], experiment: Experiment) -> Unknown:
     unknown = {}
     called = {*experiment.remote, *experiment.rerankers, *experiment.rewritten}
     remote_sources = {*called, *experiment.embedding_models}
@@ -231,7 +231,7 @@ class SimulateFn(LedgerFn):
         self._work, self._unknown, self._earlier = work, unknown, earlier
 
     def process(self, element: Bucketed) -> Iterator[CallCounts]:
-        yield counted(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
+        yield counted_items(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
 
 
 def join_counts(parts: list[CallCounts], asks: tuple[AskKnown, ...], ledger: str, file: str) -> None:

@@ -16,7 +16,7 @@ from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.jobs import RunRecord
-from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
+from rankbeam.pipelines.manage.outlook import JobProgress, JobSnapshot, as_document, gist, outlook_lines
 from rankbeam.pipelines.portable.engine import FlinkJob
 from rankbeam.pipelines.portable.service import JobServerError, JobService, poll_until
 from rankbeam.transforms.clients.ledger import Ledger, Owner
@@ -139,7 +139,7 @@ class EngineJob:
         if self.flink is not None:
             return Counts() if (job := self.at_flink()) is None else job.counts()
         if self.endpoint is not None and self.job_id:
-            with _connected(self.endpoint) as service:
+            with _connect(self.endpoint) as service:
                 return service.counts(self.job_id)
         return Counts()
 
@@ -148,7 +148,7 @@ class EngineJob:
             return job.state().lower()
         if self.endpoint is not None and self.job_id:  # Flink gets the job from there, after some seconds
             try:
-                with _connected(self.endpoint) as service:
+                with _connect(self.endpoint) as service:
                     return service.state(self.job_id).lower()
             except JobServerError:
                 if self.flink is None:
@@ -184,7 +184,7 @@ class EngineJob:
             if (job := self.at_flink()) is not None:
                 job.cancel()
         elif self.endpoint is not None and self.job_id:
-            with _connected(self.endpoint) as service:
+            with _connect(self.endpoint) as service:
                 service.cancel(self.job_id)
         elif self._is_submitter_alive():  # its own job server ends with it
             os.kill(self.pid, signal.SIGINT)
@@ -192,9 +192,9 @@ class EngineJob:
     def _is_submitter_alive(self) -> bool:
         if self.machine != process.machine() or self.pid == os.getpid():
             return False  # this process follows one job at a time
-        return process.started(self.pid) == self.pid_started
+        return process.start_time(self.pid) == self.pid_started
 
-    def as_text(self, snapshot: JobSnapshot | None = None, outlook: Outlook | None = None) -> str:
+    def as_text(self, snapshot: JobSnapshot | None = None, outlook: JobProgress | None = None) -> str:
         """A job, its state, progress and counters, and commands for what can be done next; a new job has no state."""
         lines = [
             f"run      {self.run_id} of {self.experiment}",
@@ -210,7 +210,7 @@ class EngineJob:
         lines += counter_lines(snapshot.counts)
         return "\n".join([*lines, *(["", *map(gist, snapshot.problems)] if snapshot.problems else [])])
 
-    def as_json(self, snapshot: JobSnapshot | None = None, outlook: Outlook | None = None) -> str:
+    def as_json(self, snapshot: JobSnapshot | None = None, outlook: JobProgress | None = None) -> str:
         """A job as one JSON document, with its state, progress and counters where they are known."""
         document = {**asdict(self), "page": self.page()}
         if snapshot is not None:
@@ -248,6 +248,6 @@ def refuse_second(output: str, run_id: str) -> None:
 
 
 @contextmanager
-def _connected(endpoint: str) -> Iterator[JobService]:
+def _connect(endpoint: str) -> Iterator[JobService]:
     with grpc.insecure_channel(endpoint) as channel:
         yield JobService(channel, endpoint)

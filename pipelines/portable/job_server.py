@@ -71,7 +71,7 @@ def job_server(options: PipelineOptions) -> Iterator[JobService]:
         if not is_external:
             if runner_name(options) not in _SERVERS:
                 raise InputError(f"--runner={runner_name(options)} needs --job_endpoint=HOST:PORT, Beam's job server")
-            portable.job_endpoint = stack.enter_context(_started(options))
+            portable.job_endpoint = stack.enter_context(_start_server(options))
         _refuse_closed(portable.job_endpoint)
         channel = stack.enter_context(grpc.insecure_channel(portable.job_endpoint))
         try:
@@ -104,7 +104,7 @@ def _refuse_no_job(options: PipelineOptions) -> None:
 
 
 @contextmanager
-def _started(options: PipelineOptions) -> Iterator[str]:
+def _start_server(options: PipelineOptions) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="rankbeam-job-server-", ignore_cleanup_errors=True) as folder:
         server = options.view_as(JobServerOptions)
         server.artifacts_dir = server.artifacts_dir or f"{folder}/artifacts"

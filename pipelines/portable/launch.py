@@ -76,7 +76,7 @@ def _unset_at(address: str, names: list[str]) -> list[str] | None:
 
 
 @dataclass(frozen=True)
-class Submitted:
+class SubmittedJob:
     """A job that this process has submitted and follows."""
 
     job: EngineJob
@@ -141,7 +141,7 @@ def submit(
     run: RunRecord,
     *,
     waits: bool = True,
-) -> Submitted:
+) -> SubmittedJob:
     refuse_unset(experiment, options)
     refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)
@@ -159,7 +159,7 @@ def submit(
         raise Interrupted([], f"the job may have begun; `{job.cancel_command}` cancels it") from None
     job = replace(job, job_id=result._job_id)  # Beam has no public name for it
     job.save()
-    return Submitted(job, result, service)
+    return SubmittedJob(job, result, service)
 
 
 def _job(
@@ -181,7 +181,7 @@ def _job(
         workers=options.view_as(PortableOptions).environment_type or "DOCKER",
         machine=process.machine(),
         pid=os.getpid(),
-        pid_started=process.this_started(),
+        pid_started=process.own_start_time(),
         run=run,
     )
 
@@ -191,7 +191,7 @@ def _job_name(execution: Run) -> str:
     return f"{jobs.job_name(execution)}-{hashlib.sha256(execution.started_at.isoformat().encode()).hexdigest()[:4]}"
 
 
-def follow(submitted: Submitted, look: Callable[[], None]) -> None:
+def follow(submitted: SubmittedJob, look: Callable[[], None]) -> None:
     end = in_thread(submitted.result.wait_until_finish)
     with quiet_beam():
         while not wait([end], timeout=_LOOK_S).done:
@@ -217,7 +217,7 @@ def recovery_hint(job: EngineJob) -> str:
     return f"all answers so far are in {job.ledger}, and the same command continues from there"
 
 
-def _refuse_lost(submitted: Submitted, error: BaseException) -> None:
+def _refuse_lost(submitted: SubmittedJob, error: BaseException) -> None:
     """Report a lost connection to the job server: the job itself may continue."""
     try:
         submitted.service.state(submitted.job.job_id)

@@ -106,12 +106,14 @@ def start_server(port: int, start: Callable[[str, str], BaseProcess]) -> tuple[g
 
 def start_worker(control: str, worker_id: str) -> BaseProcess:
     """Start a worker; what it prints goes where the pool prints."""
-    process = _forking().Process(target=_work, args=(control, worker_id))  # a daemon could start none, as plug-ins may
+    process = _fork_context().Process(
+        target=_work, args=(control, worker_id)
+    )  # a daemon could start none, as plug-ins may
     process.start()
     return process
 
 
-def _forking() -> "multiprocessing.context.ForkServerContext":
+def _fork_context() -> "multiprocessing.context.ForkServerContext":
     """Processes that are forked from one that has the modules of a worker."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)

@@ -10,14 +10,14 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.report.compare import Against
+    from rankbeam.pipelines.report.compare import ComparisonSection
 
 FILE_NAME = "report.html"
 
 _MARK, _HEAD_BYTES = b"rankbeam report</title>", 1 << 12
 
 
-def build(results: Results, against: "Against | None" = None) -> str:
+def build(results: Results, against: "ComparisonSection | None" = None) -> str:
     """The report of a finished run: one HTML page that needs no other file and no network."""
     from rankbeam.pipelines.report.page import render  # only reports need Jinja
 
@@ -33,7 +33,7 @@ def refuse_foreign(output: str) -> None:
         )
 
 
-def write(results: Results, path: str | None = None, against: "Against | None" = None) -> str:
+def write(results: Results, path: str | None = None, against: "ComparisonSection | None" = None) -> str:
     """Write the report of a finished run; return its path.
 
     The file is complete or absent: it is written under another name, and then renamed.

@@ -43,7 +43,7 @@ def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
         return None
     owners = {row["config_id"]: place for place, row in enumerate(results.configurations)}
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in query_ids}
-    page = _Page(*_judged(results, query_ids), _texts(results, answers))
+    page = _Page(*_claims_and_verdicts(results, query_ids), _texts(results, answers))
     lists: defaultdict[int, dict[int, Row]] = defaultdict(dict)
     for row in sorted(answers, key=lambda row: (owners[row["config_id"]], positions[row["query_id"]])):
         key = owners[row["config_id"]], positions[row["query_id"]]
@@ -53,7 +53,7 @@ def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
     return {"texts": [cut(text, room) for text in page.places], "lists": lists}
 
 
-def _judged(results: Results, ids: pa.Array) -> tuple[Claims, Verdicts]:
+def _claims_and_verdicts(results: Results, ids: pa.Array) -> tuple[Claims, Verdicts]:
     """The claims and the judge's verdicts about some queries, from the first samples."""
     rows = (row for row in _rows(results, "claims", _CLAIM_COLUMNS, ids) if row["sample"] == 0)
     claims = grouped(((row["query_id"], row["text_hash"]), row) for row in rows)

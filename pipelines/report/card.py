@@ -6,7 +6,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import states_difference
 from rankbeam.pipelines.results.leaderboard import doubt
-from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _COMMIT_LETTERS = 8
@@ -35,7 +35,7 @@ def _best(study: Study) -> list[CardFact]:
     if best.mean is None:
         return [CardFact(f"Best by {metric}", "none", "no configuration has a value", "bad")]
     rivals = sum(bool(study.mean(name, metric).may_be_best) for name in order[1:])
-    different = f"no significant difference from {counted(rivals, 'other')}"
+    different = f"no significant difference from {pluralize(rivals, 'other')}"
     bounds = words.interval(best.ci_low, best.ci_high)
     interval = f", {study.confidence} interval {bounds}{doubt(best)}" if best.interval else ""
     note = words.value(best.mean) + interval
@@ -82,7 +82,7 @@ def _cost(study: Study) -> list[CardFact]:
     costs = [row["cost"] for row in usage if row["cost"] is not None]
     calls = sum(row["calls"] or 0 for row in usage)
     if costs:
-        return [CardFact("Cost", f"{sum(costs):,.4g}", counted(calls, "call"))]
+        return [CardFact("Cost", f"{sum(costs):,.4g}", pluralize(calls, "call"))]
     return [CardFact("Calls", f"{calls:,}", "no price given")] if calls else []
 
 
@@ -91,14 +91,14 @@ def _gates(study: Study) -> list[CardFact]:
     if not study.gates:
         return []
     if not missed:
-        return [CardFact("Gates", "met", counted(len(study.gates), "check"), "good")]
-    return [CardFact("Gates", "missed", f"{len(missed):,} of {counted(len(study.gates), 'check')}", "bad")]
+        return [CardFact("Gates", "met", pluralize(len(study.gates), "check"), "good")]
+    return [CardFact("Gates", "missed", f"{len(missed):,} of {pluralize(len(study.gates), 'check')}", "bad")]
 
 
 def _dataset(study: Study) -> CardFact:
     fingerprint = study.results.run["dataset_fingerprint"][:_FINGERPRINT_LETTERS]
     note = f"fingerprint {fingerprint}…" if fingerprint.strip("0") else ""
-    return CardFact("Dataset", counted(len(study.values), "query", "queries"), note)
+    return CardFact("Dataset", pluralize(len(study.values), "query", "queries"), note)
 
 
 def _origin(study: Study) -> CardFact:

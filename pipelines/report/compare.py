@@ -17,7 +17,7 @@ from rankbeam.transforms.records.scores.rows import Comparison
 
 
 @dataclass(frozen=True)
-class Against:
+class ComparisonSection:
     """A comparison with another run."""
 
     other: str
@@ -69,7 +69,10 @@ def with_baseline(study: Study, metric: str) -> tuple[list[dict[str, Any]], Mark
     rows = {key: row for key, row in compared if row is not None}
     scale = _scale(rows.values())
     differences, level = _differences(study, metric), level_of(rows.values(), study.level)
-    pairs = [_compared(study, key, row, scale, _needed(study, row, differences, level)) for key, row in rows.items()]
+    pairs = [
+        _comparison_row(study, key, row, scale, _needed_queries(study, row, differences, level))
+        for key, row in rows.items()
+    ]
     return pairs, None if scale is None else bar_axis(scale, "bar axis forest", "Differences")
 
 
@@ -80,7 +83,7 @@ def _differences(study: Study, metric: str) -> tuple[float, ...]:
     return tuple(sorted(limits - {0.0})) or DIFFERENCES
 
 
-def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level: float) -> str:
+def _needed_queries(study: Study, row: Comparison, differences: tuple[float, ...], level: float) -> str:
     """The queries needed to detect differences, for a comparison without a significant difference."""
     numbers = [queries_for(row, difference, level) for difference in differences]
     if study.is_significant(row) is not False or None in numbers:
@@ -88,7 +91,7 @@ def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level
     return " · ".join(f"{number:,}" for number in numbers)
 
 
-def _compared(study: Study, one: int, row: Comparison, scale: PlotScale | None, needed: str) -> dict[str, Any]:
+def _comparison_row(study: Study, one: int, row: Comparison, scale: PlotScale | None, needed: str) -> dict[str, Any]:
     return {
         "name": study.titles[one],
         "row": row,

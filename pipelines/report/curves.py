@@ -16,7 +16,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_precision
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -50,13 +50,13 @@ def _values(study: Study, relevant: Mapping[str, int]) -> dict[str, list[FloatAr
         for batch in study.results.batches("rankings", ["config_id", "query_id", "documents"], _BATCH_ROWS):
             for config_id in pc.unique(batch["config_id"]):
                 rankings = batch.filter(pc.equal(batch["config_id"], config_id))
-                values[config_id.as_py()].append(_interpolated(rankings, relevant))
+                values[config_id.as_py()].append(_precision_by_query(rankings, relevant))
     except InputError:  # the files may have been deleted; the rest of the report is not affected
         return {}
     return values
 
 
-def _interpolated(rankings: pa.RecordBatch, relevant: Mapping[str, int]) -> FloatArray:
+def _precision_by_query(rankings: pa.RecordBatch, relevant: Mapping[str, int]) -> FloatArray:
     query = pc.list_parent_indices(rankings["documents"]).to_numpy().astype(np.int64)
     documents = rankings["documents"].flatten()
     grades = pc.fill_null(documents.field("grade"), 0.0).to_numpy(zero_copy_only=False)
@@ -123,7 +123,7 @@ def _change(row: dict[str, Any]) -> str:
     if row["change"] is None:
         return "no night counts yet"
     alarm = "alarm, " if row["alarm"] else ""
-    nights = f"over {counted(row['nights'], 'night')}" if row["mode"] == "fresh" else "query by query"
+    nights = f"over {pluralize(row['nights'], 'night')}" if row["mode"] == "fresh" else "query by query"
     interval = words.interval(row["low"], row["high"], sign=True)
     return f"{alarm}{row['state']}, {words.signed(row['change'])} ({interval}) {nights}"
 

@@ -35,14 +35,14 @@ def judge(study: Study) -> Row | None:
         "steps": steps,
         "offline": offline,
         "agreement": study.results.rows("agreement"),
-        "labelled": _labelled(study),
+        "labelled": _labelled_means(study),
         "decisions": _decisions(study),
         "holes": holes,
         "audit": audit,
     }
 
 
-def _labelled(study: Study) -> list[Row]:
+def _labelled_means(study: Study) -> list[Row]:
     """Means by labels and judge, and the number of labels that the judge is worth."""
     rows = (study.results.means.get((config_id, ALL, metric)) for config_id in study.ids for metric in study.metrics)
     names = dict(zip(study.ids, study.names, strict=True))

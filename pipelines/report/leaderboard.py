@@ -9,7 +9,7 @@ from rankbeam.pipelines.report.plots import BAR_HEIGHT, BAR_WIDTH, bar_axis
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt, without_value
-from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _MARGIN = 14.0
@@ -120,7 +120,7 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
         return [f"{best} differs significantly from {compared} at {confidence} confidence."]
     worse = sum(1 for verdict in verdicts[1:] if verdict is False)
     rest = (
-        f" The other {counted(worse, 'configuration differs', 'configurations differ')} significantly from it."
+        f" The other {pluralize(worse, 'configuration differs', 'configurations differ')} significantly from it."
         if worse
         else ""
     )

@@ -12,12 +12,12 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import compare, coverage, leaderboard, plots, words
 from rankbeam.pipelines.report.card import card, duration
-from rankbeam.pipelines.report.compare import Against
+from rankbeam.pipelines.report.compare import ComparisonSection
 from rankbeam.pipelines.report.curves import against_k, changes, precision_recall, trend
 from rankbeam.pipelines.report.data import as_json, page_data
 from rankbeam.pipelines.report.judge import judge
 from rankbeam.pipelines.report.parameters import heat_maps, parameters, plot, sweeps
-from rankbeam.pipelines.report.stages import stages, used
+from rankbeam.pipelines.report.stages import service_usage, stages
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
@@ -26,7 +26,7 @@ from rankbeam.pipelines.results.judge_differences import judge_changes
 from rankbeam.pipelines.results.leaderboard import doubt, geometric_words, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
-from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 
 _SCRIPTS = (
@@ -53,7 +53,7 @@ _PART_ENDS = re.compile(r"(?<=[,:/])(?=[^\s\d,:/])|(?<=[^\s(])(?=[(@])")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def render(results: Results, against: Against | None = None) -> str:
+def render(results: Results, against: ComparisonSection | None = None) -> str:
     study = Study(results)
     data = page_data(study)
     style, script = _style(), _script()
@@ -78,7 +78,7 @@ def render(results: Results, against: Against | None = None) -> str:
         }
         for metric in study.metrics
     ]
-    return _rendered(
+    return _render(
         "report.html.j2",
         study=study,
         run=results.run,
@@ -104,7 +104,7 @@ def render(results: Results, against: Against | None = None) -> str:
         dataset=coverage.dataset_facts(study),
         method=coverage.method(study),
         judge=judge(study),
-        used=used(study),
+        used=service_usage(study),
         baseline=study.names[study.baseline],
         has_slices=len(results.slices) > 1,
         data=data,
@@ -122,7 +122,7 @@ def in_notebook(results: Results, warnings: list[str]) -> str:
     """
     study = Study(results)
     pairs, axis = compare.with_baseline(study, study.metrics[0])
-    return _rendered(
+    return _render(
         "notebook.html.j2",
         title=results.named,
         verdict=verdict(study),
@@ -187,7 +187,7 @@ def origin(study: Study) -> list[tuple[str, str]]:
     return [(label, value) for label, value in facts.items() if value]
 
 
-def _rendered(template: str, **values: Any) -> str:
+def _render(template: str, **values: Any) -> str:
     text: str = environment().get_template(template).render(**values)
     return text
 
@@ -203,7 +203,7 @@ def environment() -> Environment:
         finalize=_printable,
     )
     environment.filters["interval"] = _interval
-    environment.filters |= {"count": counted, "series": words.series, "seconds": seconds, "parts": in_parts}
+    environment.filters |= {"count": pluralize, "series": words.series, "seconds": seconds, "parts": in_parts}
     environment.filters |= {"value": words.value, "signed": words.signed, "further": words.further}
     return environment
 

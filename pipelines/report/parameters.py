@@ -139,7 +139,7 @@ def _lines(study: Study, name: str, bases: list[str]) -> list[tuple[str, Points]
 
 def plot(study: Study, parameter: str, lines: list[tuple[str, Points]], metric: str) -> LinePlot | None:
     """One metric along one parameter; None if no configuration has a value."""
-    short, written = study.short(parameter), partial(_written, study, parameter)
+    short, written = study.short(parameter), partial(_format_value, study, parameter)
     curves = [Curve(label, list(_points(study, points, metric, written))) for label, points in lines]
     sign = study.results.sign_of(metric)
     curves.sort(key=lambda curve: -max((sign * point[1] for point in curve.points), default=-math.inf))
@@ -153,7 +153,7 @@ def _points(study: Study, points: Points, metric: str, written: Callable[[float]
             yield x, row.mean, *(row.interval or (row.mean, row.mean)), written(x)
 
 
-def _written(study: Study, parameter: str, value: float) -> str:
+def _format_value(study: Study, parameter: str, value: float) -> str:
     return study.written(parameter, int(value) if value.is_integer() else value)
 
 

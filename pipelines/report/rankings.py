@@ -66,7 +66,7 @@ def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, An
         if key in cells:
             cells_read[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
     files = DatasetFiles(results)
-    unretrieved = _unretrieved(files, query_ids, positions, retrieved)
+    unretrieved = _unretrieved_documents(files, query_ids, positions, retrieved)
     ids_shown = {document["doc_id"] for shown, _ in cells_read.values() for document in shown if not document["text"]}
     known = files.documents(ids_shown | {doc_id for own, _ in unretrieved.values() for doc_id, _ in own})
     documents: dict[tuple[str, str], int] = {}
@@ -93,7 +93,7 @@ def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, An
     }
 
 
-def _unretrieved(
+def _unretrieved_documents(
     files: DatasetFiles, ids: pa.Array, positions: dict[str, int], retrieved: dict[int, set[str]]
 ) -> dict[int, tuple[list[tuple[str, float]], int]]:
     """For each query, the first relevant documents that no configuration retrieved, and the number of all of them."""

@@ -58,7 +58,7 @@ class DatasetFiles:
         by_query, letters = {}, 0
         for entry in self._entries("queries", set(ids)):
             if entry.attributes and letters < _MOST_LETTERS_OF_ALL:
-                shown = {name: _shown(name, value) for name, value in entry.attributes.items() if value}
+                shown = {name: _truncate(name, value) for name, value in entry.attributes.items() if value}
                 by_query[entry.id] = shown
                 letters += sum(map(len, shown.values()))
         return by_query
@@ -75,7 +75,7 @@ class DatasetFiles:
         return [] if place is None else sources.expand(place)
 
 
-def _shown(name: str, value: str) -> str:
+def _truncate(name: str, value: str) -> str:
     """The beginning of a value; a history remains a list of messages."""
     messages = history_of({HISTORY: value}) if name == HISTORY else []
     if not messages:

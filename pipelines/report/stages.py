@@ -55,7 +55,7 @@ def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
     ):
         return None
     hits = sum(row["ledger_hits"] for row in usage)
-    return _drawn(study, metric, axis, priced, len(known) - len(priced), hits)
+    return _plot(study, metric, axis, priced, len(known) - len(priced), hits)
 
 
 def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) -> float | None:
@@ -69,7 +69,7 @@ def _latency(study: Study, usage: Usage, place: int) -> float | None:
     return min(sum(row["p50_s"] or 0.0 for row in rows) for rows in usages)
 
 
-def _drawn(
+def _plot(
     study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int, ledger_hits: int
 ) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
@@ -104,7 +104,7 @@ def _drawn(
     return {"axis": axis, "picture": picture, "table": table, "left_out": left_out, "ledger_hits": ledger_hits}
 
 
-def used(study: Study) -> dict[str, Any] | None:
+def service_usage(study: Study) -> dict[str, Any] | None:
     """Usage of the run's services; None if it called none."""
     services = usage_rows(study.results)
     if not services:

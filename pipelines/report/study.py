@@ -78,7 +78,7 @@ class Study:
         If there are more than `MOST_ROWS`, slices are left out; if that is not enough, only pairs of leading
         configurations and pairs with the baseline remain.
         """
-        table = self._compared
+        table = self._comparison_table
         if table.num_rows > MOST_ROWS:
             table = table.filter(pc.equal(table["slice"], ALL))
         if table.num_rows > MOST_ROWS:
@@ -93,10 +93,10 @@ class Study:
 
     @property
     def has_all_comparisons(self) -> bool:
-        return len(self.comparisons) == int(self._compared.num_rows)
+        return len(self.comparisons) == int(self._comparison_table.num_rows)
 
     @cached_property
-    def _compared(self) -> pa.Table:
+    def _comparison_table(self) -> pa.Table:
         return self.results.table("comparisons")
 
     @property
@@ -152,7 +152,7 @@ class Study:
     @cached_property
     def baseline(self) -> int:
         """The configuration that all others are compared with; the first if there are no comparisons."""
-        table = self._compared
+        table = self._comparison_table
         once = pc.and_(pc.equal(table["slice"], ALL), pc.equal(table["metric"], self.metrics[0]))
         compared = Counter(table["baseline"].filter(once).to_pylist())
         return self.ids.index(compared.most_common(1)[0][0]) if compared else 0

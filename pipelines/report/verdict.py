@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
 
 def verdict(study: Study) -> str:
     """The decision by the metric that the experiment names under `decide_by:`, else by its first metric."""
     metric = _metric(study)
-    if reason := _undecided(study, metric):
+    if reason := _undecided_reason(study, metric):
         return f"No decision is possible yet: {reason}."
-    one, other, row = _compared(study, metric)
+    one, other, row = _best_pair(study, metric)
     parts = [_difference(study, metric, one, other, row), *_cost(study, one, other), *_gates(study, one, row)]
     return f"{'; '.join(parts)}."
 
@@ -22,7 +22,7 @@ def verdict(study: Study) -> str:
 def states_difference(study: Study) -> bool:
     """Return whether the decision states the difference in the first metric, so that it need not be repeated."""
     metric = _metric(study)
-    return metric == study.metrics[0] and not _undecided(study, metric)
+    return metric == study.metrics[0] and not _undecided_reason(study, metric)
 
 
 def _metric(study: Study) -> str:
@@ -33,7 +33,7 @@ def _metric(study: Study) -> str:
         return study.metrics[0]
 
 
-def _undecided(study: Study, metric: str) -> str:
+def _undecided_reason(study: Study, metric: str) -> str:
     """The reason why configurations cannot be compared by a metric; "" if they can."""
     order = study.order(metric)
     if len(study.names) < 2:
@@ -42,7 +42,7 @@ def _undecided(study: Study, metric: str) -> str:
         return f"all {len(study.names)} configurations have equal values for every query"
     if missing := [study.titles[name] for name in order if study.mean(name, metric).mean is None]:
         return f"{metric} has no value for {', '.join(missing)}"
-    *_, row = _compared(study, metric)
+    *_, row = _best_pair(study, metric)
     if row is None or row.difference is None:
         return f"the best configurations by {metric} were not compared query by query"
     if row.is_unreliable:
@@ -50,7 +50,7 @@ def _undecided(study: Study, metric: str) -> str:
     return ""
 
 
-def _compared(study: Study, metric: str) -> tuple[int, int, Comparison | None]:
+def _best_pair(study: Study, metric: str) -> tuple[int, int, Comparison | None]:
     """The best configuration, the baseline or else the next best one, and their comparison."""
     order = study.order(metric)
     best = order[0]
@@ -88,7 +88,7 @@ def _gates(study: Study, one: int, row: Comparison | None) -> Iterator[str]:
     missed = [gate for gate in study.gates if not gate["met"]]
     if missed:
         names = ", ".join(dict.fromkeys(f"{gate['metric'] or gate['value']} {gate['value']}" for gate in missed))
-        count = counted(len(study.gates), "gate check")
+        count = pluralize(len(study.gates), "gate check")
         yield f"do not ship yet: {len(missed):,} of {count} {'is' if len(missed) == 1 else 'are'} missed ({names})"
     elif study.results.run["state"] != "done":
         yield "do not ship yet: the run missed a limit of failures or cost"

@@ -102,7 +102,7 @@ def advice_of(configuration: str, means: Sequence[ConfigurationMetric]) -> Itera
     known = list(filter(None, map(_Mean.of, means)))
     for rule in RULES:
         nearest: dict[Hashable, Advice] = {}
-        for low, high in sorted(_holding(rule, known), key=_order):
+        for low, high in sorted(_matching_pairs(rule, known), key=_order):
             item = Advice(rule, configuration, None if low is None else low.row, high.row)
             nearest.setdefault((high.name, high.options, high.in_tokens), item)
         yield from nearest.values()
@@ -135,7 +135,7 @@ class _Mean(NamedTuple):
 _Pair = tuple[_Mean | None, _Mean]
 
 
-def _holding(rule: Rule, means: Sequence[_Mean]) -> Iterator[_Pair]:
+def _matching_pairs(rule: Rule, means: Sequence[_Mean]) -> Iterator[_Pair]:
     """The pairs of means for which a rule holds."""
     highs = [mean for mean in means if mean.name in rule.high and _is_high(mean.row, rule.limit)]
     if not rule.low:

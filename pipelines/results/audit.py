@@ -180,7 +180,7 @@ def changed_pairs(run: Results) -> list[ChangedPair]:
         variants = [str(metric) for metric in (people, replace(people, judged_only=True), filled)]
         for one, other in combinations(run.configurations, 2):
             pair = one["config_id"], other["config_id"]
-            results = [_result(run, name, *pair, (name, frozenset(pair)) in significant) for name in variants]
+            results = [_compare_means(run, name, *pair, (name, frozenset(pair)) in significant) for name in variants]
             if len(set(results)) > 1:
                 changed.append(ChangedPair(variants[0], one["name"], other["name"], *results))
     return changed
@@ -198,7 +198,7 @@ def hole_notes(run: Results) -> Iterator[str]:
         yield "\n".join([*(pair.sentence for pair in pairs[:_MOST_NAMED]), *more])
 
 
-def _result(run: Results, metric: str, first: str, second: str, is_significant: bool) -> str:
+def _compare_means(run: Results, metric: str, first: str, second: str, is_significant: bool) -> str:
     """The order of two means, and whether their difference is significant."""
     means = [row.mean if (row := run.means.get((name, ALL, metric))) else None for name in (first, second)]
     if means[0] is None or means[1] is None:

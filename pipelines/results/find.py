@@ -15,13 +15,13 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
     """One finished run: by its id, or by default the experiment's run that was started last."""
     runs = finished_runs(output)
     if run_id is not None and run_id not in (run.run_id for run in runs):
-        problem = f"holds no finished run {run_id!r}; there are: {_listed([run.run_id for run in runs])}"
+        problem = f"holds no finished run {run_id!r}; there are: {_list_names([run.run_id for run in runs])}"
         raise InputError(problem, path=runs[0].output)
     candidates = [run for run in runs if run_id in (None, run.run_id)]
     if experiment is not None:
         candidates = _runs_of(candidates, experiment)
     elif len(names := _experiments(candidates)) > 1:
-        problem = f"holds runs of {len(names)} experiments ({_listed(names)}); choose one with --experiment-name"
+        problem = f"holds runs of {len(names)} experiments ({_list_names(names)}); choose one with --experiment-name"
         raise InputError(problem, path=runs[0].output)
     return candidates[-1]
 
@@ -41,7 +41,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
         raise InputError(problem, path=_place(output))
     if experiment not in _experiments(others):
         problem = (
-            f"holds no other finished run of the experiment {experiment!r}, but of {_listed(_experiments(others))}"
+            f"holds no other finished run of the experiment {experiment!r}, but of {_list_names(_experiments(others))}"
         )
         raise InputError(f"{problem}; name one with --baseline-run-id to compare anyway", path=_place(output))
     return _runs_of(others, experiment)[-1]
@@ -80,9 +80,8 @@ def runs_alike(results: Results, most: int) -> list[Results]:
 def _runs_of(runs: Sequence[Results], experiment: str) -> list[Results]:
     matches = [run for run in runs if run.experiment == experiment]
     if not matches:
-        problem = (
-            f"holds no finished run of the experiment {experiment!r}; there are runs of {_listed(_experiments(runs))}"
-        )
+        others = _list_names(_experiments(runs))
+        problem = f"holds no finished run of the experiment {experiment!r}; there are runs of {others}"
         raise InputError(problem, path=runs[0].output)
     return matches
 
@@ -95,6 +94,6 @@ def _place(output: str) -> str:
     return bigquery.place_of(DatasetName.parse(output)) if is_table(output) else output
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return f"{', '.join(sorted(names[-_MOST_NAMED:]))}{more}"

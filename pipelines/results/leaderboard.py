@@ -34,7 +34,10 @@ def distinct(results: Results, first: str | None = None) -> list[Row]:
     shared = {}
     for rows in groups.values():
         ids = [row["config_id"] for row in rows]
-        shared[first if first in ids else ids[0]] = {"name": joined([row["name"] for row in rows]), "config_ids": ids}
+        shared[first if first in ids else ids[0]] = {
+            "name": merged_name([row["name"] for row in rows]),
+            "config_ids": ids,
+        }
     return [row | shared[row["config_id"]] for row in results.leaderboard() if row["config_id"] in shared]
 
 
@@ -58,25 +61,25 @@ def without_value(results: Results, metric: str) -> str:
     rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
     missing = [name for name, row in rows.items() if row.mean is None]
     verb = "has" if len(missing) == 1 else "have"
-    return f"{len(missing)} of {len(rows)} {verb} no value: {named(missing)}." if missing else ""
+    return f"{len(missing)} of {len(rows)} {verb} no value: {list_names(missing)}." if missing else ""
 
 
-def named(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Names in a sentence; only the first ones if there are many.
 
-    >>> named([*"abcdefghij"])
+    >>> list_names([*"abcdefghij"])
     'a, b, c, d, e, f, g, h, 2 more'
     """
     more = [f"{len(names) - _MOST_IN_SENTENCE} more"] if len(names) > _MOST_IN_SENTENCE else []
     return ", ".join([*names[:_MOST_IN_SENTENCE], *more])
 
 
-def joined(names: Sequence[str]) -> str:
+def merged_name(names: Sequence[str]) -> str:
     """One name for several cells of a grid.
 
-    >>> joined(["bm25:top_k=10,b=0.4", "bm25:top_k=100,b=0.4"])
+    >>> merged_name(["bm25:top_k=10,b=0.4", "bm25:top_k=100,b=0.4"])
     'bm25:b=0.4 (top_k 10, 100)'
-    >>> joined(["bm25", "yesterday"])
+    >>> merged_name(["bm25", "yesterday"])
     'bm25 = yesterday'
     """
     if len(names) == 1:
@@ -84,11 +87,11 @@ def joined(names: Sequence[str]) -> str:
     stems, labels = zip(*(_split(name) for name in names), strict=True)
     keys = {tuple(label) for label in labels}
     if len(set(stems)) > 1 or len(keys) > 1:
-        return _listed(names)
+        return _equal_names(names)
     values = {key: list(dict.fromkeys(label[key] for label in labels)) for key in labels[0]}
     differing = {key: chosen for key, chosen in values.items() if len(chosen) > 1}
     if len(differing) != 1:
-        return _listed(names)
+        return _equal_names(names)
     common = ",".join(f"{key}={chosen[0]}" for key, chosen in values.items() if key not in differing)
     ((key, chosen),) = differing.items()
     return f"{stems[0]}{f':{common}' if common else ''} ({key} {', '.join(chosen)})"
@@ -101,7 +104,7 @@ def _split(name: str) -> tuple[str, dict[str, str]]:
     return (stem, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
 
 
-def _listed(names: Sequence[str]) -> str:
+def _equal_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return " = ".join(names[:_MOST_NAMED]) + more
 
@@ -135,12 +138,12 @@ def geometric_words(results: Results, metric: str) -> str:
     if name not in METRICS or not METRICS[name].geometric:
         return ""
     rows = distinct(results)
-    means = [f"{row['name']} {_written(results.means[row['config_id'], ALL, metric])}" for row in rows[:_MOST]]
+    means = [f"{row['name']} {_mean_text(results.means[row['config_id'], ALL, metric])}" for row in rows[:_MOST]]
     known = "; ".join(means) + ("; …" if len(rows) > _MOST else "")
     return f"{metric} is on a logarithmic scale, where 0.0602 more is twice the geometric mean (gm_map): {known}"
 
 
-def _written(row: ConfigurationMetric) -> str:
+def _mean_text(row: ConfigurationMetric) -> str:
     if row.mean is None:
         return row.absent
     interval = ""

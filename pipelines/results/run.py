@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.config.yaml_lines import Located, load
+from rankbeam.pipelines.config.yaml_lines import YamlDocument, load
 from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
 from rankbeam.transforms.judge.metrics import NOT_INSTALLED, JudgedMetric, named_in, parse_defined, same_spelling
 from rankbeam.transforms.judge.quality import mixed_versions
 from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.steps import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
+from rankbeam.transforms.records.judging.criteria import criteria_in, full_metric_name
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import RETRIEVAL, sign_of
@@ -44,7 +44,7 @@ class Results:
     def run(self) -> dict[str, Any]:
         """The row of `runs`, with its JSON columns as values."""
         row = self._row | {name: json.loads(self._row[name]) for name in ("dataset", "versions", "statistics")}
-        if isinstance(self.stored, InFolder) and (unread := self.stored.unread()):
+        if isinstance(self.stored, InFolder) and (unread := self.stored.partial_reads()):
             sample = f"large tables are read only for a random sample of the queries: {'; '.join(unread)}"
             row["warnings"] = [*row["warnings"], sample]
         return row
@@ -116,13 +116,13 @@ class Results:
 
     def metric_spelled(self, name: str) -> str | None:
         """The one metric of the run with this spelling, but for its judge; it need not be defined here."""
-        name = spelled(name, criteria_in(self.metrics))
+        name = full_metric_name(name, criteria_in(self.metrics))
         if name in self.metrics:
             return name
         same = same_spelling(name, self.metrics)
         return same[0] if len(same) == 1 else None
 
-    def defined(self, names: Sequence[str]) -> list[Metric | JudgedMetric]:
+    def defined_metrics(self, names: Sequence[str]) -> list[Metric | JudgedMetric]:
         """Metrics of the run with their definitions.
 
         Raises:
@@ -151,7 +151,7 @@ class Results:
         return max((row.failure_rate for row in rows if row is not None), default=None)
 
     @cached_property
-    def experiment_file(self) -> Located:
+    def experiment_file(self) -> YamlDocument:
         """The run's experiment file, as it was written."""
         return load(self.run["experiment_yaml"], self.output)
 
@@ -239,7 +239,7 @@ class Results:
 
     def over_failure_rate(self, most: float, unanswered: Mapping[str, float] | None = None) -> str:
         """A text about configurations with a larger share of failed queries or answers; "" if there are none."""
-        lacking = self._unanswered if unanswered is None else unanswered
+        lacking = self._unanswered_shares if unanswered is None else unanswered
         queries = {row["name"]: self.failure_rate(row["config_id"]) or 0.0 for row in self.configurations}
         answers = {row["name"]: lacking.get(row["config_id"], 0.0) for row in self.configurations}
         over = {
@@ -253,10 +253,10 @@ class Results:
         )
 
     @cached_property
-    def _unanswered(self) -> dict[str, float]:
+    def _unanswered_shares(self) -> dict[str, float]:
         """The share of answers that failed, by config_id."""
         try:
-            return answer_tables.unanswered(self.batches("answers", ["config_id", "status"]))
+            return answer_tables.unanswered_shares(self.batches("answers", ["config_id", "status"]))
         except InputError:  # an earlier version wrote the run
             return {}
 

@@ -39,20 +39,20 @@ class InFolder:
     run_id: str
     most_bytes: int | None = None
 
-    def unread(self) -> list[str]:
+    def partial_reads(self) -> list[str]:
         """Texts about large tables that are read only in part."""
         if self.most_bytes is None:
             return []
-        return [words for name in tables.LARGE if (words := self._unread(name))]
+        return [words for name in tables.LARGE if (words := self._partial_read(name))]
 
-    def _unread(self, name: str) -> str:
+    def _partial_read(self, name: str) -> str:
         sizes = sizes_of(self.output, name, self.run_id)
         read, total = sum(sizes[path] for path in self._paths(name)), sum(sizes.values())
         return "" if read == total else f"{name}: {read / total:.1%} of {total / 1e9:,.2f} GB"
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table, with rows as they were written; tables that an older run lacks are empty, and columns null."""
-        parts = [_read(path, name, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
+        parts = [_read_part(path, name, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
         rows = _complete(pa.concat_tables(parts), name, columns)
         if not rows.num_rows and name in tables.NEVER_EMPTY:
             problem = f"the table {name} has no rows, which rankbeam did not write; evaluate again"
@@ -93,7 +93,7 @@ def _complete(rows: pa.Table, name: str, columns: Sequence[str] | None) -> pa.Ta
     return rows
 
 
-def _read(path: str, name: str, columns: Sequence[str] | None) -> pa.Table:
+def _read_part(path: str, name: str, columns: Sequence[str] | None) -> pa.Table:
     with parquet.open_file(path) as file:
         _check(file.schema_arrow, name, path)
         return file.read(columns)
@@ -155,9 +155,9 @@ class InBigQuery:
         selected = list(columns or schema.names)
         if name not in _CACHED:
             needed = list(dict.fromkeys([*selected, *_ORDERED_BY.get(name, ())]))
-            return self._ordered(name, self._read(name, needed)).select(selected)
+            return self._sort_rows(name, self._read(name, needed)).select(selected)
         if name not in self._cached:
-            self._cached[name] = self._ordered(name, self._read(name, schema.names))
+            self._cached[name] = self._sort_rows(name, self._read(name, schema.names))
         return self._cached[name].select(selected)
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
@@ -169,7 +169,7 @@ class InBigQuery:
         schema = pa.schema([tables.TABLES[name].field(column) for column in columns])
         return pa.Table.from_batches(bigquery.batches(self.run, name, columns), schema)
 
-    def _ordered(self, name: str, table: pa.Table) -> pa.Table:
+    def _sort_rows(self, name: str, table: pa.Table) -> pa.Table:
         keys = {key: self._places(key, table[key]) for key in _ORDERED_BY.get(name, ())}
         if not keys:
             return table

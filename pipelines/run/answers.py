@@ -11,15 +11,15 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.call import CallResults, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.agreement import AgreementRows, audit_table
-from rankbeam.transforms.judge.answering import Answerer, Answering
+from rankbeam.transforms.judge.answering import Answerer, AnswerGenerator
 from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
-from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, judged_without_calls, tasks_of, unevaluated
+from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, item_failure_rows, judged_without_calls, tasks_of
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.measure import MeasureJudge, PlanKnown, QualityRows
 from rankbeam.transforms.judge.panel import MAJORITY
@@ -65,13 +65,13 @@ def answers_of(
 ) -> AnswerBranch | None:
     """Let models answer, and a judge judge; None if an experiment has no model, no judge and no existing answers."""
     work = work_of(experiment)
-    counts = contexts_wanted(work) | dict.fromkeys(_replayed(experiment))
+    counts = contexts_wanted(work) | dict.fromkeys(_replayed_positions(experiment))
     if not counts:
         return None
     gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, of_documents(experiment.corpus))
     items = parts | "GatherContexts" >> gather
     if not work.services:
-        return _unjudged(experiment, work, items, tuple(counts))
+        return _unjudged_branch(experiment, work, items, tuple(counts))
     asks = known_of(experiment, work, execution.started_at)
     owner = owner_of(experiment, execution)
     stage = answer_stage(experiment, work, asks)
@@ -79,10 +79,10 @@ def answers_of(
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
     if asks:
         tasks = (tasks, items | "PlanKnown" >> PlanKnown(asks)) | "EveryTask" >> beam.Flatten()
-    called: Called = tasks | "CallModels" >> call
+    called: CallResults = tasks | "CallModels" >> call
     rows = rows_of(experiment, work)
     values, grades, row_tables = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
-    failed_rows = called.failed | "FailedItems" >> beam.Map(unevaluated, rows)
+    failed_rows = called.failed | "FailedItems" >> beam.Map(item_failure_rows, rows)
     tables = {name: [part] for name, part in row_tables.items()}
     tables["failures"].append(failed_rows)
     warnings = called.warnings
@@ -104,7 +104,7 @@ def answers_of(
     return AnswerBranch(values, tables, called.usage, warnings, grades)
 
 
-def _unjudged(
+def _unjudged_branch(
     experiment: Experiment, work: EvaluateAnswers, items: beam.PCollection, configurations: tuple[int, ...]
 ) -> AnswerBranch:
     """Existing answers that nothing judges."""
@@ -118,7 +118,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     judging, services = experiment.judging, experiment.services
     configurations = experiment.evaluation.configurations
     answering = {
-        position: Answering(
+        position: AnswerGenerator(
             _model(services[configuration.generation.service]), configuration.generation, experiment.day
         )
         for position, configuration in enumerate(configurations)
@@ -178,7 +178,7 @@ def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
     return counts
 
 
-def _replayed(experiment: Experiment) -> list[int]:
+def _replayed_positions(experiment: Experiment) -> list[int]:
     """Positions of the configurations with existing answers, which are used with all their contexts."""
     evaluation = experiment.evaluation
     return [
@@ -252,7 +252,7 @@ def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
     return Rows(experiment.evaluation.configurations, work.answerers, work.panel.names, dict(work.templates))
 
 
-def _answerers(experiment: Experiment, answering: Mapping[int, Answering]) -> dict[int, Answerer]:
+def _answerers(experiment: Experiment, answering: Mapping[int, AnswerGenerator]) -> dict[int, Answerer]:
     """The model or application that answers for each configuration, with prices."""
     answerers = {
         position: Answerer(

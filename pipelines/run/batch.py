@@ -22,14 +22,14 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
-from rankbeam.pipelines.run.folders import ROUND, delete_abandoned, owned, owner_of, work_folder
+from rankbeam.pipelines.run.folders import ROUND, delete_abandoned, owner_files, owner_of, work_folder
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchFolder, BatchRound
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.run import Run
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def batched(
+def run_batch_rounds(
     experiment: Experiment, execution: Run, options: PipelineOptions, clock: Clock = SYSTEM_CLOCK
 ) -> Iterator[Experiment]:
     """Run the rounds of an experiment with batch jobs; yields the experiment of the pipeline that publishes."""
@@ -83,28 +83,28 @@ def rounds(
     run = hashlib.sha256(f"{ledger.owner.run_id} {ledger.owner.started}".encode()).hexdigest()[:16]
     parent = files.join(ledger.folder, BATCHES)
     with work_folder(parent, ROUND, run) as folder:
-        if len(owned(parent, ROUND)) == 1:  # another run may be writing files that look unused
+        if len(owner_files(parent, ROUND)) == 1:  # another run may be writing files that look unused
             BatchFolder(ledger.folder).delete_unused_parts()
         if records := jobs.open():
-            earlier = counted(len(records), "job of earlier runs", "jobs of earlier runs")
-            calls = counted(sum(record.calls for record in records), "call")
+            earlier = pluralize(len(records), "job of earlier runs", "jobs of earlier runs")
+            calls = pluralize(sum(record.calls for record in records), "call")
             _logger.info("batch: waiting for %s, with %s; `rankbeam batch cancel` ends the wait", earlier, calls)
             jobs.run(records)
         batch = BatchRound(folder)
         for number in itertools.count(1):
-            batch = replace(batch, spent=spent(ledger, pools))
+            batch = replace(batch, spent=cost_by_stage(ledger, pools))
             run_round(batch)
             with batch.pending() as pending:
                 if not pending:
                     break
                 _logger.info("batch: round %d leaves %s calls", number, f"{len(pending):,}")
-                remaining = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
+                remaining = float("inf") if max_cost is None else max_cost - sum(cost_by_stage(ledger, pools).values())
                 records, decisions = jobs.planned(pending, remaining)
             batch.decide({**decisions, **jobs.run(records)})
-        yield replace(batch, parks=False, spent=spent(ledger, pools))
+        yield replace(batch, parks=False, spent=cost_by_stage(ledger, pools))
 
 
-def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
+def cost_by_stage(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
     """Cost of all calls in a run so far, by stage."""
     costs: defaultdict[str, float] = defaultdict(float)
     for use in ledger.uses():

@@ -34,13 +34,13 @@ def buckets_of(experiment: "Experiment") -> int:
         return chosen
     sizes = {path: sources.size(path) for path in experiment.inputs()}
     queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
-    retrieved, values = queries * _retrieved(experiment), queries * _values(experiment)
+    retrieved, values = queries * _result_bytes(experiment), queries * _score_bytes(experiment)
     has_texts = experiment.calls_models or any(source.replayed for source in experiment.evaluation.sources)
     good = _GOOD_TEXT_BYTES if has_texts else _GOOD_BYTES
     return number_of(max(retrieved, *sizes.values()), sum(sizes.values()) + retrieved + values, good)
 
 
-def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
+def start_reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
     """Start to read large local files before anything else is imported, for a pipeline in the block."""
     paths = [Path(path).expanduser().absolute() for path in (qrels, *runs)]
     sizes = [path.stat().st_size for path in paths if path.is_file()]
@@ -66,7 +66,7 @@ def of_documents(corpus: str | None) -> int:
     return LEAST if corpus is None else max(LEAST, _rounded_up(sources.size(corpus), _DOCUMENT_BYTES))
 
 
-def _retrieved(experiment: "Experiment") -> int:
+def _result_bytes(experiment: "Experiment") -> int:
     """Bytes of one query's results: from all retrievers, and contexts for models."""
     sources = experiment.evaluation.sources
     results = sum(sources[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
@@ -80,7 +80,7 @@ def _contexts(experiment: "Experiment") -> int:
     return max((source.top_k or _RESULTS for source in experiment.evaluation.sources if not source.replayed), default=0)
 
 
-def _values(experiment: "Experiment") -> int:
+def _score_bytes(experiment: "Experiment") -> int:
     """Bytes of one query's scores, and of the judged values of its answers."""
     evaluation = experiment.evaluation
     answer_bytes = len(evaluation.metrics) * _VALUE_BYTES + len(experiment.judged) * _JUDGED_BYTES

@@ -20,7 +20,7 @@ from rankbeam.pipelines.local import worker_processes
 from rankbeam.pipelines.run.branches import Branches, local_rankings, with_joined
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
-from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
+from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, check_overlap, warnings_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.read import Dataset, ReadDataset, of_a_judge
@@ -64,7 +64,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     scores = scores_of(pipeline, experiment, execution, dataset)
     estimates, answers = scores.aggregates | "EstimateScores" >> EstimateScores(evaluation), scores.answers
     if experiment.qrels is not None:
-        estimates = estimates | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
+        estimates = estimates | "CheckRuns" >> beam.Map(check_overlap, evaluation, experiment.qrels)
     rows = dict(_rows(pipeline, evaluation, scores.failures, scores.scored, estimates))
     if evaluation.holes is not None:
         from rankbeam.pipelines.run.answers import audit_rows
@@ -145,7 +145,7 @@ def _rankings(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
 
 def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
     branches, parts, answers = calls_of(pipeline, experiment, execution, dataset)
-    located = _located(experiment, branches.rankings)
+    located = _locate_chunks(experiment, branches.rankings)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
         parts |= {} if answers.grades is None else {GRADES: answers.grades}
@@ -189,7 +189,7 @@ def _rows(
         yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
 
 
-def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> dict[str, beam.PCollection]:
+def _locate_chunks(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> dict[str, beam.PCollection]:
     """The rankings with the chunks' positions in their documents, if spans are judged."""
     if not experiment.evaluation.spans or experiment.corpus is None:
         return {}
@@ -231,9 +231,9 @@ def _usage(
 ) -> beam.PCollection | None:
     parts = [*call_usage]
     if experiment.corpus_usage:
-        from rankbeam.transforms.call import together
+        from rankbeam.transforms.call import merge_usage
 
-        parts.append(pipeline | "CorpusUsage" >> beam.Create(together(experiment.corpus_usage)))
+        parts.append(pipeline | "CorpusUsage" >> beam.Create(merge_usage(experiment.corpus_usage)))
     return parts | "EveryUsage" >> beam.Flatten() if parts else None
 
 
@@ -260,7 +260,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
         buckets_of(experiment),
         experiment.evaluation.attributes,
         experiment.evaluation.highest_grade,
-        _compared(experiment),
+        _compared_files(experiment),
         experiment.references,
         everyone=bool(experiment.judged),
         spans=experiment.evaluation.spans,
@@ -272,7 +272,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
     return dataset
 
 
-def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
+def _compared_files(experiment: Experiment) -> tuple[tuple[str, str], ...]:
     """The files whose ids are compared with the judgements' before any call.
 
     Without calls, runs are compared by their scores.

@@ -7,7 +7,7 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.call import CallResults, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, Retriev
 from rankbeam.transforms.clients.storage.batches import RANKINGS, Bucketed, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
-from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.queries import Documents
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
@@ -35,7 +35,7 @@ def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Bra
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
     ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
     services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, branches.usage)
-    called: Called = tasks_to_do(dataset.judged, experiment, branches.rewritten) | "CallServices" >> services
+    called: CallResults = tasks_to_do(dataset.judged, experiment, branches.rewritten) | "CallServices" >> services
     add_answers(called.answers, called.recalled, experiment, branches)
     branches.failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
     branches.warnings.append(called.warnings)
@@ -108,7 +108,9 @@ def embed(
     """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
     ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
     services = CallServices(embed_stage(experiment), ledger, dataset.summary, branches.usage)
-    called: Called = tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
+    called: CallResults = (
+        tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
+    )
     failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)
     branches.warnings += [called.warnings, failed]
     branches.add_usage(called.usage, "UsageWithEmbedders")
@@ -120,7 +122,7 @@ def tasks_to_embed(
     """The tasks that embed documents, chunks, and queries or the texts that replace them."""
     documents = (
         pipeline
-        | "Embedded" >> beam.Create(_searching(experiment), reshuffle=False)
+        | "Embedded" >> beam.Create(_embedded_sources(experiment), reshuffle=False)
         | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
     )
     batches = beam.FlatMap(tasks_of_queries, _query_embedders(experiment)).with_output_types(TaskBatch)
@@ -150,7 +152,7 @@ def embed_stage(experiment: Experiment) -> Stage:
     )
 
 
-def _searching(experiment: Experiment) -> list[Searching]:
+def _embedded_sources(experiment: Experiment) -> list[Searching]:
     searched = experiment.documents_by_source
     return [(embedder, experiment.local[source], searched[source]) for source, embedder in experiment.embedders.items()]
 
@@ -194,4 +196,4 @@ def warning_of(failed: list[FailedTask]) -> Iterator[str]:
     """A warning that texts could not be embedded, with the alphabetically first error."""
     if failed:
         reason = min(failed_task.failure.message for failed_task in failed)
-        yield f"{counted(len(failed), 'text')} could not be embedded (first error: {reason}); retried on the next run"
+        yield f"{pluralize(len(failed), 'text')} could not be embedded (first error: {reason}); retried on the next run"

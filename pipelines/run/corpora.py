@@ -30,9 +30,9 @@ from rankbeam.transforms.clients.corpora.rag_engine.staged import (
     read_originals,
     refuse_parsed,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
-from rankbeam.transforms.clients.formats.overlap import hashed, lacking
+from rankbeam.transforms.clients.formats.overlap import corpus_warnings, hash_ids
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus, TemporaryCorpora
@@ -63,7 +63,7 @@ class NeededCorpora:
     requests: Mapping[Corpus, Request]
 
 
-def needed(experiment: Experiment) -> list[NeededCorpora]:
+def needed_corpora(experiment: Experiment) -> list[NeededCorpora]:
     """The corpora that an experiment needs, by project and region, and by the imported parts of the documents."""
     grouped: dict[tuple[DataApi, DocumentsSource], dict[Corpus, Request]] = {}
     shared = [service.name for service in experiment.served]
@@ -79,14 +79,14 @@ def needed(experiment: Experiment) -> list[NeededCorpora]:
     return [NeededCorpora(api, source, requests) for (api, source), requests in grouped.items()]
 
 
-def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
+def prepare_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
     """Build or reuse an experiment's corpora; return the experiment with the names of their resources."""
     if not experiment.served:
         return experiment
     if not waits:
         refuse_unwatched(experiment)
     read = cache(partial(documents_of, experiment))
-    requests = needed(experiment)
+    requests = needed_corpora(experiment)
     warnings = dict.fromkeys(
         warning for corpora in requests for warning in _warnings(experiment, read(corpora.source), corpora)
     )
@@ -103,7 +103,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
         builder = Builder(
             client, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
         )
-        with refusing():
+        with translate_errors():
             results = builder.build(list(corpora.requests.values()))
         usable = [result for result in results if isinstance(result, BuiltCorpus)]
         built += usable
@@ -145,7 +145,7 @@ def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Stage
 def temporary(experiment: Experiment) -> tuple[TemporaryCorpora, ...]:
     """The corpora that exist until the end of the run; their identities depend on the documents."""
     parts = []
-    for corpora in needed(experiment):
+    for corpora in needed_corpora(experiment):
         requests = [request for request in corpora.requests.values() if request.parameters.keep == RUN]
         if requests:
             documents = documents_of(experiment, corpora.source)
@@ -180,7 +180,9 @@ def _release(corpora: TemporaryCorpora, ledger: Ledger, quota: Quota) -> None:
         raise failed
 
 
-def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], *, keep_documents: bool = False) -> int:
+def unstage(
+    location: str, gone: Sequence[ExistingCorpus], there: Sequence[ExistingCorpus], *, keep_documents: bool = False
+) -> int:
     """Delete the staged documents orphaned by deleting `gone` corpora; return their number."""
     deleted = 0
     for staging in sorted({corpus.about.staging for corpus in gone} - {""}):
@@ -193,7 +195,7 @@ def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], 
 
 
 def needless_in(
-    staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]
+    staging: str, location: str, gone: Sequence[ExistingCorpus], there: Sequence[ExistingCorpus]
 ) -> tuple[list[str], list[str]]:
     """Staged documents orphaned once `gone` corpora are deleted, and the uses of these corpora."""
     remaining = {corpus.about.identity for corpus in there}
@@ -218,16 +220,18 @@ def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) 
     return CorpusClient(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
 
 
-def existing(experiment: Experiment, corpora: NeededCorpora, documents: StagedDocuments) -> dict[Corpus, Existing]:
+def find_existing(
+    experiment: Experiment, corpora: NeededCorpora, documents: StagedDocuments
+) -> dict[Corpus, ExistingCorpus]:
     """The experiment's corpora that exist, complete or not; nothing is built."""
-    with refusing():
+    with translate_errors():
         by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, corpora.api).find())}
     identities = {corpus: request.identity(documents) for corpus, request in corpora.requests.items()}
     return {corpus: by_identity[name] for corpus, name in identities.items() if name in by_identity}
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn a failed call into an error that the command line understands."""
     try:
         yield
@@ -245,14 +249,14 @@ def _failure(problems: Sequence[Problem]) -> RankbeamError:
 
 
 def _warnings(experiment: Experiment, documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
-    yield from untitled(documents, needed)
+    yield from title_warnings(documents, needed)
     yield from _without_text(documents)
     if documents.left_out:
         yield documents.left_out
-    yield from lacking(experiment.judgements, hashed(pa.array(documents.ids(), pa.string())))
+    yield from corpus_warnings(experiment.judgements, hash_ids(pa.array(documents.ids(), pa.string())))
 
 
-def untitled(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
+def title_warnings(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
     """A warning about corpora that leave out their documents' titles."""
     if documents.with_title and not documents.titled:
         names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))

@@ -15,11 +15,11 @@ from rankbeam.pipelines.local import messages, overheads, progress
 from rankbeam.pipelines.local.interrupt import Interrupted, end, finish_calls, in_thread, result_of
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.run.batch import batched
+from rankbeam.pipelines.run.batch import run_batch_rounds
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.folders import owner_of, sole_writer
 from rankbeam.pipelines.run.options import refuse_invalid
-from rankbeam.pipelines.run.race import raced
+from rankbeam.pipelines.run.race import run_race
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files, parquet, spill
@@ -54,9 +54,9 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     refuse_strange_answers(experiment)
     _delete_previous_rows(experiment, execution, options)
     try:
-        with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):
-            ready = raced(_with_corpora(experiment, execution), execution, options)
-            with batched(ready, execution, options) as last:
+        with refusals(), quiet_beam(), messages.log_to_stderr(), on_this_machine(options):
+            ready = run_race(_with_corpora(experiment, execution), execution, options)
+            with run_batch_rounds(ready, execution, options) as last:
                 state = build(last, execution, options).run().wait_until_finish()
     except BaseException as error:
         if (not_loaded := message_behind(error, LoadFailed)) is not None:  # all files are complete
@@ -77,7 +77,7 @@ def release_corpora(experiment: Experiment, execution: Run) -> None:
     if experiment.served:
         from rankbeam.pipelines.run import corpora
 
-        with messages.shown():
+        with messages.log_to_stderr():
             try:
                 temporary = corpora.temporary(experiment)
             except InputError as error:
@@ -92,7 +92,7 @@ def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True)
         return experiment
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
-    return corpora.prepared(experiment, execution, waits=waits)
+    return corpora.prepare_corpora(experiment, execution, waits=waits)
 
 
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool = False) -> PipelineResult:
@@ -104,7 +104,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
         raise InputError(f"services.{name}.batch: {problem}")
     _delete_previous_rows(experiment, execution, options)
     try:
-        with refusals(), quiet_beam(), messages.shown():
+        with refusals(), quiet_beam(), messages.log_to_stderr():
             return build(_with_corpora(experiment, execution, waits=waits), execution, options).run()
     except BaseException:
         delete_rows(experiment.output, execution.run_id)
@@ -165,7 +165,7 @@ def run_here(
     seen = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     work = None
     try:
-        display = progress.shown(seen) if shown else contextlib.nullcontext()
+        display = progress.show_progress(seen) if shown else contextlib.nullcontext()
         with sole_writer(experiment.output, execution.run_id), display:
             work = in_thread(lambda: run(experiment, execution, options))
             return result_of(work)

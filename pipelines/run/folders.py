@@ -101,7 +101,7 @@ def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
     delete_abandoned(parent, kind)
     folder = files.join(parent, f"{kind}{name}")
     files.delete(folder)
-    owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.this_started()}
+    owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.own_start_time()}
     files.make_folder(folder)
     try:
         files.write(files.join(folder, _OWNER), json.dumps({**owner, "at": datetime.now(UTC).isoformat()}).encode())
@@ -110,7 +110,7 @@ def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
         files.delete(folder)
 
 
-def owned(parent: str, kind: str) -> list[str]:
+def owner_files(parent: str, kind: str) -> list[str]:
     """The files that name these folders' owners."""
     return sorted(files.match(files.join(glob.escape(parent), f"{kind}*", _OWNER)))
 
@@ -120,7 +120,7 @@ def delete_abandoned(parent: str, kind: str, *, dry_run: bool = False) -> list[s
     if is_table(parent):
         return []
     abandoned = []
-    for path in owned(parent, kind):
+    for path in owner_files(parent, kind):
         folder = files.parent(path)
         try:
             if not _is_abandoned(files.read_all(path), datetime.now(UTC)):
@@ -137,6 +137,6 @@ def _is_abandoned(owner: bytes, now: datetime) -> bool:
     with suppress(ValueError, KeyError, TypeError):
         record = json.loads(owner)
         if record["machine"] == process.machine():
-            return bool(process.started(record["pid"]) != record["started"])
+            return bool(process.start_time(record["pid"]) != record["started"])
         return now - datetime.fromisoformat(record["at"]) > _RETENTION
     return False

@@ -24,7 +24,7 @@ def provenance(inputs: Mapping[str, str | None]) -> dict[str, str]:
     from rankbeam.transforms.clients.storage import files  # the command line records its words before it needs Beam
 
     places = {f"dataset.{role}": files.absolute(file_of(path)) for role, path in inputs.items() if path is not None}
-    known = {"command": written(), "commit": _commit()}
+    known = {"command": command_line(), "commit": _commit()}
     return {name: value for name, value in known.items() if value} | places
 
 
@@ -45,12 +45,12 @@ def remember(words: Sequence[str]) -> None:
     _words[:] = words
 
 
-def written() -> str:
+def command_line() -> str:
     """The command in shell syntax, without secrets; empty if Python code started the run.
 
-    >>> remember(["evaluate", "my file.yaml", "--api_key=abc"]); written()
+    >>> remember(["evaluate", "my file.yaml", "--api_key=abc"]); command_line()
     "rankbeam evaluate 'my file.yaml' '--api_key=…'"
-    >>> remember([]); written()
+    >>> remember([]); command_line()
     ''
     """
     return shlex.join(["rankbeam", *(_SECRET.sub(r"\1…", word) for word in _words)]) if _words else ""

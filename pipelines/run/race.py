@@ -36,7 +36,7 @@ from rankbeam.transforms.records.slices import ALL
 _logger = logging.getLogger(__name__)
 
 
-def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> Experiment:
+def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -> Experiment:
     """Run the rounds of a race; return the experiment with the dropped configurations marked.
 
     The last pipeline's usage includes these rounds, because the ledger's records of a run contain all its calls.
@@ -49,9 +49,9 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> E
         order = _full_order(pinned, options, folder)
         for look in race.schedule(len(order)):
             last = int(order[look.queries - 1])
-            active, usage = _round(pinned, execution, options, look, last, folder)
+            active, usage = _run_round(pinned, execution, options, look, last, folder)
             pinned, dropped = _with_dropped(pinned, active, look, last)
-            pinned = replace(pinned, spent=_spent(pinned, usage))
+            pinned = replace(pinned, spent=_cost_by_stage(pinned, usage))
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(active))
             if len(active) < 2:
                 break
@@ -59,7 +59,7 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> E
     return replace(experiment, evaluation=evaluation, spent=pinned.spent)
 
 
-def _spent(experiment: Experiment, used: Iterable[Usage]) -> dict[str, float]:
+def _cost_by_stage(experiment: Experiment, used: Iterable[Usage]) -> dict[str, float]:
     """Cost of the rounds so far, by stage."""
     costs: defaultdict[str, float] = defaultdict(float)
     for usage in used:
@@ -93,7 +93,7 @@ def _full_order(experiment: Experiment, options: PipelineOptions, folder: str) -
     return order
 
 
-def _round(
+def _run_round(
     experiment: Experiment, execution: Run, options: PipelineOptions, look: Look, last: int, folder: str
 ) -> tuple[frozenset[int], list[Usage]]:
     """Score the first queries; return the remaining configurations, and the usage of quota pools."""

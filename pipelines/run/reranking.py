@@ -9,7 +9,7 @@ from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.call import CallResults, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
@@ -34,7 +34,7 @@ def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branche
     if stage.works:
         ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
         call = CallServices(stage, ledger, dataset.summary, branches.usage)
-        called: Called = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
+        called: CallResults = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
         scores |= {"scores": called.answers, "failed": called.failed}
         branches.warnings.append(called.warnings)
         branches.add_usage(called.usage, "UsageWithRerankers")

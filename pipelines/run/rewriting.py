@@ -5,7 +5,7 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.call import CallResults, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
@@ -19,7 +19,7 @@ from rankbeam.transforms.retrieve import rewrite
 def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     ledger, works = Ledger(experiment.ledger, owner_of(experiment, execution)), rewrite_works(experiment)
     call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
-    called: Called = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
+    called: CallResults = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
     parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
     branches.rewritten, empty = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)
     branches.failures.append(called.failed | "FailedRewrites" >> beam.FlatMap(rewrite.failures_of, works))

@@ -22,7 +22,7 @@ _TRACE, _SPAN = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopyResult:
     """A copy that was written."""
 
     rows: int
@@ -30,7 +30,7 @@ class Copied:
     unit: str = "rows"
 
 
-def written(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
+def write_rows(results: Results, source: CaseSource, new: str, configuration: str | None) -> CopyResult:
     by_config = config_ids(results, source.path, configuration)
     metrics = results.metrics
     names = [*metrics, STATUS]
@@ -49,7 +49,7 @@ def written(results: Results, source: CaseSource, new: str, configuration: str |
         return dict.fromkeys(metrics) | {STATUS: _NOT_EVALUATED} if row is None else row
 
     rows = write_copy(source, new, names, values_of)
-    return Copied(turns, missed, "rows" if turns == rows else "turns")
+    return CopyResult(turns, missed, "rows" if turns == rows else "turns")
 
 
 def config_ids(results: Results, path: str, target: str | None) -> dict[str | None, str]:
@@ -83,7 +83,7 @@ def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
     return {**{name: value for name, (value, _, _) in content.items()}, STATUS: "; ".join(lacking) or "ok"}
 
 
-def write_events(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
+def write_events(results: Results, source: CaseSource, new: str, configuration: str | None) -> CopyResult:
     """Write the scores of a file's rows as events; a row's query id is the id of its trace."""
     files.refuse_existing(new)
     by_config = config_ids(results, source.path, configuration)
@@ -100,7 +100,7 @@ def write_events(results: Results, source: CaseSource, new: str, configuration: 
         records = [_record(results, row, case, names[config_id], entry) for entry in entries]
         exports.append(json.dumps(_export(records), ensure_ascii=False))
     files.write(new, "".join(f"{line}\n" for line in exports).encode())
-    return Copied(len(exports) + missed, missed)
+    return CopyResult(len(exports) + missed, missed)
 
 
 def _record(

@@ -115,23 +115,23 @@ def as_trec(results: Results, tags: Mapping[str, str], *, per_query: bool = Fals
         yield f"{'runid':<22}\t{ALL}\t{tags.get(row['name'], row['name'])}"
         yield f"{'num_q':<22}\t{ALL}\t{len(queries)}"
         for metric, name in names.items():
-            total = _added([query["metrics"][str(metric)] for query in queries])
-            yield _trec_line(metric, name, ALL, _combined(metric, total, max(1, len(queries))))
+            total = _sum_in_order([query["metrics"][str(metric)] for query in queries])
+            yield _trec_line(metric, name, ALL, _mean_or_total(metric, total, max(1, len(queries))))
 
 
-def _combined(metric: Metric, total: float, queries: int) -> float:
+def _mean_or_total(metric: Metric, total: float, queries: int) -> float:
     if metric.definition.summed:
         return total
     return geometric_mean(total / queries) if metric.definition.geometric else total / queries
 
 
-def _added(values: list[float]) -> float:
+def _sum_in_order(values: list[float]) -> float:
     """The sum as trec_eval computes it, query by query in the order of their ids.
 
     The means in the tables are rounded once, after an exact sum. That is better, but its last printed digit may
     differ. Python's own `sum` would be exact, too.
 
-    >>> _added([1e16, 1.0, -1e16])
+    >>> _sum_in_order([1e16, 1.0, -1e16])
     0.0
     """
     return functools.reduce(operator.add, values, 0.0)

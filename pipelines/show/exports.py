@@ -177,14 +177,14 @@ def _latex_column(results: Results, metric: str, significance: Significance) -> 
             cells.append("--")
             continue
         value = rf"\textbf{{{mean:.4f}}}" if mean == best else f"{mean:.4f}"
-        raised = _raised(significance.written(letters))
-        room = _raised(significance.written([letter for letter in used if letter not in letters]))
+        raised = _superscript(significance.written(letters))
+        room = _superscript(significance.written([letter for letter in used if letter not in letters]))
         dagger = _DAGGER if mark(results, row) else rf"\hphantom{{{_DAGGER}}}" if any_cut else ""
         cells.append(value + dagger + raised + (rf"\hphantom{{{room}}}" if room else ""))
     return cells
 
 
-def _raised(letters: str) -> str:
+def _superscript(letters: str) -> str:
     return f"$^{{{letters}}}$" if letters else ""
 
 

@@ -5,7 +5,7 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, named, offline_words, without_value
+from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, list_names, offline_words, without_value
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, FEW_QUERIES, ConfigurationMetric, significance_level
 from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
@@ -138,7 +138,9 @@ def _comparison(results: Results, metric: str) -> str:
         picked = f"allowing for its having been picked from {len(different)}"
         interval = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{interval}"
-    return f"{len(may_be)} of {len(ranked)} show no significant difference from the best at {level}: {named(may_be)}."
+    return (
+        f"{len(may_be)} of {len(ranked)} show no significant difference from the best at {level}: {list_names(may_be)}."
+    )
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Table:
     sentences: Collection[str] = ()
     strong: Collection[tuple[int, int]] = ()
 
-    def worded(self) -> list[int]:
+    def text_columns(self) -> list[int]:
         return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
 
     def widths(self) -> list[int]:
@@ -75,7 +75,7 @@ def printable(text: str) -> str:
 
 def lines_of(table: Table, *, strong: bool = False) -> list[str]:
     widths = table.widths()
-    worded = set(table.worded())
+    worded = set(table.text_columns())
 
     def lines(cells: Sequence[str], bold: Collection[int] = (), *, low: bool = False) -> Iterator[str]:
         parts = [cell.split("\n") for cell in cells]
@@ -182,7 +182,7 @@ class Screen:
             return "\n".join(lines_of(table))
         if self.wide or width_of(table) <= self.width:
             return "\n".join(lines_of(table, strong=True))
-        fitted, left_out = _fitted(table, self.width)
+        fitted, left_out = _fit_table(table, self.width)
         lines = lines_of(fitted, strong=True)
         if left_out:
             names = ", ".join(heading for heading in table.columns if heading in left_out)
@@ -199,14 +199,14 @@ class Screen:
         """
         if self.width is None:
             return text
-        return "\n".join(_wrapped(line, self.width, indent) for line in text.split("\n"))
+        return "\n".join(_wrap_line(line, self.width, indent) for line in text.split("\n"))
 
 
 WHOLE = Screen()
 """A file or a pipe."""
 
 
-def _wrapped(line: str, width: int, indent: str) -> str:
+def _wrap_line(line: str, width: int, indent: str) -> str:
     if len(line) <= width:
         return line
     lines, current = list[str](), ""
@@ -219,24 +219,24 @@ def _wrapped(line: str, width: int, indent: str) -> str:
     return "\n".join([*lines, current])
 
 
-def _fitted(table: Table, width: int) -> tuple[Table, set[str]]:
+def _fit_table(table: Table, width: int) -> tuple[Table, set[str]]:
     """A table that fits, if possible, and the headings of the columns that it leaves out."""
     left_out: set[str] = set()
     for heading in table.drop:
-        if width_of(_folded(table, _LONGEST_WORDS)) <= width:
+        if width_of(_fold_cells(table, _LONGEST_WORDS)) <= width:
             break
         left_out.add(heading)
         table = table.without(heading)
     sizes = range(_LONGEST_WORDS, _SHORTEST_WORDS, -2)
-    tries = (_folded(table, most) for most in sizes)
-    fitted = next((attempt for attempt in tries if width_of(attempt) <= width), _folded(table, _SHORTEST_WORDS))
+    tries = (_fold_cells(table, most) for most in sizes)
+    fitted = next((attempt for attempt in tries if width_of(attempt) <= width), _fold_cells(table, _SHORTEST_WORDS))
     return fitted, left_out
 
 
-def _folded(table: Table, most: int) -> Table:
+def _fold_cells(table: Table, most: int) -> Table:
     """A table whose text cells, and headings with options, continue on further lines."""
-    columns = [_heading(heading) for heading in table.columns]
-    worded = set(table.worded())
+    columns = [_fold_heading(heading) for heading in table.columns]
+    worded = set(table.text_columns())
     rows = [
         ["\n".join(pieces(cell, most)) if place in worded else cell for place, cell in enumerate(row)]
         for row in table.rows
@@ -244,10 +244,10 @@ def _folded(table: Table, most: int) -> Table:
     return replace(table, columns=columns, rows=rows)
 
 
-def _heading(heading: str) -> str:
+def _fold_heading(heading: str) -> str:
     """A heading, in two lines if it has options in brackets.
 
-    >>> _heading("ContextRelevance(judge=lexical)@5")
+    >>> _fold_heading("ContextRelevance(judge=lexical)@5")
     'ContextRelevance\\n(judge=lexical)@5'
     """
     name, bracket, options = heading.partition("(")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.advice import advice
-from rankbeam.pipelines.results.leaderboard import best_mean, distinct, doubt, named
+from rankbeam.pipelines.results.leaderboard import best_mean, distinct, doubt, list_names
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
@@ -142,7 +142,7 @@ def _tie_bounds(mean: ConfigurationMetric) -> str:
     return "no matter" if low is None or low == high else f"{low:.4f} to {high:.4f}"
 
 
-def _unjudged(mean: ConfigurationMetric) -> str:
+def _unjudged_bounds(mean: ConfigurationMetric) -> str:
     low, high = mean.unjudged_lowest, mean.unjudged_highest
     if low is None or high is None:
         return "–"
@@ -152,7 +152,7 @@ def _unjudged(mean: ConfigurationMetric) -> str:
 _BOUNDS: Sequence[tuple[str, Callable[[ConfigurationMetric], str], Callable[[ConfigurationMetric], object]]] = (
     ("had failed queries been answered", _bounds, lambda mean: mean.failed),
     ("if ties fell otherwise", _tie_bounds, lambda mean: mean.tie_lowest is not None),
-    ("if unjudged documents were judged", _unjudged, lambda mean: mean.unjudged_lowest is not None),
+    ("if unjudged documents were judged", _unjudged_bounds, lambda mean: mean.unjudged_lowest is not None),
 )  # title of a table, the bounds of a mean, and a check for means that have them
 
 
@@ -168,7 +168,7 @@ def advice_lines(results: Results) -> list[str]:
     """A title, and one line for each rule and its metrics; empty if no rule holds."""
     groups = grouped(((item.rule.suggestion, item.because), item.configuration) for item in advice(results))
     lines = [
-        printable(f"- {suggestion} ({because}: {named(names)})") for (suggestion, because), names in groups.items()
+        printable(f"- {suggestion} ({because}: {list_names(names)})") for (suggestion, because), names in groups.items()
     ]
     return ["what to try next", *lines] if lines else []
 

@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
-from rankbeam.transforms.records.errors import InputError, counted, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize, shortened
 
 _LONGEST_TEXT = 400
 _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "reference", "message")
@@ -54,7 +54,7 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
 
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
     head = f"{worst.configuration}: {'highest' if worst.lower_is_better else 'lowest'} {worst.metric}"
-    head += f"; {counted(worst.unscored, 'more query has', 'more queries have')} no value" if worst.unscored else ""
+    head += f"; {pluralize(worst.unscored, 'more query has', 'more queries have')} no value" if worst.unscored else ""
     return "\n\n".join([screen.prose(head), *(_paragraph(row, screen) for row in worst.rows)])
 
 

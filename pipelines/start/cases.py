@@ -29,7 +29,7 @@ def columns_of(stated: Sequence[str]) -> dict[str, str]:
         raise InputError(f"--column {error}") from error
 
 
-def surveyed(file: str, columns: Mapping[str, str]) -> Survey:
+def survey_answers(file: str, columns: Mapping[str, str]) -> Survey:
     """Survey a file that must contain answers."""
     survey = survey_of(CaseSource(file, columns))
     if not survey.answers:
@@ -81,7 +81,7 @@ def experiment_of(
     criteria: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The experiment that judges the answers in a file; without named metrics, criteria are metrics, too."""
-    survey, name = surveyed(file, columns), Path(file).name.partition(".")[0]
+    survey, name = survey_answers(file, columns), Path(file).name.partition(".")[0]
     quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
     return {
@@ -120,7 +120,7 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
 
 def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> str:
     """The experiment that `init --from FILE` writes to `path`, where the file of answers is called `named`."""
-    survey = surveyed(file, columns)
+    survey = survey_answers(file, columns)
     value = {
         "name": path.stem,
         "dataset": {"file": named, **({"columns": dict(columns)} if columns else {})},

@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, case_of, eval_set, row_of, turns_in
 from rankbeam.transforms.clients.formats.references import reference_rows
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.json_paths import structured
+from rankbeam.transforms.clients.storage.json_paths import parse_literal
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
 from rankbeam.transforms.records.errors import InputError, did_you_mean
@@ -79,7 +79,7 @@ def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn
     name = "" if experiment.references is None else experiment.references.attribute
     for path in [] if experiment.queries is None else sources.expand(experiment.queries):
         for entry in texts.read_entries(path, "queries"):
-            steps = structured(entry.attributes.get(EXPECTED_STEPS))
+            steps = parse_literal(entry.attributes.get(EXPECTED_STEPS))
             stated = CaseTurn(
                 entry.text, entry.attributes.get(name) or None, steps_in(steps) if name and has_steps(steps) else None
             )

@@ -113,7 +113,7 @@ def _folder(name: str) -> Traversable:
 
 
 @contextmanager
-def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
+def write_files(contents: Mapping[Path, bytes]) -> Iterator[None]:
     """Write files, and delete them again if the block refuses them."""
     problem = "exists already, and is never overwritten; choose another path"
     if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
@@ -121,7 +121,7 @@ def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
     paths: list[Path] = []
     try:
         for path, content in contents.items():
-            with files.refusing(str(path), "cannot be written"):
+            with files.translate_errors(str(path), "cannot be written"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("xb") as file:
                     paths.append(path)
@@ -134,14 +134,14 @@ def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class First:
+class FirstExperiment:
     """A first experiment."""
 
     text: str
     sample: Mapping[Path, bytes]
 
 
-def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> First:
+def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> FirstExperiment:
     if len(arguments) < 2:
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
     _refuse_missing(arguments if queries is None else (*arguments, queries))
@@ -165,14 +165,14 @@ def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> Firs
         "output:",
         "  path: out                       # tables, results.duckdb and report.html",
     ]
-    return First("\n".join(lines) + "\n", {})
+    return FirstExperiment("\n".join(lines) + "\n", {})
 
 
-def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> First:
+def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> FirstExperiment:
     _refuse_missing([file])
     if not is_table(file) and _is_qrels(file):
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
-    return First(f"{_SCHEMA_LINE}\n{cases.text_of(path, file, _below(path, file), columns)}", {})
+    return FirstExperiment(f"{_SCHEMA_LINE}\n{cases.text_of(path, file, _below(path, file), columns)}", {})
 
 
 def _is_qrels(file: str) -> bool:
@@ -183,7 +183,7 @@ def _is_qrels(file: str) -> bool:
         return are_spans(file)
 
 
-def from_template(path: Path, template: str, values: Mapping[str, str]) -> First:
+def from_template(path: Path, template: str, values: Mapping[str, str]) -> FirstExperiment:
     """The experiment of a template.
 
     Files that are not named are files with BEIR's names in the experiment's folder. If there are none, the example's
@@ -203,7 +203,7 @@ def from_template(path: Path, template: str, values: Mapping[str, str]) -> First
     if template in _WITH_ANSWERS:
         answers = f"  answers: {_word(values.get('answers', 'answer'))}"
         lines.append(f"{answers:<33} # the attribute of the queries that holds reference answers")
-    return First(f"{_SCHEMA_LINE}\n" + text.replace("dataset: files", "\n".join(lines)), sample)
+    return FirstExperiment(f"{_SCHEMA_LINE}\n" + text.replace("dataset: files", "\n".join(lines)), sample)
 
 
 def _dataset(path: Path, inputs: Mapping[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 from rankbeam.transforms.clients.retrievers import lsa
 from rankbeam.transforms.kernels.search import svd
 from rankbeam.transforms.kernels.search.nearest import unit_length
-from rankbeam.transforms.kernels.search.weights import TfIdfScorer, damped
+from rankbeam.transforms.kernels.search.weights import TfIdfScorer, sublinear_tf
 from rankbeam.transforms.records.queries import Documents, Query
 
 TOP = 10
@@ -71,12 +71,12 @@ def _matrix(scorer: TfIdfScorer) -> np.ndarray:
     matrix = np.zeros((len(postings.length), len(postings.offsets) - 1))
     for rows, term in postings.blocks(1 << 20):
         unit = postings.unit[rows]
-        matrix[unit, term] = damped(postings.count[rows]) * scorer.idf[term] / scorer.norm[unit]
+        matrix[unit, term] = sublinear_tf(postings.count[rows]) * scorer.idf[term] / scorer.norm[unit]
     return matrix
 
 
 def seeded(
-    indexed: lsa.Indexed, scorer: TfIdfScorer, dimension: int, seeds: int, queries: Sequence[Query]
+    indexed: lsa.IndexedUnits, scorer: TfIdfScorer, dimension: int, seeds: int, queries: Sequence[Query]
 ) -> Iterator[Rankings]:
     """The rankings with each seed of the projection."""
     for seed in range(seeds):

@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -48,7 +48,7 @@ class Long:
     def steps(self, item: int) -> Steps[int]:
         """Make the payload when it is needed."""
         text = f"{item} ".ljust(self.payload, "x")
-        (length,) = accepted((yield [Call("model", content_key({"item": item}), json.dumps({"text": text}))]))
+        (length,) = results_or_raise((yield [Call("model", content_key({"item": item}), json.dumps({"text": text}))]))
         return int(length)
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.inputs import write
 
-from rankbeam.transforms.clients.parameters import Kind, Parameters, registered
+from rankbeam.transforms.clients.parameters import Kind, Parameters, entry_points_of
 from rankbeam.transforms.records.errors import InputError
 
 CODE = """
@@ -42,9 +42,9 @@ def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     write(info / "METADATA", "Metadata-Version: 2.1\nName: engines\nVersion: 1.0\n")
     write(info / "entry_points.txt", ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     yield
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def test_a_kind_has_the_types_of_its_own_group() -> None:

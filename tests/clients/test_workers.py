@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.workers import AT_ONCE, Workers, ahead
+from rankbeam.transforms.clients.workers import AT_ONCE, Workers, read_ahead
 
 PATIENCE_S = 30  # how long a broken test waits; one that passes never does
 
@@ -156,13 +156,13 @@ def threads_ahead() -> list[str]:
 
 @given(items=st.lists(st.none() | st.integers()), ready=st.integers(1, 5))
 def test_what_is_made_ahead_is_the_same_in_the_same_order(items: list[int | None], ready: int) -> None:
-    assert list(ahead(iter(items), ready)) == items
+    assert list(read_ahead(iter(items), ready)) == items
     assert threads_ahead() == []
 
 
 def test_items_are_made_in_one_other_thread() -> None:
     counter = Counter()
-    assert list(ahead(counter.items())) == list(range(1, 101))
+    assert list(read_ahead(counter.items())) == list(range(1, 101))
     assert len(counter.threads) == 1
     assert threading.current_thread().name not in counter.threads
 
@@ -170,14 +170,14 @@ def test_items_are_made_in_one_other_thread() -> None:
 @pytest.mark.parametrize("ready", [1, 2, 4])
 def test_only_so_many_items_are_made_ahead(ready: int) -> None:
     counter = Counter()
-    for item in ahead(counter.items(), ready):
+    for item in read_ahead(counter.items(), ready):
         assert counter.made <= item + ready
 
 
 @pytest.mark.parametrize("used", [1, 2, 10])
 def test_who_stops_early_ends_the_thread_and_closes_the_source(used: int) -> None:
     counter = Counter()
-    items = ahead(counter.items())
+    items = read_ahead(counter.items())
     assert [next(items) for _ in range(used)] == list(range(1, used + 1))
     items.close()  # type: ignore[attr-defined]  # what a loop does that is left
     assert (threads_ahead(), counter.closed) == ([], True)
@@ -186,7 +186,7 @@ def test_who_stops_early_ends_the_thread_and_closes_the_source(used: int) -> Non
 
 def test_an_error_comes_after_the_items_before_it() -> None:
     counter = Counter(fails_at=3)
-    items = ahead(counter.items())
+    items = read_ahead(counter.items())
     assert [next(items) for _ in range(3)] == [1, 2, 3]
     with pytest.raises(ValueError, match="the source broke"):
         next(items)
@@ -195,5 +195,5 @@ def test_an_error_comes_after_the_items_before_it() -> None:
 
 def test_nothing_is_made_before_it_is_asked_for() -> None:
     counter = Counter()
-    ahead(counter.items())
+    read_ahead(counter.items())
     assert (counter.made, threads_ahead()) == (0, [])

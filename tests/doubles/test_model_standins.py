@@ -9,7 +9,7 @@ from support.standins.models import Question
 
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import VARIABLES, shipped
+from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
 
 def prompt_and_question(step: str, sample: int = 0, **values: Any) -> tuple[Prompt, Question]:
     variables = {name: VALUES[name] for name in VARIABLES[step]} | values
-    prompt = shipped()[step].prompt(variables, sample=sample)
+    prompt = built_in_templates()[step].prompt(variables, sample=sample)
     return prompt, Question(prompt.rendered().system, prompt.rendered().user)
 
 

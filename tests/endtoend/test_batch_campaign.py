@@ -18,12 +18,12 @@ KILLS = {
     "calls written": Step(waiting, "BatchRound.write_pending"),
     "job made, not noted": Step(openai_connection, "OpenAiConnection.object", 3),
     "answers half read": Step(openai_jobs, "object_in", QUERIES // 2, "before"),
-    "answers stored, not counted": Step(make, "_Recording.add", moment="before"),
-    "answers counted, job open": Step(make, "_Recording.record"),
+    "answers stored, not counted": Step(make, "_JobRecorder.add", moment="before"),
+    "answers counted, job open": Step(make, "_JobRecorder.record"),
     "job closed, part kept": Step(waiting, "BatchFolder.delete_part", moment="before"),
     "second job made, not noted": Step(openai_connection, "OpenAiConnection.object", 3),
     "its answers half read": Step(openai_jobs, "object_in", QUERIES // 2, "before"),
-    "its answers stored": Step(make, "_Recording.add", moment="before"),
+    "its answers stored": Step(make, "_JobRecorder.add", moment="before"),
 }
 """Steps at which one process after the other is killed."""
 

@@ -30,8 +30,8 @@ STEPS = {
     "decided": Step(waiting, "BatchRound.decide", moment="before"),
     "part": Step(waiting, "BatchFolder.save_part"),
     "record": Step(waiting, "BatchFolder.save"),
-    "stored": Step(make, "_Recording.add", moment="before"),
-    "counted": Step(make, "_Recording.record"),
+    "stored": Step(make, "_JobRecorder.add", moment="before"),
+    "counted": Step(make, "_JobRecorder.record"),
     "closed": Step(waiting, "BatchFolder.delete_part", moment="before"),
 }
 

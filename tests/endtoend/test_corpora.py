@@ -18,7 +18,7 @@ from support.runs import evaluated
 from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
@@ -93,7 +93,7 @@ def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path
     del about["rankbeam"]
     parameters = RagEngineCorpus(location=rag.LOCATION, staging=rag.STAGING, embedding_model="text-embedding-005")
     site = CorpusClient(DataApi(rag.LOCATION, server.url), Ledger(str(tmp_path / "other")))
-    site.create([NeededCorpus(About(**about), parameters.vector_database())])
+    site.create([NeededCorpus(CorpusDescription(**about), parameters.vector_database())])
     assert [corpus["files"] for corpus in there(server)] == [0]
 
     done = rankbeam("evaluate", path)

@@ -141,7 +141,7 @@ def test_what_is_kept_for_the_run_is_deleted_by_the_first_report_where_nobody_wa
     loaded = load_experiment(path)
     execution = new_run(loaded, "r1")
     record = RunRecord.of(loaded, execution)
-    build(corpora.prepared(loaded, execution), execution, pipeline_options([])).run().wait_until_finish()
+    build(corpora.prepare_corpora(loaded, execution), execution, pipeline_options([])).run().wait_until_finish()
     job(Path(loaded.output), "http://127.0.0.1:1", record).save()
     assert len(server.stats().extra["corpora"]) == 1
     first, second = rankbeam("report", loaded.output), rankbeam("report", loaded.output)

@@ -25,7 +25,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.experiment.dataset_checks import refuse_strange_answers
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.transforms.clients.formats.overlap import disjoint
+from rankbeam.transforms.clients.formats.overlap import disjoint_errors
 
 QUERIES = 12
 QRELS = [("q1", "doc1", 1.0), ("q2", "doc2", 1.0)]
@@ -208,7 +208,7 @@ def test_files_meet_where_sets_of_their_ids_do(
     qrels, run = write(tmp_path / "qrels", trec_qrels(rows[0])), write(tmp_path / "run", trec_run(rows[1]))
     corpus = write(tmp_path / "corpus", tab_texts([(doc, "text") for doc in ranked[1]]))
     queries, documents = (set(one).isdisjoint(other) for one, other in zip(judged, ranked, strict=True))
-    paths = [error.path for error in disjoint(qrels, [("run", run), ("corpus", corpus)])]
+    paths = [error.path for error in disjoint_errors(qrels, [("run", run), ("corpus", corpus)])]
     assert paths == [run] * (queries or documents) + [corpus] * documents
 
 

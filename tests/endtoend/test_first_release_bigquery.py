@@ -61,7 +61,7 @@ def test_its_dataset_is_loaded_into_read_and_compared(released: Tables, tmp_path
     new = find_run(place, "second")
     for name, schema in tables.TABLES.items():
         columns = [field.to_api_repr() for field in released.client.get_table(f"{released.dataset}.{name}").schema]
-        assert schemas.merged(columns, schemas.columns_of(schema)) == columns, name
+        assert schemas.merge_columns(columns, schemas.columns_of(schema)) == columns, name
         assert old.table(name).schema == new.table(name).schema == schema
     written = rankbeam("report", place, "--run-id", "first", "--output", tmp_path / "report.html")
     assert written.exit_code == 0, written.stderr

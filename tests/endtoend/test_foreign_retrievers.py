@@ -12,7 +12,7 @@ from support.runs import query_values
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 
 QUERIES = 30
 PLUGIN = """
@@ -39,9 +39,9 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     write(site / "own_bug-1.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: own-bug\nVersion: 1\n")
     write(site / "own_bug-1.dist-info" / "entry_points.txt", "[rankbeam.retrievers]\nown = own_bug:Own\n")
     monkeypatch.syspath_prepend(site)
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     yield "own"
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def test_a_bug_in_one_call_costs_another_attempt_and_a_warning_names_its_traceback(own: str, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from support.standins import Faults, serve
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.plan import costs_of
-from rankbeam.pipelines.goldens.rounds import Finding, plan_of
+from rankbeam.pipelines.goldens.rounds import RoundSearches, plan_of
 from rankbeam.transforms.clients.models.offline import Extractive
-from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.goldens.asking import ParsedReply, WriterAndChecker
 from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
@@ -96,7 +96,7 @@ def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
     wide = replace(goldens, context=ContextModel(passages=2, neighbours=1))
     library = plan_of(goldens).library
     sources = plan_of(goldens).round(1, [], ())
-    finding = (Finding(one, library, str(tmp_path), lambda *_: ()) for one in (goldens, wide))
+    finding = (RoundSearches(one, library, str(tmp_path), lambda *_: ()) for one in (goldens, wide))
     narrow, widened = (one.with_context(sources, 1) for one in finding)
     texts = {document.id: document.text for document in library.documents}
     for alone, together in zip(narrow, widened, strict=True):
@@ -115,7 +115,7 @@ def test_a_pool_that_needs_pairs_of_characters_is_named(pooled: int, tmp_path: P
     keys: dict[str, Any] = {"types": ["lookup"], "reviews": {"pool": pooled}}
     goldens = load_goldens(goldens_file(tmp_path, documents=corpus(tmp_path, rows), context=1, **keys))
     plan = plan_of(goldens)
-    finding = Finding(goldens, plan.library, str(tmp_path), lambda *_: ())
+    finding = RoundSearches(goldens, plan.library, str(tmp_path), lambda *_: ())
     assert any(source.context for source in finding.with_context(plan.round(1, [], ()), 1))
     notes = [note.partition(" are in scripts")[0] for note in finding.warnings]
     assert notes == (["reviews.pool: 100% of the terms"] if pooled else [])
@@ -141,11 +141,11 @@ def test_an_enlarged_clue_is_searched_for_instead_of_the_span(tmp_path: Path) ->
 
 
 def test_a_clue_is_its_example_and_its_description_or_says_why_there_is_none() -> None:
-    asking = Asking(*[Model(name, "extractive", Extractive()) for name in ("writer", "checker")])
+    asking = WriterAndChecker(*[Model(name, "extractive", Extractive()) for name in ("writer", "checker")])
     source = WritingTask((SourceSpan("d", 0, 4, "Fees are due in May."),), ())
     works = EnlargeClues(asking)
     for outcome, clue in (
-        (Reading("an example of it", CallRecord("", "", "", "")), EnlargedClue(source.name, "an example of it")),
+        (ParsedReply("an example of it", CallRecord("", "", "", "")), EnlargedClue(source.name, "an example of it")),
         (CallError(FailureKind.BLOCKED, "no"), EnlargedClue(source.name, failure="blocked: no")),
     ):
         steps = works.steps(source)
@@ -154,7 +154,7 @@ def test_a_clue_is_its_example_and_its_description_or_says_why_there_is_none() -
         with pytest.raises(StopIteration) as ended:
             steps.send([outcome])
         assert ended.value.value == clue
-    assert forms.read("enlarge", {}, '{"description": "Of fees.", "example": "May."}') == "May. Of fees."
+    assert forms.parse_reply("enlarge", {}, '{"description": "Of fees.", "example": "May."}') == "May. Of fees."
 
 
 @pytest.mark.parametrize("faults", [None, Faults(rate=0.1, kinds=("unavailable",))])

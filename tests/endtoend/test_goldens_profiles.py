@@ -14,7 +14,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.rounds import plan_of
-from rankbeam.transforms.goldens.planning import sampled
+from rankbeam.transforms.goldens.planning import sample_spans
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_suggested_profiles_are_refused_until_a_person_accepts_them(tmp_path: Pa
     assert content["accepted"] is False
     assert content["suggested_by"]["model_version"]
     goldens = load_goldens(path, profiles=False)
-    assert content["documents"] == [span.doc_id for span in sampled(plan_of(goldens), 5)]
+    assert content["documents"] == [span.doc_id for span in sample_spans(plan_of(goldens), 5)]
     for words in (["goldens", path], ["goldens", "plan", path]):
         refused = rankbeam(*words)
         assert refused.status == 2
@@ -105,6 +105,6 @@ def test_a_call_above_the_budget_and_a_writer_without_a_model_are_refused(tmp_pa
 
 def test_the_sample_takes_topics_in_turn(tmp_path: Path, server: Standin) -> None:
     plan = plan_of(load_goldens(file(tmp_path, server), profiles=False))
-    topics = [plan.library.topics[span.doc_id] for span in sampled(plan, len(plan.strata))]
+    topics = [plan.library.topics[span.doc_id] for span in sample_spans(plan, len(plan.strata))]
     assert sorted(topics) == sorted({*plan.library.topics.values()})
-    assert len(sampled(plan, 10_000)) == len(plan.library.spans)
+    assert len(sample_spans(plan, 10_000)) == len(plan.library.spans)

@@ -25,7 +25,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.options import pipeline_options, refuse_unknown
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
@@ -171,9 +171,9 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     write(site / "own_bug-1.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: own-bug\nVersion: 1\n")
     write(site / "own_bug-1.dist-info" / "entry_points.txt", "[rankbeam.retrievers]\nown = own_bug_at_server:Own\n")
     monkeypatch.syspath_prepend(site)
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     yield "own"
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def test_a_job_that_fails_is_one_message(server: str, tmp_path: Path, own: str) -> None:

@@ -11,7 +11,7 @@ from support.browsers import TIMEOUT_MS, launched, needs_chromium, violations
 from support.cli import rankbeam
 from support.pages import ALL_HOSTILE, HOSTILE
 
-from rankbeam.pipelines.labels.draw import Drawing
+from rankbeam.pipelines.labels.draw import LabelSample
 from rankbeam.pipelines.labels.items import LabelTask
 from rankbeam.pipelines.labels.tasks import write_tasks
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -53,7 +53,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    write_tasks(str(tmp_path / "out"), TASKS, Drawing("Faithfulness", ("one",)))
+    write_tasks(str(tmp_path / "out"), TASKS, LabelSample("Faithfulness", ("one",)))
     return tmp_path / "out"
 
 

@@ -17,12 +17,12 @@ from support.inputs import write
 from support.labelled import by_words, decided, tasks
 from support.runs import evaluated
 
-from rankbeam.pipelines.labels.draw import Drawing, draw
+from rankbeam.pipelines.labels.draw import LabelSample, draw
 from rankbeam.pipelines.labels.tasks import last_drawing
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
-from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, stratified
+from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, stratified_estimate
 from rankbeam.transforms.records.slices import ALL
 
 EXAMPLE = Path("examples/helpdesk/answers.yaml").absolute()
@@ -100,7 +100,7 @@ def expected(run: Results, config_id: str) -> Any:
         labels, theirs = (np.array([of[query_id] for query_id in labelled]) for of in (human, judged))
         samples.append(LabelledSample.of(labels, theirs, others))
     assert len(samples) > 1
-    return stratified(samples)
+    return stratified_estimate(samples)
 
 
 def test_means_weigh_strata_as_plain_python_does(out: Path) -> None:
@@ -146,7 +146,7 @@ def test_an_unknown_slice_is_refused(out: Path, name: str) -> None:
 def test_the_command_refuses_by_without_sample(out: Path) -> None:
     outcome = rankbeam("label", str(out), "--more", "5", "--by", "difficulty")
     assert (outcome.status, "--by belongs to --sample" in outcome.stderr) == (2, True)
-    assert Drawing.of(find_run(str(out)), "Faithfulness", [], 0, "difficulty").by == "difficulty"
+    assert LabelSample.of(find_run(str(out)), "Faithfulness", [], 0, "difficulty").by == "difficulty"
 
 
 def test_compare_has_the_differences_of_the_run(out: Path) -> None:

@@ -14,7 +14,7 @@ from support.inputs import write
 from support.labelled import Task, decided, tasks
 from support.runs import evaluated
 
-from rankbeam.pipelines.labels.draw import Drawing, draw
+from rankbeam.pipelines.labels.draw import LabelSample, draw
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -132,7 +132,7 @@ def test_of_documents_in_passages_the_first_documents_are_graded_with_all_their_
     evaluated(write(tmp_path / "e.yaml", text), "first", tmp_path / "out")
     run = find_run(str(tmp_path / "out"))
     assert values(run)[run.configurations[0]["config_id"], "q"] == {"Success@2": 1.0}
-    shown = {task.doc_id: task.right_text for task in draw(run, Drawing("P@2", ("prod",)), 1)}
+    shown = {task.doc_id: task.right_text for task in draw(run, LabelSample("P@2", ("prod",)), 1)}
     assert shown == {"a": "Owners pay.\n\nBy card.\n\nEach month.", "b": "Guests read."}
 
 

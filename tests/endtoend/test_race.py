@@ -133,7 +133,7 @@ def test_what_a_killed_race_left_is_deleted_by_the_next_one_and_by_a_prune(tmp_p
         signalled(["evaluate", path], signal.SIGKILL, begun, tmp_path)
         (killed,) = out.glob("race-*")
         owner = json.loads((killed / "owner").read_text())
-        running = {**owner, "pid": os.getpid(), "started": process.this_started()}
+        running = {**owner, "pid": os.getpid(), "started": process.own_start_time()}
         write(out / "race-running" / "owner", json.dumps(running))
         elsewhere = {**owner, "machine": "another one"}
         write(out / "race-elsewhere" / "owner", json.dumps(elsewhere))

@@ -15,7 +15,7 @@ from support.inputs import trec_qrels, write, write_table
 from rankbeam.transforms.clients.formats.replay import ReplayReader
 from rankbeam.transforms.records.columns import REPLAYED
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.retrieve.replay import replayed
+from rankbeam.transforms.retrieve.replay import match_answers
 
 METRICS = (
     "nDCG@3", "R@3", "Faithfulness", "AnswerRelevance", "ClaimRecall", "ContextRecall", "ContextRelevance@2",
@@ -242,7 +242,7 @@ def test_an_empty_answer_beside_others_is_no_sample_and_a_query_with_none_but_em
         [{"query_id": query, "answer": answer} for query, answer in rows], schema=REPLAYED
     )
     queries = pa.array(["q1", "q2", "q3", "q4"])
-    known, lacking, empty, tally = replayed(queries, [batch], keeps_samples=True)
+    known, lacking, empty, tally = match_answers(queries, [batch], keeps_samples=True)
     assert known.select(["query_id", "answer"]).to_pylist() == [
         {"query_id": query, "answer": answer} for query, answer in (("q1", "a"), ("q1", "b"), ("q3", "c"))
     ]

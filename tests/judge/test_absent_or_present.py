@@ -16,19 +16,19 @@ from support.campaigns import in_campaigns
 from support.judged_world import EXPECTED, World
 from support.standins.models import Question, embedding
 
-from rankbeam.pipelines.plan.counting import counted
+from rankbeam.pipelines.plan.counting import counted_items
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.offline import Lexical
-from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.answering import AnswerGenerator
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import Evaluated, Value
+from rankbeam.transforms.records.judging.answers import EvaluatedItem, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Reply
@@ -195,8 +195,12 @@ METRICS = tuple(parse_judged(name) for name in JUDGED)
 
 
 def work(case: Case, metrics: tuple[Any, ...] = METRICS) -> EvaluateAnswers:
-    answering = {0: Answering(Model("reader", "lexical", Lexical()), GENERATION)} if case.form == "generate" else {}
-    return EvaluateAnswers(answering, Judge(JUDGE, shipped(), Model("m", "lexical", Lexical())), {0: metrics})
+    answering = (
+        {0: AnswerGenerator(Model("reader", "lexical", Lexical()), GENERATION)} if case.form == "generate" else {}
+    )
+    return EvaluateAnswers(
+        answering, Judge(JUDGE, built_in_templates(), Model("m", "lexical", Lexical())), {0: metrics}
+    )
 
 
 def reply(prompt: Prompt, case: Case) -> Stored:
@@ -222,7 +226,7 @@ def read_text(reply: Reply) -> str:
 
 def evaluated(
     case: Case, planned: EvaluateAnswers, count: Callable[[int], None] = lambda _: None, item: Item | None = None
-) -> Evaluated:
+) -> EvaluatedItem:
     """The outcome of a case, its distinct calls and its tokens of replies."""
     steps = planned.steps(item or case.item)
     written: dict[str | None, str] = {}
@@ -236,7 +240,7 @@ def evaluated(
     except StopIteration as end:
         count(len(written))
         count(sum(map(len, written.values())) // 4)
-        result: Evaluated = end.value
+        result: EvaluatedItem = end.value
     return result
 
 
@@ -258,7 +262,7 @@ def test_every_metric_has_its_value_or_its_reason_whatever_is_absent(step: int, 
         for metric, value in values.items():
             actual, right = value.reason if value.value is None else value.value, expected(metric, case)
             assert actual == (right if isinstance(right, str) else pytest.approx(right, abs=1e-12)), (metric, case)
-        plan = counted(planned, [case.item], lookup, {})
+        plan = counted_items(planned, [case.item], lookup, {})
         least, most = (sum(map(len, sizes.values())) for sizes in (plan.least, plan.most))
         assert least <= calls[0] <= most, (metrics, case)
         written = sum(size.output for sizes in plan.least.values() for size in sizes.values())
@@ -319,7 +323,9 @@ def by_judges() -> Iterator[JudgedMetric]:
 @pytest.mark.parametrize("step", [7, *in_campaigns(1)])
 def test_two_of_three_judges_have_every_value_whatever_is_absent(step: int) -> None:
     """The third is down: only its own values fail, and the majority is that of the other two."""
-    judges = [Judge(replace(JUDGE, name=name), shipped(), Model("m", "lexical", Lexical())) for name in "abc"]
+    judges = [
+        Judge(replace(JUDGE, name=name), built_in_templates(), Model("m", "lexical", Lexical())) for name in "abc"
+    ]
     metrics, failed = tuple(by_judges()), set()
     for case in list(cases())[::step]:
         planned = replace(work(case, metrics), judge=judges[0], others=tuple(judges[1:]))

@@ -23,7 +23,7 @@ from rankbeam.transforms.judge.measure import texts_in
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.judging.items import Item, System, batch_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.run import Run
@@ -83,7 +83,7 @@ def test_what_is_said_to_a_known_item_is_one_verdict_beside_the_right_one(item: 
 
 
 def known_work(began: datetime) -> AskKnown:
-    return AskKnown(Judge(Model("judge", "lexical", Lexical()), shipped()), began, tuple(known_items()))
+    return AskKnown(Judge(Model("judge", "lexical", Lexical()), built_in_templates()), began, tuple(known_items()))
 
 
 def keys(began: datetime) -> set[str | None]:

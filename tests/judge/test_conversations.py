@@ -7,7 +7,7 @@ import pytest
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.judge import Judge, Model
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.conversations import as_dialogue
@@ -21,7 +21,7 @@ ALONE = JudgeQuestion("questions", ("Owners pay.",))
 
 
 def judge(version: int) -> Judge:
-    return Judge(Model("judge", "lexical", Lexical()), shipped(version))
+    return Judge(Model("judge", "lexical", Lexical()), built_in_templates(version))
 
 
 def replied(version: int, call: Call) -> str:

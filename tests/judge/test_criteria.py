@@ -11,17 +11,17 @@ from support.standins.faults import fraction
 
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.offline import Extractive, Lexical
-from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.answering import AnswerGenerator
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
 from rankbeam.transforms.judge.quality import Quality, StepQuality, notes_of
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.judging.answers import Evaluated
+from rankbeam.transforms.records.judging.answers import EvaluatedItem
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
@@ -37,7 +37,7 @@ SCALES = ("0..3", "1..2", {"yes": 1, "no": 0}, {"good": 1.0, "fair": 0.25, "bad"
 def test_the_prompt_has_the_question_in_its_instructions_and_the_texts_between_fences() -> None:
     texts = [{"id": "query", "text": "who?"}, {"id": "answer", "text": "a\n[1] (query) forged"}]
     values = {"criterion": "Is it {polite}?", "verdicts": "yes | no", "examples": "", "texts": texts}
-    prompt = shipped()["criterion"].prompt(values)
+    prompt = built_in_templates()["criterion"].prompt(values)
     rendered = prompt.rendered()
     assert "The aspect:\nIs it {polite}?\n" in rendered.system
     assert "one of:\nyes | no\n" in rendered.system
@@ -175,7 +175,9 @@ def test_every_value_is_that_of_plain_python_whatever_is_absent(data: st.DataObj
     passages = tuple(Passage(f"d{number}", text) for number, text in enumerate(contexts))
     item = Item("q", "who?", attributes, passages, (System(0, tuple(range(len(contexts)))),), Gold(reference))
     generation = Generation("reader", "{query} {contexts}", contexts=5)
-    work = EvaluateAnswers({0: Answering(READER, generation)}, Judge(JUDGE, shipped()), {0: tuple(metrics)})
+    work = EvaluateAnswers(
+        {0: AnswerGenerator(READER, generation)}, Judge(JUDGE, built_in_templates()), {0: tuple(metrics)}
+    )
     values = {value.metric: value.reason if value.value is None else value.value for value in run(work, item)}
     assert values == {
         str(metric): value if isinstance(value, str) else pytest.approx(value)
@@ -199,7 +201,7 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
     metric = JudgedMetric("Criterion(Better)", criterion=criterion)
     generation = Generation("reader", "{query} {contexts}", contexts=5)
     work = EvaluateAnswers(
-        dict.fromkeys(range(len(answers)), Answering(READER, generation)), Judge(JUDGE, shipped()),
+        dict.fromkeys(range(len(answers)), AnswerGenerator(READER, generation)), Judge(JUDGE, built_in_templates()),
         dict.fromkeys(range(len(answers)), (metric,)), baseline=baseline,
     )  # fmt: skip
     evaluated = evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(reference)))
@@ -235,9 +237,9 @@ def test_judged_texts_that_are_examples_in_the_prompt_are_counted() -> None:
     criterion = Criterion("Tone", "polite?", ("query", "answer"), levels_of({"yes": 1, "no": 0}), examples)
     metric, answerer = (
         JudgedMetric("Criterion(Tone)", criterion=criterion),
-        Answering(READER, Generation("reader", "{query}")),
+        AnswerGenerator(READER, Generation("reader", "{query}")),
     )
-    work = EvaluateAnswers({0: answerer, 1: answerer}, Judge(JUDGE, shipped()), {0: (metric,), 1: (metric,)})
+    work = EvaluateAnswers({0: answerer, 1: answerer}, Judge(JUDGE, built_in_templates()), {0: (metric,), 1: (metric,)})
     systems = (System(place, (), supplied=SuppliedAnswer(text)) for place, text in enumerate(["Owners pay.", "Owners"]))
     (note,) = notes_of(Quality.of(evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(None)))))
     assert note.startswith(
@@ -250,7 +252,7 @@ def run(work: EvaluateAnswers, item: Item) -> Any:
     return evaluated_of(work, item).values
 
 
-def evaluated_of(work: EvaluateAnswers, item: Item) -> Evaluated:
+def evaluated_of(work: EvaluateAnswers, item: Item) -> EvaluatedItem:
     """The results of an item; the number of calls is one that was foreseen."""
     keys: set[str | None] = set()
     steps = work.steps(item)
@@ -261,4 +263,4 @@ def evaluated_of(work: EvaluateAnswers, item: Item) -> Evaluated:
             calls = steps.send([work.read(call, outcome(call)) for call in calls])
     except StopIteration as end:
         assert len(keys) in planned_calls(work, item)
-        return cast(Evaluated, end.value)
+        return cast(EvaluatedItem, end.value)

@@ -9,13 +9,13 @@ from support.known_answers import known_items, right_answer
 from rankbeam.transforms.judge.known_items import KnownItem, accuracies, drift_p_value
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.judge.templates import VARIABLES, shipped
-from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
+from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates
+from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment
 from rankbeam.transforms.records.calls.prompt import Prompt
 
 CLASSES = {
     "support": {one.value: 8 for one in SupportVerdict},
-    "nugget_assign": {one.value: 8 for one in Assigned},
+    "nugget_assign": {one.value: 8 for one in NuggetAssignment},
     "claims": {"none": 8, "one": 8, "several": 8},
     "grade": {str(grade): 6 for grade in range(4)},
     "statements": {"none": 8, "one": 8, "several": 8},
@@ -52,7 +52,7 @@ def test_each_step_has_24_items_of_balanced_classes_with_injections_and_long_tex
 def test_an_item_fits_its_prompt_and_the_right_answer_is_known_as_such(step: str) -> None:
     for item in ITEMS[step]:
         assert set(item.values) == set(VARIABLES[step])
-        prompt = shipped()[step].prompt(item.values)
+        prompt = built_in_templates()[step].prompt(item.values)
         assert Prompt.parse(prompt.payload()) == prompt
         verdict = step_named(step).read(item.values, right_answer(item))
         assert step_named(step).known_class(verdict) == item.expected

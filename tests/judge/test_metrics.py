@@ -16,7 +16,7 @@ from rankbeam.transforms.judge.metrics import (
     parse_all,
     parse_judged,
 )
-from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined
+from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment, Undefined
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS
@@ -162,7 +162,7 @@ def judged_inputs(draw: st.DrawFn) -> dict[str, Any]:
     m = draw(matrices())
     flags = lambda size: np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), bool)  # noqa: E731
     cosines = st.one_of(st.floats(-1, 1), st.just(Undefined.NO_DIRECTION))
-    assigned = draw(st.lists(st.sampled_from(Assigned), max_size=3))
+    assigned = draw(st.lists(st.sampled_from(NuggetAssignment), max_size=3))
     return {
         "ac": m.ac, "gc": m.gc, "ag": m.ag, "ga": m.ga,
         "cited": flags(m.contexts), "invented": draw(st.integers(0, 2)),

@@ -16,18 +16,18 @@ from rankbeam.transforms.judge.nuggets import (
     NuggetPool,
     PooledNugget,
     PooledNuggets,
-    updated,
+    updated_drafts,
     windows,
 )
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.nuggets import DraftNugget, Weight
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
-WORK = CollectNuggets(Judge(Model("overlap", "lexical", Lexical()), shipped()))
+WORK = CollectNuggets(Judge(Model("overlap", "lexical", Lexical()), built_in_templates()))
 VALUES = {"query": "q", "nuggets": {"0": "a", "1": "b"}, "contexts": {"0": "x", "1": "y"}}
 
 
@@ -100,7 +100,7 @@ def test_no_context_of_a_kept_nugget_is_lost(data: st.DataObject) -> None:
         merges = data.draw(st.lists(st.sampled_from(free), unique=True, max_size=2)) if free else []
         free = [number for number in free if number not in merges]
         drafts.append(DraftNugget(text, tuple(merges), data.draw(places)))
-    result = updated(before, drafts, [10, 11, 12, 13])
+    result = updated_drafts(before, drafts, [10, 11, 12, 13])
     same = lambda text: text.casefold().rstrip(".")  # noqa: E731
     assert [same(one.text) for one in result] == list(dict.fromkeys(same(draft.text) for draft in drafts))
     for one in result:

@@ -12,7 +12,7 @@ from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import claims_question
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.judge.work import key_of
 from rankbeam.transforms.kernels.sentences import parts_of
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -27,7 +27,7 @@ TEXTS = st.text(alphabet="ab .!?\n")
 
 
 def judge(most_letters: int | None = None) -> Judge:
-    return Judge(Model("judge", "lexical", LEXICAL), shipped(), most_letters=most_letters)
+    return Judge(Model("judge", "lexical", LEXICAL), built_in_templates(), most_letters=most_letters)
 
 
 def value(asking: Judge, question: JudgeQuestion, query: str = "Who pays?") -> Any:
@@ -122,7 +122,7 @@ def test_version_1_asks_long_questions_whole_and_keeps_their_keys() -> None:
     facts = tuple(f"Fact {number} holds." for number in range(130))
     questions = [claims_question(" ".join(facts)), JudgeQuestion("support", ("text",), facts)]
     questions.append(JudgeQuestion("nugget_assign", ("text",), facts[:11]))
-    first = replace(Judge(Model("judge", "lexical", LEXICAL), shipped(1)), in_windows=False)
+    first = replace(Judge(Model("judge", "lexical", LEXICAL), built_in_templates(1)), in_windows=False)
     assert {one.step: key_of(first.calls(one, "?", 0)) for one in questions} == WHOLE_KEYS
     assert {one.step: len(judge().calls(one, "?", 0)) for one in questions} == {
         "claims": 3,

@@ -8,7 +8,7 @@ from support.inputs import write
 
 from rankbeam.transforms.judge import steps
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import VARIABLES, VERSIONS, shipped, templates
+from rankbeam.transforms.judge.templates import VARIABLES, VERSIONS, built_in_templates, templates
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, split_template
 from rankbeam.transforms.records.errors import InputError
 
@@ -31,23 +31,23 @@ LINE = {"query": "Who?", "context": "Ada {did} it.", "reply": {"reason": "r", "i
 
 
 def test_the_first_version_never_changes() -> None:
-    assert {step: template.hash for step, template in shipped(1).items() if step not in V1_ONLY} == V1_HASHES
-    assert templates("v1") == {**shipped(1)}
-    assert templates() == templates("v2") == {**shipped(2)}
+    assert {step: template.hash for step, template in built_in_templates(1).items() if step not in V1_ONLY} == V1_HASHES
+    assert templates("v1") == {**built_in_templates(1)}
+    assert templates() == templates("v2") == {**built_in_templates(2)}
 
 
 def test_the_second_version_says_the_language_and_what_layout_is() -> None:
-    assert set(shipped(2)) == set(shipped(1)) == set(VARIABLES)
-    for step, template in shipped(2).items():
+    assert set(built_in_templates(2)) == set(built_in_templates(1)) == set(VARIABLES)
+    for step, template in built_in_templates(2).items():
         check_template(template.text, (*VARIABLES[step], FENCE))
         system, user = split_template(template.text)
-        assert user == split_template(shipped(1)[step].text)[1]
+        assert user == split_template(built_in_templates(1)[step].text)[1]
         if step in V1_ONLY:
-            assert template.hash == shipped(1)[step].hash
+            assert template.hash == built_in_templates(1)[step].hash
             continue
         assert "Citation marks" in system
         assert "language" in system
-        assert template.hash != shipped(1)[step].hash
+        assert template.hash != built_in_templates(1)[step].hash
         assert ("Examples of right replies" in system) == (step in WITH_EXAMPLES)
 
 
@@ -60,7 +60,7 @@ def test_shipped_examples_are_right_replies(step: str) -> None:
         reply = step_named(step).read({**row, "claims": numbered}, json.dumps(row["reply"]))
         if step == "claims":
             assert all(claim.start is not None for claim in reply)
-        rendered = shipped(2)[step].prompt({**row, **({"claims": numbered} if numbered else {})}).rendered()
+        rendered = built_in_templates(2)[step].prompt({**row, **({"claims": numbered} if numbered else {})}).rendered()
         assert json.dumps(row["reply"], ensure_ascii=False) in rendered.system
 
 

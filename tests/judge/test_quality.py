@@ -10,7 +10,7 @@ from rankbeam.transforms.judge.steps.claims import Claim
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.records.judging.answers import Evaluated, Judgement, KnownAnswer, Value
+from rankbeam.transforms.records.judging.answers import EvaluatedItem, Judgement, KnownAnswer, Value
 from rankbeam.transforms.records.reply import Tokens
 
 VERDICT = {one.value: ReasonedVerdict(one, "") for one in SupportVerdict}
@@ -26,8 +26,8 @@ def judged(
     return Judgement("support", text, sample, is_repeat, (text,), ("a", "b"), verdict, problem, version, tokens)
 
 
-def evaluated(*judgements: Judgement) -> Evaluated:
-    return Evaluated("q", None, (), (), judgements)
+def evaluated(*judgements: Judgement) -> EvaluatedItem:
+    return EvaluatedItem("q", None, (), (), judgements)
 
 
 def verdicts(*names: str) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
@@ -81,7 +81,7 @@ def test_claims_without_a_place_and_doubtful_references_are_counted() -> None:
     claims = (Claim("a", 0, 1), Claim("b", None, None))
     judgement = Judgement("claims", "k", 0, False, ("t",), (), claims, None, "m-1", TOKENS)
     values = (Value(0, "ClaimF1", None, "reference_refuses"), Value(1, "ClaimF1", None, "reference_refuses"))
-    quality = Quality.of(Evaluated("q", "t", (), values, (judgement,)))
+    quality = Quality.of(EvaluatedItem("q", "t", (), values, (judgement,)))
     both = quality.merge(quality).merge(Quality())
     assert (both.steps["claims", ""].claims, both.steps["claims", ""].unplaced, both.doubtful_references) == (4, 2, 2)
     assert [warning.partition(" ")[0] for warning in notes_of(both)] == ["reference", "2"]

@@ -6,7 +6,7 @@ from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.answering import AnswerGenerator
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.measure import QualityRows
 from rankbeam.transforms.judge.quality import (
@@ -56,9 +56,9 @@ def test_models_and_templates_that_resemble_the_judge_are_named_where_it_fills_h
     template = Template("grade", grade, "grade.txt", lambda *_: {})
     words = grade.split()
     answering = {
-        0: Answering(model(FLASH), Generation("m", "Answer {query}")),
-        1: Answering(model(OTHER), Generation("m", f"Answer {{query}}. {' '.join(words[:13])}")),
-        2: Answering(model(OTHER), Generation("m", f"Answer {{query}}. {' '.join(words[:12])} always")),
+        0: AnswerGenerator(model(FLASH), Generation("m", "Answer {query}")),
+        1: AnswerGenerator(model(OTHER), Generation("m", f"Answer {{query}}. {' '.join(words[:13])}")),
+        2: AnswerGenerator(model(OTHER), Generation("m", f"Answer {{query}}. {' '.join(words[:12])} always")),
     }
     judge = Judge(model(PRO), {"grade": template})
     family, quote = circularity(judge, answering, ["a", "b", "c"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import VARIABLES, shipped, templates
+from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates, templates
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, split_template
 from rankbeam.transforms.records.errors import InputError
 
@@ -18,13 +18,13 @@ VALUES: dict[str, Any] = {
 
 
 def test_there_is_one_template_for_every_step() -> None:
-    assert set(shipped()) == set(VARIABLES)
-    assert len({template.hash for template in shipped().values()}) == len(VARIABLES)
+    assert set(built_in_templates()) == set(VARIABLES)
+    assert len({template.hash for template in built_in_templates().values()}) == len(VARIABLES)
 
 
 @pytest.mark.parametrize("step", sorted(VARIABLES.keys() - {"criterion"}))  # its instructions are the experiment's
 def test_instructions_stand_in_the_system_and_data_is_fenced_in_the_user_text(step: str) -> None:
-    template = shipped()[step]
+    template = built_in_templates()[step]
     check_template(template.text, (*VARIABLES[step], FENCE))
     system, _ = split_template(template.text)
     prompt = template.prompt({name: VALUES[name] for name in VARIABLES[step]})
@@ -45,8 +45,8 @@ def test_a_user_brings_own_templates_for_some_steps(tmp_path: Path) -> None:
     (tmp_path / "grade.txt").write_text("Grade.\n---\n{query} {context}", encoding="utf-8")
     prompts = templates(str(tmp_path))
     assert prompts["grade"].text.startswith("Grade.")
-    assert prompts["support"] == shipped()["support"]
-    assert prompts["grade"].hash != shipped()["grade"].hash
+    assert prompts["support"] == built_in_templates()["support"]
+    assert prompts["grade"].hash != built_in_templates()["grade"].hash
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from support.forecast import planned_calls
 
-from rankbeam.pipelines.plan.simulation import LEAST, simulated
+from rankbeam.pipelines.plan.simulation import LEAST, simulate_calls
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.models.offline import Extractive, Hashed, Lexical
-from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.answering import AnswerGenerator
 from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.steps.grade import ContextGrade
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.judge.work import EvaluateAnswers, document_grades
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Judgement, Value
+from rankbeam.transforms.records.judging.answers import AnswerStatus, EvaluatedItem, Judgement, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply
@@ -197,7 +197,7 @@ def test_consistency_is_the_mean_over_all_pairs_of_samples(
 
     generation = Generation("reader", "{query}", contexts=3, samples=len(texts))
     metrics = {0: (parse_judged(name),)}
-    asking = EvaluateAnswers({0: Answering(READER, generation)}, Judge(JUDGE, shipped()), metrics)
+    asking = EvaluateAnswers({0: AnswerGenerator(READER, generation)}, Judge(JUDGE, built_in_templates()), metrics)
     assert by_metric(driven(asking, ITEM, outcome=outcome), 0) == {name: pytest.approx(expected)}
 
 
@@ -216,7 +216,7 @@ def test_calls_are_planned_where_the_ledger_has_some_vectors() -> None:
     def recall(calls: Sequence[Call]) -> dict[str, Any]:
         return {call.key or "": JudgeReply(np.ones(8)) for call in calls if GOLD.reference in call.payload}
 
-    calls = simulated({"": planned.steps(ITEM)}, LEAST, recall)[""]
+    calls = simulate_calls({"": planned.steps(ITEM)}, LEAST, recall)[""]
     assert sorted(steps([*calls.values()])) == ["answer", "embed", "embed"]
 
 
@@ -225,14 +225,14 @@ def work(
 ) -> EvaluateAnswers:
     of_each = tuple(parse_judged(name) for name in metrics)
     positions = configurations if judged is None else judged
-    asking = Judge(JUDGE, shipped())
-    answering = {position: Answering(READER, GENERATION) for position in configurations}
+    asking = Judge(JUDGE, built_in_templates())
+    answering = {position: AnswerGenerator(READER, GENERATION) for position in configurations}
     return EvaluateAnswers(answering, asking, dict.fromkeys(positions, of_each), **options)
 
 
 def driven(
     work: EvaluateAnswers, item: Item, sent: list[Call] | None = None, outcome: Outcome | None = None
-) -> Evaluated:
+) -> EvaluatedItem:
     """The result of a work whose calls have these outcomes; all distinct calls are added to `sent`."""
     values: dict[str | None, Any] = {}
     steps = work.steps(item)
@@ -247,7 +247,7 @@ def driven(
                         sent.append(call)
             calls = steps.send([values[call.key] for call in calls])
     except StopIteration as end:
-        evaluated: Evaluated = end.value
+        evaluated: EvaluatedItem = end.value
     return evaluated
 
 
@@ -262,7 +262,7 @@ def offline_reply(call: Call, text: str) -> Reply:
     return Reply(Stored(text, STOP, model_version="m").written())
 
 
-def by_metric(evaluated: Evaluated, configuration: int) -> dict[str, float | str]:
+def by_metric(evaluated: EvaluatedItem, configuration: int) -> dict[str, float | str]:
     """The value of each metric; the kind of its failure, or the reason why it does not exist, where it has none."""
     return {value.metric: shown(value) for value in evaluated.values if value.configuration == configuration}
 

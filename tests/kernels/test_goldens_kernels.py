@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.kernels.minhash import first_alike, jaccard, shingles
-from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
+from rankbeam.transforms.kernels.sampling import apportion, apportion_by_root, in_turn, proportional_table, shuffled
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.kernels.topics import profiles, topics
 from rankbeam.transforms.kernels.wording import length, longest_common_run, words
@@ -19,7 +19,7 @@ TEXT = st.text("ab c", min_size=1, max_size=40).filter(str.strip)
 
 @given(WEIGHTS, st.integers(0, 500))
 def test_allotted_numbers_have_the_total_and_are_within_one_of_proportion(weights: list[int], total: int) -> None:
-    numbers = allotted(weights, total)
+    numbers = apportion(weights, total)
     assert sum(numbers) == total
     for number, weight in zip(numbers, weights, strict=True):
         assert abs(number - Fraction(weight * total, sum(weights))) < 1
@@ -28,15 +28,15 @@ def test_allotted_numbers_have_the_total_and_are_within_one_of_proportion(weight
 def test_roots_of_sizes_are_those_of_floating_point() -> None:
     sizes = [3, 17, 90, 1000]
     exact = np.sqrt(sizes) * 100 / np.sqrt(sizes).sum()
-    assert np.abs(np.array(allotted_by_root(sizes, 100)) - exact).max() < 1
+    assert np.abs(np.array(apportion_by_root(sizes, 100)) - exact).max() < 1
 
 
 @given(WEIGHTS, WEIGHTS, st.integers(0, 300))
 def test_a_crossed_table_keeps_both_margins_and_every_cell_within_one(
     rows: list[int], columns: list[int], total: int
 ) -> None:
-    of_rows, of_columns = allotted(rows, total), allotted(columns, total)
-    table = crossed(of_rows, of_columns)
+    of_rows, of_columns = apportion(rows, total), apportion(columns, total)
+    table = proportional_table(of_rows, of_columns)
     assert [sum(row) for row in table] == of_rows
     assert [sum(column) for column in zip(*table, strict=True)] == of_columns
     for (row, own), (column, other) in product(enumerate(of_rows), enumerate(of_columns)):

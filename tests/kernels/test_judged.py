@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.claims import Matrices, matrices, matrices_of, plain
 
 from rankbeam.transforms.kernels import judged, judged_ragas, judged_refusals
-from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined, Value
+from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment, Undefined, Value
 
 METRICS: dict[str, Callable[[Matrices], Value]] = {
     "faithfulness": lambda m: judged.faithfulness(m.ac),
@@ -29,7 +29,7 @@ METRICS: dict[str, Callable[[Matrices], Value]] = {
 }
 NONE, FALSE, TRUE = np.zeros(0, bool), np.zeros(1, bool), np.ones(1, bool)
 NO_GRADES = np.zeros(0, np.int64)
-SUPPORT, PARTIAL, MISSING = Assigned.SUPPORT, Assigned.PARTIAL, Assigned.NONE
+SUPPORT, PARTIAL, MISSING = NuggetAssignment.SUPPORT, NuggetAssignment.PARTIAL, NuggetAssignment.NONE
 kinds = st.sampled_from(AnswerKind)
 
 
@@ -86,8 +86,10 @@ def test_what_is_cited_supports_no_more_than_all_contexts_do(m: Matrices) -> Non
         assert judged.citation_precision(m.ac, nothing, 1) == 0.0
 
 
-@given(nuggets=st.lists(st.tuples(st.sampled_from(Assigned), st.booleans()), max_size=8))
-def test_half_a_nugget_is_worth_something_unless_the_score_is_strict(nuggets: list[tuple[Assigned, bool]]) -> None:
+@given(nuggets=st.lists(st.tuples(st.sampled_from(NuggetAssignment), st.booleans()), max_size=8))
+def test_half_a_nugget_is_worth_something_unless_the_score_is_strict(
+    nuggets: list[tuple[NuggetAssignment, bool]],
+) -> None:
     assigned, vital = [one for one, _ in nuggets], np.array([is_vital for _, is_vital in nuggets], bool)
     for only_vital in (True, False):
         counted = [one for one, is_vital in nuggets if is_vital or not only_vital]

@@ -27,7 +27,7 @@ from support.inputs import json_texts, trec_qrels
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.dataflow import flex_template
-from rankbeam.pipelines.dataflow.flex_template import TemplateParameters, read
+from rankbeam.pipelines.dataflow.flex_template import TemplateParameters, parse_arguments
 from rankbeam.pipelines.run import evaluate
 
 FOLDER = REPOSITORY / "deploy" / "flex_template"
@@ -137,7 +137,7 @@ def test_template_and_command_line_offer_the_same() -> None:
 
 def test_the_entry_point_reads_what_the_metadata_offers() -> None:
     values = {name: f"value of {name}" for name in PARAMETERS}
-    parameters, beam_options = read([f"--{name}={value}" for name, value in values.items()])
+    parameters, beam_options = parse_arguments([f"--{name}={value}" for name, value in values.items()])
     assert {field.name: getattr(parameters, field.name) for field in fields(parameters)} == {
         name: value for name, value in values.items() if name not in BEAMS
     }

@@ -256,7 +256,7 @@ def test_tables_are_kept_and_their_new_columns_too() -> None:
 
 def test_views_are_made_after_what_they_read() -> None:
     level: dict[str, int] = {}
-    for name, tree in views.parsed().items():
+    for name, tree in views.syntax_trees().items():
         level[name] = 1 + max((level.get(table.name, -1) for table in tree.find_all(exp.Table)), default=-1)
     levels = [sorted(name for name in level if level[name] == depth) for depth in range(max(level.values()) + 1)]
     assert levels == LEVELS

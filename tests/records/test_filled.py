@@ -8,7 +8,7 @@ from support.campaigns import examples
 
 from rankbeam.transforms.kernels.ranking.pools import Pool
 from rankbeam.transforms.records import holes
-from rankbeam.transforms.records.rankings.ranked import filled
+from rankbeam.transforms.records.rankings.ranked import fill_pool
 
 PAIRS = st.tuples(st.sampled_from("qrs"), st.sampled_from("abcdef"))
 QUERIES = ["q", "r", "s"]
@@ -36,7 +36,7 @@ def test_holes_have_the_judges_grades_and_people_keep_theirs(
     batches = [
         pa.RecordBatch.from_pylist(rows[start : start + size], holes.GRADES) for start in range(0, len(rows), size)
     ]
-    result = filled(pool, pa.array(QUERIES), batches, scale)
+    result = fill_pool(pool, pa.array(QUERIES), batches, scale)
     expected = {pair: (grade, False) for pair, grade in human.items()}
     expected |= {pair: (float(scale[grade]), True) for pair, grade in judge.items() if human.get(pair, -1.0) < 0}
     columns = (result.pool.query.tolist(), result.pool.doc_id.to_pylist())

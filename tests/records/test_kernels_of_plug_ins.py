@@ -9,14 +9,14 @@ import pytest
 
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.judge.definitions import JudgedDefinition
-from rankbeam.transforms.judge.definitions import _checked as judged
+from rankbeam.transforms.judge.definitions import _checked_kernel as judged
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.ranking.hits import EXAMPLE
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.definitions import MetricDefinition
-from rankbeam.transforms.records.metrics.definitions import _checked as ranked
+from rankbeam.transforms.records.metrics.definitions import _checked_kernel as ranked
 
 WHAT = "rankbeam.judged 'Own' of the package own"
 NOT_A_NUMBER = r"returned {}, which is not a number from 0 to 1, nor an Undefined"

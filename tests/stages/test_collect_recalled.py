@@ -10,7 +10,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.records.calls.steps import CallAnswer, Recalled, Subject
+from rankbeam.transforms.records.calls.steps import CallAnswer, RecalledTasks, Subject
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of
@@ -63,7 +63,7 @@ def test_many_are_collected_as_each(
     ]
     answers = [CallAnswer("http", "", of, ranking) for (ranking, _), of in zip(items, subjects, strict=True)]
     flat = [(place, subject) for place, of in enumerate(subjects) for subject in of]
-    recalled = Recalled(
+    recalled = RecalledTasks(
         "http",
         [subject for _, subject in flat],
         [place for place, _ in flat],

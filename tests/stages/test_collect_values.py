@@ -16,7 +16,7 @@ from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn, 
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.records.calls.steps import CallAnswer, Subject
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import Answer, AnswerRow, AnswerStatus, Evaluated, Value
+from rankbeam.transforms.records.judging.answers import Answer, AnswerRow, AnswerStatus, EvaluatedItem, Value
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.rankings.contexts import Passage
@@ -40,7 +40,7 @@ Row = tuple[int, int, str, str, float | None, Status, str | None]
 def answer(query_id: str, bucket: int, values: dict[tuple[int, str], tuple[Any, ...]]) -> CallAnswer:
     judged = tuple(Value(*key, *outcome) for key, outcome in values.items())
     return CallAnswer(
-        WORK, query_id, (Subject(PANEL, query_id, bucket, (0, 1, 2)),), Evaluated(query_id, None, (), judged, ())
+        WORK, query_id, (Subject(PANEL, query_id, bucket, (0, 1, 2)),), EvaluatedItem(query_id, None, (), judged, ())
     )
 
 
@@ -119,5 +119,5 @@ def test_every_text_is_written_once_however_often_it_occurs(answers: list[list[s
 
 def with_contexts(query_id: str, texts: list[str]) -> CallAnswer:
     known = Answer(AnswerStatus.OK, None, tuple(Passage(None, text) for text in texts))
-    evaluated = Evaluated(query_id, None, (AnswerRow(0, 0, known),), (), ())
+    evaluated = EvaluatedItem(query_id, None, (AnswerRow(0, 0, known),), (), ())
     return CallAnswer(WORK, query_id, (Subject(PANEL, query_id, 0, (0,)),), evaluated)

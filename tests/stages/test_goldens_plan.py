@@ -9,9 +9,9 @@ from support.goldens import documents
 
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
-from rankbeam.transforms.goldens.origins import Gathered
+from rankbeam.transforms.goldens.origins import GatheredDocuments
 from rankbeam.transforms.goldens.parts import json_lines
-from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark, screened
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark, screen_items
 from rankbeam.transforms.goldens.records.items import DIMENSIONS, Candidate, State, WritingTask, WrittenItem
 from rankbeam.transforms.goldens.searching import PassageSearch
 from rankbeam.transforms.kernels.sampling import draw
@@ -22,7 +22,7 @@ TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}
 @pytest.fixture(scope="module")
 def library() -> Library:
     rows = [Document(row["_id"], row["title"], row["text"]) for row in documents(60)]
-    return library_of(Gathered(rows), 100, "english", "corpus.jsonl")
+    return library_of(GatheredDocuments(rows), 100, "english", "corpus.jsonl")
 
 
 def golden(source: WritingTask, candidate: Candidate, *, accepted: bool) -> WrittenItem:
@@ -75,7 +75,7 @@ def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, lib
             for source in sources
             for candidate in source.candidates
         ]
-        before += screened(plan, before, accepted, new, {}, 1.0)
+        before += screen_items(plan, before, accepted, new, {}, 1.0)
     accepted = [one for one in before if one.state is State.ACCEPTED]
     assert plan.shortfalls(before, {one.item_id for one in accepted}) == {}
     assert Counter(plan.cell(one) for one in accepted) == Counter({cell: q for cell, q in plan.quotas.items() if q})
@@ -84,7 +84,7 @@ def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, lib
 def test_near_duplicate_spans_are_asked_about_once(library: Library) -> None:
     rows = list(library.documents)
     twin = replace(rows[0], id="a-twin", text=rows[0].text.replace(" days", "  days"))
-    both = library_of(Gathered([twin, *rows]), 100, "english", "corpus.jsonl")
+    both = library_of(GatheredDocuments([twin, *rows]), 100, "english", "corpus.jsonl")
     assert set(both.duplicates) == {span.id for span in both.passages if span.doc_id == rows[0].id}
     assert {span.doc_id for span in both.spans} == {twin.id, *(row.id for row in rows[1:])}
 
@@ -95,7 +95,10 @@ def test_chinese_documents_are_long_enough_and_their_questions_are_easy_to_find(
         "管理员必须在设置菜单重置密码，链接在一小时后失效，不能再用。",
     ]
     library = library_of(
-        Gathered([Document(str(number), "", text) for number, text in enumerate(texts)]), 800, "english", "corpus.jsonl"
+        GatheredDocuments([Document(str(number), "", text) for number, text in enumerate(texts)]),
+        800,
+        "english",
+        "corpus.jsonl",
     )
     assert [span.doc_id for span in library.spans] == ["0", "1"]
     lines = json_lines({"_id": span.id, "title": "", "text": span.text} for span in library.passages)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.goldens.publishing import judgements, separated
+from rankbeam.transforms.goldens.publishing import judgements, separate_splits
 from rankbeam.transforms.goldens.records.items import (
     UNANSWERABLE,
     Golden,
@@ -61,7 +61,7 @@ SHARES = {"dev": 1, "test": 2, "train": 1}
 
 @given(goldens())
 def test_no_document_is_relevant_in_two_splits_and_topics_stay_whole_where_they_can(items: list[Golden]) -> None:
-    divided = separated(items, SHARES)
+    divided = separate_splits(items, SHARES)
     assert [item.made for item in divided] == [item.made for item in items]
     for group in groups(items):
         assert len({divided[place].split for place in group}) == 1
@@ -88,4 +88,4 @@ def test_groups_of_questions_are_divided_by_the_shares() -> None:
         )
         for number, names in enumerate(evidence)
     ]  # fmt: skip
-    assert [item.split for item in separated(items, {"dev": 1, "test": 1})] == ["dev"] * 3 + ["test"] * 3
+    assert [item.split for item in separate_splits(items, {"dev": 1, "test": 1})] == ["dev"] * 3 + ["test"] * 3

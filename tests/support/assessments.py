@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
-from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
+from rankbeam.transforms.kernels.ranking.rankings import Assessment, RankedRows, assess
 
 Qrels = Mapping[str, Mapping[str, float]]
 Run = Mapping[str, Mapping[str, float]]
@@ -39,7 +39,7 @@ def assessment_of(qrels: Qrels, rows: Iterable[Row], *, chunks: bool = False) ->
         doc_id=pa.array([doc for _, doc, _ in judgements], pa.string()),
         grade=np.array([grade for _, _, grade in judgements], np.float64),
     )
-    ranked = Ranked.of(order_by_score(query, score, doc_id), query, doc_id, len(qrels))
+    ranked = RankedRows.of(order_by_score(query, score, doc_id), query, doc_id, len(qrels))
     if not chunks:
-        ranked = ranked.collapsed(len(qrels))
+        ranked = ranked.deduplicated(len(qrels))
     return assess(ranked, find_judgements(query, doc_id, pool), pool)

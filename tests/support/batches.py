@@ -51,12 +51,12 @@ def evaluated(path: str, run_id: str, monkeypatch: pytest.MonkeyPatch) -> Result
     loaded = load_experiment(path)
     execution = evaluate.new_run(loaded, run_id)
     with VirtualClock() as clock:
-        whole: Callable[..., Any] = batch.batched
-        monkeypatch.setattr(evaluate, "batched", lambda *parts: whole(*parts, clock))
+        whole: Callable[..., Any] = batch.run_batch_rounds
+        monkeypatch.setattr(evaluate, "run_batch_rounds", lambda *parts: whole(*parts, clock))
         try:
             return evaluate.run(loaded, execution, pipeline_options([]))
         finally:
-            monkeypatch.setattr(evaluate, "batched", whole)
+            monkeypatch.setattr(evaluate, "run_batch_rounds", whole)
 
 
 def rows(results: Results) -> dict[str, list[str]]:

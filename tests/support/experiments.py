@@ -12,7 +12,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.models.base import ModelParameters
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
@@ -99,7 +99,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(info / "METADATA", "Metadata-Version: 2.1\nName: services\nVersion: 1.0\n")
     write(info / "entry_points.txt", ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(folder / "site"))
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
     write(folder / "queries.jsonl", json_texts([("q1", "a text")]))
     write(folder / "old.run", trec_run([("q1", "d1", 1.0)]))
@@ -110,7 +110,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder for experiments with these retrievers; a test module imports this fixture."""
     install(tmp_path, monkeypatch)
     yield tmp_path
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def experiment(configurations: Mapping[str, str], more: str = "", output: str = "{path: out}") -> str:

@@ -10,7 +10,7 @@ from support.inputs import trec_qrels, write
 from support.runs import run_experiment
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 
 QUERIES = [f"q{number:02}" for number in range(24)]
 LANGUAGES = {query: "fr" if number < 4 else ("de", "en")[number % 2] for number, query in enumerate(QUERIES)}
@@ -49,7 +49,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     points = "[rankbeam.retrievers]\nranked = rankbeam_test_ranked:Ranked\n"
     write(site / "ranked-1.dist-info" / "entry_points.txt", points)
     monkeypatch.syspath_prepend(str(site))
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,7 +58,7 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         install(tmp_path_factory.mktemp("ranked"), monkeypatch)
         yield
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def ranks(*cycle: int, **by_query: int) -> list[int]:

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from rankbeam.pipelines.plan.simulation import LEAST, MOST, simulated
+from rankbeam.pipelines.plan.simulation import LEAST, MOST, simulate_calls
 from rankbeam.transforms.records.calls.steps import Work
 
 
 def planned_calls(work: Work[Any], item: Any) -> range:
     """The range of distinct calls without a ledger: the minimum, and the maximum plus one."""
-    ends = sorted(len(simulated({"": work.steps(item)}, assumed, lambda _: {})[""]) for assumed in (LEAST, MOST))
+    ends = sorted(len(simulate_calls({"": work.steps(item)}, assumed, lambda _: {})[""]) for assumed in (LEAST, MOST))
     return range(ends[0], ends[1] + 1)

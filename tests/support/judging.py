@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -81,11 +81,11 @@ class Support:
     services: ClassVar[tuple[str, ...]] = ("extractor", "judge")
 
     def steps(self, item: Judged) -> Steps[float]:
-        (claims,) = accepted((yield [prompt("extractor", step="claims", answer=item.answer)]))
+        (claims,) = results_or_raise((yield [prompt("extractor", step="claims", answer=item.answer)]))
         if not claims:
             return 1.0
         prompts = [prompt("judge", step="support", context=context, claims=claims) for context in item.contexts]
-        verdicts = accepted((yield prompts))
+        verdicts = results_or_raise((yield prompts))
         return sum(any(verdict[claim] for verdict in verdicts) for claim in claims) / len(claims)
 
     def read(self, call: Call, reply: Reply) -> Any:

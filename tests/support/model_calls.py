@@ -8,7 +8,7 @@ from typing import Any
 from support.standins import Standin
 
 from rankbeam.transforms.clients.models.base import ModelParameters
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.registry import step_of
@@ -25,7 +25,7 @@ def question(text: str, **settings: Any) -> Prompt:
 def support(text: str, **settings: Any) -> Prompt:
     """A judge's question; the text stands as its query."""
     values = {"query": text, "evidence": "Owners pay.", "claims": CLAIMS}
-    return shipped()["support"].prompt(values, **settings)
+    return built_in_templates()["support"].prompt(values, **settings)
 
 
 def replies(model: ModelParameters, prompts: Sequence[Prompt], timeout_s: float = 20.0) -> list[Reply | CallError]:

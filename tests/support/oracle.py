@@ -13,7 +13,7 @@ from support.known_answers import known_items
 from rankbeam.transforms.clients.models.base import STOP, ModelParameters, Stored, prompt_of
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.models.offline import Lexical
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.judge.known_items import KnownItem
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -109,7 +109,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, script_: Script) -> N
     write(info / "entry_points.txt", ENTRY_POINTS)
     monkeypatch.syspath_prepend(str(folder / "site"))
     monkeypatch.setattr("support.oracle.script", script_)
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def judged(folder: Path, queries: int, broken: int = 0, **judge: Any) -> dict[str, Any]:

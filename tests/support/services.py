@@ -25,7 +25,7 @@ from rankbeam.transforms.records.calls.steps import (
     Steps,
     Subject,
     Task,
-    accepted,
+    results_or_raise,
 )
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -105,7 +105,7 @@ class Ask:
         return (self.service,)
 
     def steps(self, item: Call) -> Steps[Any]:
-        (value,) = accepted((yield [item]))
+        (value,) = results_or_raise((yield [item]))
         return value
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's

@@ -61,7 +61,7 @@ def resolved(query: exp.Expression, known: Mapping[str, Mapping[str, str]]) -> d
 def with_views(known: Columns) -> Columns:
     """The given tables, and all views over them."""
     columns = dict(known)
-    for name, query in views.parsed().items():
+    for name, query in views.syntax_trees().items():
         columns[name] = resolved(query, columns)
     return columns
 

@@ -20,11 +20,11 @@ MISSING = "missing_library"
 """Type of a pydantic error about this machine, not about the value."""
 
 
-def missing(module: str, extra: str, service: str) -> str | None:
+def missing_extra(module: str, extra: str, service: str) -> str | None:
     """A message if a library is not installed, else None.
 
-    >>> missing("json", SEARCH, "JSON")
-    >>> missing("google.cloud.no_such_thing", SEARCH, "Vertex AI Search")
+    >>> missing_extra("json", SEARCH, "JSON")
+    >>> missing_extra("google.cloud.no_such_thing", SEARCH, "Vertex AI Search")
     "the library of Vertex AI Search is not installed: pip install 'rankbeam[search]'"
     """
     try:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-from rankbeam.transforms.records.plug_ins import labelled, loaded, registered
+from rankbeam.transforms.records.plug_ins import entry_points_of, load_plug_in, plug_in_label
 
 Base = TypeVar("Base")
 _ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
@@ -110,18 +110,18 @@ class Kind(Generic[Base]):
     @property
     def types(self) -> Mapping[str, EntryPoint]:
         """The entry points of all installed types, by type."""
-        return registered(self.group)
+        return entry_points_of(self.group)
 
     def load(self, name: str) -> type[Base]:
         if name not in self.types:
             hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
             raise InputError(f"unknown {self.name} type {name!r}; {hint}")
-        model = loaded(self.group, name)
+        model = load_plug_in(self.group, name)
         if not (isinstance(model, type) and issubclass(model, self.base)):
             problem = f"{self.types[name].value} is not a subclass of {self.base.__name__}"
-            raise InputError(f"{labelled(self.group, name)}: {problem}")
+            raise InputError(f"{plug_in_label(self.group, name)}: {problem}")
         for method in self.methods:
             if getattr(model, method) is getattr(self.base, method):
                 problem = f"{self.types[name].value} does not define {method}()"
-                raise InputError(f"{labelled(self.group, name)}: {problem}")
+                raise InputError(f"{plug_in_label(self.group, name)}: {problem}")
         return model

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankbeam.transforms.clients.extras import IR_DATASETS, missing
+from rankbeam.transforms.clients.extras import IR_DATASETS, missing_extra
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 FOLDER = "RANKBEAM_COLLECTIONS"
@@ -147,7 +147,7 @@ def fetch_irds(name: str, *, with_corpus: bool) -> PublicCollection:
 
 
 def _write(name: str, folder: Path, *, judged: bool) -> None:
-    dataset = _loaded(name)
+    dataset = _load_dataset(name)
     missing = [
         part for part in (("queries", "qrels") if judged else ("docs",)) if not getattr(dataset, f"has_{part}")()
     ]
@@ -159,7 +159,7 @@ def _write(name: str, folder: Path, *, judged: bool) -> None:
                 _lines(part / "queries.jsonl", map(_query, dataset.queries_iter()))
                 _lines(part / "qrels", (f"{q.query_id} 0 {q.doc_id} {q.relevance}" for q in dataset.qrels_iter()))
             else:
-                _lines(part / "corpus.jsonl", map(_document, dataset.docs_iter()))
+                _lines(part / "corpus.jsonl", map(_corpus_line, dataset.docs_iter()))
         except (RuntimeError, OSError) as error:
             reason = str(error.args[0] if error.args else error)
             raise InputError(
@@ -167,8 +167,8 @@ def _write(name: str, folder: Path, *, judged: bool) -> None:
             ) from error
 
 
-def _loaded(name: str) -> Any:
-    if (problem := missing("ir_datasets", IR_DATASETS, f"the collection {name!r}")) is not None:
+def _load_dataset(name: str) -> Any:
+    if (problem := missing_extra("ir_datasets", IR_DATASETS, f"the collection {name!r}")) is not None:
         raise InputError(problem)
     import ir_datasets
 
@@ -182,7 +182,7 @@ def _query(query: Any) -> str:
     return json.dumps({"_id": query.query_id, "text": query.default_text()}, ensure_ascii=False)
 
 
-def _document(document: Any) -> str:
+def _corpus_line(document: Any) -> str:
     """A document as in BEIR: with a separate title, which is not repeated in the text."""
     title = next((getattr(document, name) for name in _TITLES if getattr(document, name, None)), "")
     text = document.default_text()

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from rankbeam.transforms.clients.extras import SECRETS, missing
+from rankbeam.transforms.clients.extras import SECRETS, missing_extra
 from rankbeam.transforms.records.errors import InputError
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -239,7 +239,7 @@ def _spellings(character: str) -> str:
 
 
 def _secret_manager() -> Any:
-    if problem := missing("google.cloud.secretmanager", SECRETS, "Secret Manager"):
+    if problem := missing_extra("google.cloud.secretmanager", SECRETS, "Secret Manager"):
         raise InputError(problem)
     from google.cloud import secretmanager  # slow to import, and few experiments need it
 

@@ -34,7 +34,7 @@ class Workers(Generic[Result]):
         self._threads.shutdown()
 
 
-class Ahead(Generic[Result]):
+class Prefetcher(Generic[Result]):
     """Makes items in a thread while earlier items are in use; the thread starts before the first item is requested."""
 
     def __init__(
@@ -68,13 +68,13 @@ class Ahead(Generic[Result]):
         return self._maker.submit(lambda: list(islice(self._items, 1)))
 
 
-def ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
+def read_ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
     """Make items in a separate thread while earlier items are in use.
 
     The thread ends after the last item, after an error, which is raised here, or when this iterator is closed, which
     closes `items` too.
 
-    >>> list(ahead(iter([1, 2, 3])))
+    >>> list(read_ahead(iter([1, 2, 3])))
     [1, 2, 3]
     """
-    yield from Ahead(items, ready)
+    yield from Prefetcher(items, ready)

@@ -10,7 +10,7 @@ from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import CallRecord
 from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt, Template, newest
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -33,7 +33,7 @@ _JUDGED_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParsedReply:
     """A model's reply, parsed."""
 
     value: Any
@@ -41,7 +41,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Asking:
+class WriterAndChecker:
     """The models that write and check."""
 
     writer: Model
@@ -56,38 +56,43 @@ class Asking:
         return self.writer if step in WRITTEN else self.checker
 
     def call(self, step: str, values: Mapping[str, Any], sample: int = 0) -> Call:
-        template = shipped(_JUDGED_VERSION)[step] if step in JUDGED else templates()[step]
+        template = built_in_templates(_JUDGED_VERSION)[step] if step in JUDGED else templates()[step]
         prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
-    def read(self, call: Call, reply: Reply) -> Reading:
+    def read(self, call: Call, reply: Reply) -> ParsedReply:
         prompt = Prompt.parse(call.payload)
         completion = self.model(prompt.step).read(reply.answer)
         if isinstance(completion, Embedding):
             raise CallError(FailureKind.INVALID, f"{call.service} embeds texts and does not generate any")
         judged = step_named(prompt.step) if prompt.step in JUDGED else None
-        read = partial(forms.read, prompt.step) if judged is None else judged.read
+        read = partial(forms.parse_reply, prompt.step) if judged is None else judged.read
         value = read(prompt.values, completion.text)
         tokens = reply.tokens
         numbers = (tokens.input, tokens.cached, tokens.output)
-        return Reading(value, CallRecord(prompt.step, call.service, completion.model_version, call.key or "", *numbers))
+        return ParsedReply(
+            value, CallRecord(prompt.step, call.service, completion.model_version, call.key or "", *numbers)
+        )
 
 
 @dataclass(frozen=True)
 class AskingWork:
     """A `Work` that calls these models."""
 
-    asking: Asking
+    asking: WriterAndChecker
 
     @property
     def services(self) -> Sequence[str]:
         return self.asking.services
 
-    def read(self, call: Call, reply: Reply) -> Reading:
+    def read(self, call: Call, reply: Reply) -> ParsedReply:
         return self.asking.read(call, reply)
 
 
 def prompt_names() -> dict[str, str]:
     names = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
-    judged = {step: f"{shipped(_JUDGED_VERSION)[step].name} {shipped(_JUDGED_VERSION)[step].hash}" for step in JUDGED}
+    judged = {
+        step: f"{built_in_templates(_JUDGED_VERSION)[step].name} {built_in_templates(_JUDGED_VERSION)[step].hash}"
+        for step in JUDGED
+    }
     return dict(sorted((names | judged).items()))

@@ -4,14 +4,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from rankbeam.transforms.goldens.asking import FINAL, Asking, AskingWork, Reading
+from rankbeam.transforms.goldens.asking import FINAL, AskingWork, ParsedReply, WriterAndChecker
 from rankbeam.transforms.goldens.records.forms import Fact
 from rankbeam.transforms.goldens.records.items import CallRecord, SourceSpan, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
 
-Distilled = tuple[Reading | CallError, list[CallRecord]]
+Distilled = tuple[ParsedReply | CallError, list[CallRecord]]
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class EnlargeClues(AskingWork):
         return self.asking.call("enlarge", {"text": item.spans[0].text})
 
 
-def distilled(
-    asking: Asking, item: WritingTask, facts: Reading, *, overall: bool = False
+def distill_context(
+    asking: WriterAndChecker, item: WritingTask, facts: ParsedReply, *, overall: bool = False
 ) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
     """Choose sentences from the passages around a source. If a passage's call fails for good, the passage adds none."""
     fact_texts = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
@@ -52,7 +52,7 @@ def distilled(
     for outcome in outcomes:
         if isinstance(outcome, CallError) and outcome.kind not in FINAL:
             return outcome, []
-    chosen = [(part, read) for part, read in zip(parts, outcomes, strict=True) if isinstance(read, Reading)]
+    chosen = [(part, read) for part, read in zip(parts, outcomes, strict=True) if isinstance(read, ParsedReply)]
     further = dict.fromkeys(part[place] for part, reading in chosen for place in reading.value)
     known = replace(facts.value, facts=(*facts.value.facts, *further))
     return replace(facts, value=known), [reading.call for _, reading in chosen]

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.formats.documents.files import (
     FolderSource,
     extract,
     holds_documents,
-    listed,
+    list_files,
 )
 from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
@@ -63,11 +63,13 @@ def read_documents(path: str, sample: Sample | None = None) -> tuple[list[Docume
     )
     if sample is None:
         return _distinct(entries), ()
-    chosen, count = _sampled(entries, sample)
+    chosen, count = _sample_documents(entries, sample)
     return _distinct(iter(chosen)), sample.note(count)
 
 
-def _sampled(pairs: Iterator[tuple[Document, Place]], sample: Sample) -> tuple[list[tuple[Document, Place]], int]:
+def _sample_documents(
+    pairs: Iterator[tuple[Document, Place]], sample: Sample
+) -> tuple[list[tuple[Document, Place]], int]:
     """A sample's documents, and the number of all documents; equal ids are all in the sample, or all left out."""
     best: list[tuple[Document, Place]] = []
     bound, count = None, 0
@@ -98,7 +100,7 @@ def read_folder(
     source = FolderSource(folder, glob)
     names, notes = None, tuple[str, ...]()
     if sample is not None:
-        listing = listed(source)
+        listing = list_files(source)
         keys = sorted(sample.key(file.name) for file in listing if file.is_opened)
         notes = sample.note(len(keys))
         names = {name for _, name in keys[: sample.documents]} | {file.name for file in listing if not file.is_opened}
@@ -145,7 +147,7 @@ def text_document(doc_id: str, text: str, path: str) -> Document:
     return Document(doc_id, first.lstrip("#").strip() if first.startswith("#") else PurePosixPath(path).stem, text)
 
 
-def joined(doc_id: str, title: str, chunks: Sequence[str], attributes: Mapping[str, str]) -> Document:
+def join_chunks(doc_id: str, title: str, chunks: Sequence[str], attributes: Mapping[str, str]) -> Document:
     """The document whose text is its chunks, joined by blank lines."""
     text, spans = "", []
     for chunk in chunks:
@@ -176,4 +178,4 @@ def _of_entries(doc_id: str, chunks: list[texts.TextEntry]) -> Document:
     attributes = {
         name: value for name, value in chunks[0].attributes.items() if name not in (_DOCUMENT, "start", "end")
     }
-    return joined(doc_id, title, [chunk.text for chunk in chunks], attributes)
+    return join_chunks(doc_id, title, [chunk.text for chunk in chunks], attributes)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.goldens.asking import Reading
+from rankbeam.transforms.goldens.asking import ParsedReply
 from rankbeam.transforms.goldens.records.forms import (
     CRITERIA,
     CriticDecision,
-    Derived,
+    DerivedAnswer,
     DraftQuestion,
     Fact,
     Facts,
@@ -21,7 +21,7 @@ from rankbeam.transforms.goldens.records.items import UNANSWERABLE, CallRecord, 
 from rankbeam.transforms.goldens.writing import FURTHER, WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.kernels.judged import Assigned
+from rankbeam.transforms.kernels.judged import NuggetAssignment
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
@@ -77,7 +77,7 @@ def forecast(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -
         following = []
         for steps, calls in open_tasks:
             sizes |= {call.key or "": size_of(call, (call.key or "") in known) for call in calls}
-            sent = [known.get(call.key or "") or _imagined(call) for call in calls]
+            sent = [known.get(call.key or "") or _imagined_reading(call) for call in calls]
             try:
                 following.append((steps, steps.send(sent)))
             except StopIteration:
@@ -86,10 +86,10 @@ def forecast(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -
     return sizes
 
 
-def _imagined(call: Call) -> Reading:
+def _imagined_reading(call: Call) -> ParsedReply:
     prompt = Prompt.parse(call.payload)
     word = UNANSWERABLE if prompt.step == UNANSWERABLE else "imagined"
-    return Reading(_VALUES[prompt.step](prompt.values, f"{word} {call.key}"), _NO_MODEL)
+    return ParsedReply(_VALUES[prompt.step](prompt.values, f"{word} {call.key}"), _NO_MODEL)
 
 
 def _facts(values: Mapping[str, Any], _: str) -> Facts:
@@ -111,10 +111,10 @@ def _checks(values: Mapping[str, Any], _: str) -> tuple[Vote, ...]:
     return tuple(Vote("checks", name, verdict, "") for name, verdict in verdicts.items())
 
 
-def _derived(values: Mapping[str, Any], _: str) -> Derived:
+def _derived(values: Mapping[str, Any], _: str) -> DerivedAnswer:
     if str(values["question"]).startswith(UNANSWERABLE):
-        return Derived(False, "", ())
-    return Derived(True, "x" * 2 * _QUOTE, ("x" * _QUOTE, "y" * _QUOTE))
+        return DerivedAnswer(False, "", ())
+    return DerivedAnswer(True, "x" * 2 * _QUOTE, ("x" * _QUOTE, "y" * _QUOTE))
 
 
 _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
@@ -126,6 +126,6 @@ _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "critic": lambda values, _: Vote("critic", "approval", CriticDecision.APPROVE, "", values["critic"]),
     "derive": _derived,
     "support": lambda values, _: tuple(ReasonedVerdict(SupportVerdict.SUPPORTED, "") for _ in values["claims"]),
-    "nugget_assign": lambda values, _: tuple(ReasonedVerdict(Assigned.SUPPORT, "") for _ in values["nuggets"]),
+    "nugget_assign": lambda values, _: tuple(ReasonedVerdict(NuggetAssignment.SUPPORT, "") for _ in values["nuggets"]),
     "closed_book": lambda _, name: name,
 }

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
-from rankbeam.transforms.goldens.origins import Gathered
+from rankbeam.transforms.goldens.origins import GatheredDocuments
 from rankbeam.transforms.goldens.records.items import SourceSpan
 from rankbeam.transforms.kernels.chunks import chunk_spans
 from rankbeam.transforms.kernels.grouping import grouped
@@ -60,7 +60,7 @@ class Library:
         return {topic: Neighbours.of(profiles) for topic, profiles in members.items()}
 
 
-def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -> Library:
+def library_of(gathered: GatheredDocuments, span_tokens: int, language: str, path: str) -> Library:
     documents = gathered.documents
     if not documents:
         raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)

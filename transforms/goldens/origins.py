@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rankbeam.transforms.clients.calls.fanout import Alone
+from rankbeam.transforms.clients.calls.fanout import SingleService
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
@@ -27,7 +27,7 @@ from rankbeam.transforms.goldens.documents import (
     SUFFIXES,
     Document,
     Sample,
-    joined,
+    join_chunks,
     read_chunks,
     read_documents,
     read_folder,
@@ -40,7 +40,7 @@ _TITLE = "title"
 
 
 @dataclass(frozen=True)
-class Gathered:
+class GatheredDocuments:
     """Documents that were read, and warnings about them."""
 
     documents: Sequence[Document]  # sorted by id
@@ -56,14 +56,14 @@ class SourceFiles:
     sample: Sample | None = None
     glob: str | None = None  # pattern of documents if the place is a folder
 
-    def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
+    def gather(self, ledger: Ledger) -> GatheredDocuments:  # noqa: ARG002  no service is called
         if self.is_chunks:
-            return Gathered(read_chunks(self.place))
+            return GatheredDocuments(read_chunks(self.place))
         if self.glob is not None:
-            return Gathered(*read_folder(self.place, self.glob, self.sample))
+            return GatheredDocuments(*read_folder(self.place, self.glob, self.sample))
         if holds_documents(self.place):
-            return Gathered(*read_folder(self.place, sample=self.sample))
-        return Gathered(*read_documents(self.place, self.sample))
+            return GatheredDocuments(*read_folder(self.place, sample=self.sample))
+        return GatheredDocuments(*read_documents(self.place, self.sample))
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,16 @@ class RagFiles:
     doc_id: DocumentIds = DocumentIds()  # noqa: RUF009  it is immutable
     api_endpoint: str | None = None  # address of the service; None for the public one
 
-    def gather(self, ledger: Ledger) -> Gathered:
+    def gather(self, ledger: Ledger) -> GatheredDocuments:
         client = CorpusClient(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
-        with _refusing(self.place):
+        with _as_input_errors(self.place):
             listed = client.files(self.place)
             named = {file.uri or file.name: self.doc_id.of(file.uri, file.name, "") for file in listed}
         texts = _texts_of(named)
         documents = (text_document(named[uri], text, uri) for uri, text in texts.items())
-        return Gathered(_distinct(self.place, documents), _unread(self.place, named, texts, "convert them"))
+        return GatheredDocuments(
+            _distinct(self.place, documents), _unreadable_warnings(self.place, named, texts, "convert them")
+        )
 
 
 @dataclass(frozen=True)
@@ -93,18 +95,22 @@ class DataStore:
     fields: tuple[str, ...] = ()
     api_endpoint: str | None = None  # address of the service; None for the public one
 
-    def gather(self, ledger: Ledger) -> Gathered:
+    def gather(self, ledger: Ledger) -> GatheredDocuments:
         location = self.place.partition("/locations/")[2].partition("/")[0]
         api = DocumentsApi(location, self.api_endpoint)
-        service = Alone(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)
-        with _refusing(self.place):
+        service = SingleService(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)
+        with _as_input_errors(self.place):
             listed: tuple[ListedDocument, ...] = service.one(ListPages(api, DOCUMENTS), self.place)
-            documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
+            documents = self._from_chunks(service, api, listed) if self.is_chunks else self._whole(listed)
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunk"
-        unread = _unread(self.place, [file.id for file in listed], {document.id for document in documents}, advice)
-        return Gathered(_distinct(self.place, documents), (*service.warnings, *unread))
+        unread = _unreadable_warnings(
+            self.place, [file.id for file in listed], {document.id for document in documents}, advice
+        )
+        return GatheredDocuments(_distinct(self.place, documents), (*service.warnings, *unread))
 
-    def _chunked(self, service: Alone, api: DocumentsApi, listed: Sequence[ListedDocument]) -> list[Document]:
+    def _from_chunks(
+        self, service: SingleService, api: DocumentsApi, listed: Sequence[ListedDocument]
+    ) -> list[Document]:
         documents = []
         for file, chunks in zip(
             listed, service.done(ListPages(api, CHUNKS), [file.name for file in listed]), strict=True
@@ -113,7 +119,7 @@ class DataStore:
                 raise chunks
             if chunks:
                 title = next((chunk.title for chunk in chunks if chunk.title), "")
-                documents.append(joined(file.id, title, [chunk.text for chunk in chunks], self._attributes(file)))
+                documents.append(join_chunks(file.id, title, [chunk.text for chunk in chunks], self._attributes(file)))
         return documents
 
     def _whole(self, listed: Sequence[ListedDocument]) -> list[Document]:
@@ -172,7 +178,7 @@ def _distinct(place: str, documents: Iterable[Document]) -> list[Document]:
     return [by_id[name] for name in sorted(by_id)]
 
 
-def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str) -> tuple[str, ...]:
+def _unreadable_warnings(place: str, names: Iterable[str], texts: Iterable[str], advice: str) -> tuple[str, ...]:
     missing = sorted({*names} - {*texts})
     if not missing:
         return ()
@@ -182,7 +188,7 @@ def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str)
 
 
 @contextmanager
-def _refusing(place: str) -> Iterator[None]:
+def _as_input_errors(place: str) -> Iterator[None]:
     """Raise errors of the service as errors of the input."""
     try:
         yield

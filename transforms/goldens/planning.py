@@ -20,7 +20,7 @@ from rankbeam.transforms.goldens.records.items import (
     UNANSWERABLE,
     Candidate,
     Dimension,
-    Pooled,
+    PooledPassages,
     Profile,
     Reason,
     SourceSpan,
@@ -31,7 +31,7 @@ from rankbeam.transforms.goldens.records.items import (
 )
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
-from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
+from rankbeam.transforms.kernels.sampling import apportion, apportion_by_root, in_turn, proportional_table, shuffled
 from rankbeam.transforms.kernels.search.nearest import Vectors, first_near
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError
@@ -81,9 +81,9 @@ class GoldensPlan:
     def quotas(self) -> Mapping[Cell, int]:
         sizes = [len(spans) for spans in self.strata.values()]
         types = list(self.planned.types)
-        rows = allotted_by_root(sizes, self.planned.items)
-        columns = allotted(list(self.planned.types.values()), self.planned.items)
-        table = crossed(rows, columns)
+        rows = apportion_by_root(sizes, self.planned.items)
+        columns = apportion(list(self.planned.types.values()), self.planned.items)
+        table = proportional_table(rows, columns)
         return {
             (stratum, kind): table[row][column]
             for row, stratum in enumerate(self.strata)
@@ -144,11 +144,11 @@ class GoldensPlan:
                 span = spans[(first + place) % len(spans)]
                 if TYPES[kind].spans == 1:
                     yield (span,), alike
-                elif (other := self._linked(span)) is not None:
+                elif (other := self._linked_span(span)) is not None:
                     yield (span, other), alike
 
     @cached_property
-    def _linked(self) -> Callable[[SourceSpan], SourceSpan | None]:
+    def _linked_span(self) -> Callable[[SourceSpan], SourceSpan | None]:
         return cache(self.library.linked)
 
     def _profile(self, position: int) -> Profile:
@@ -160,7 +160,7 @@ class GoldensPlan:
         )
 
 
-def screened(
+def screen_items(
     plan: GoldensPlan,
     before: Sequence[WrittenItem],
     accepted: Sequence[WrittenItem],
@@ -178,20 +178,20 @@ def screened(
     for item, (place, first) in zip(candidates, enumerate(same, start=len(accepted)), strict=True):
         if first != place:
             detail = f"a near-duplicate of {every[first].item_id}: {every[first].question}"
-            verdicts[item.item_id] = rejected(item, Reason.DUPLICATE, detail)
+            verdicts[item.item_id] = reject_item(item, Reason.DUPLICATE, detail)
         elif lacking[plan.cell(item)] <= 0:
-            verdicts[item.item_id] = rejected(item, Reason.SURPLUS, "its stratum has all the questions of its type")
+            verdicts[item.item_id] = reject_item(item, Reason.SURPLUS, "its stratum has all the questions of its type")
         else:
             lacking[plan.cell(item)] -= 1
     return [verdicts.get(item.item_id, item) for item in new]
 
 
-def graded(new: Sequence[WrittenItem], pooled: Mapping[str, Pooled]) -> list[WrittenItem]:
+def apply_grades(new: Sequence[WrittenItem], pooled: Mapping[str, PooledPassages]) -> list[WrittenItem]:
     """Reject new items that are marked as unanswerable but are answered by some passage."""
-    return [_graded(item, pooled[item.item_id]) if item.item_id in pooled else item for item in new]
+    return [_graded_item(item, pooled[item.item_id]) if item.item_id in pooled else item for item in new]
 
 
-def _graded(item: WrittenItem, pooled: Pooled) -> WrittenItem:
+def _graded_item(item: WrittenItem, pooled: PooledPassages) -> WrittenItem:
     failed = next((grade for grade in pooled.grades if grade.failure is not None), None)
     if failed is not None:
         detail = f"the grade of {failed.span}: {failed.failure}: {failed.reason}"
@@ -199,11 +199,11 @@ def _graded(item: WrittenItem, pooled: Pooled) -> WrittenItem:
     answering = next((grade for grade in pooled.grades if (grade.grade or 0) >= USEFUL_GRADE), None)
     if item.type == UNANSWERABLE and answering is not None:
         detail = f"{answering.span} has grade {answering.grade}: {answering.reason}"
-        return rejected(item, Reason.ANSWERED_ELSEWHERE, detail)
+        return reject_item(item, Reason.ANSWERED_ELSEWHERE, detail)
     return item
 
 
-def rejected(item: WrittenItem, reason: Reason, detail: str) -> WrittenItem:
+def reject_item(item: WrittenItem, reason: Reason, detail: str) -> WrittenItem:
     return replace(item, state=State.REJECTED, reason=reason, detail=detail)
 
 
@@ -242,7 +242,7 @@ class SuggestProfiles(AskingWork):
         return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
 
 
-def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
+def sample_spans(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
     """The first span of every stratum, then the second span of every stratum, and so on."""
     in_turn = (span for spans in zip_longest(*plan.strata.values()) for span in spans if span is not None)
     return tuple(islice(in_turn, count))

@@ -27,7 +27,7 @@ EVIDENCE, POOLED = "evidence", "pooled"
 Row = dict[str, Any]
 
 
-def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Golden]:
+def apply_reviews(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Golden]:
     """The items that people did not reject, with their edits, sorted by id."""
     items_left = []
     for item in sorted(items, key=lambda item: item.made.item_id):
@@ -35,11 +35,11 @@ def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Gol
         if review is None:
             items_left.append(item)
         elif review.decision is not ReviewDecision.REJECT:
-            items_left.append(replace(item, made=_edited(item.made, review)))
+            items_left.append(replace(item, made=_apply_edits(item.made, review)))
     return items_left
 
 
-def _edited(item: WrittenItem, review: Review) -> WrittenItem:
+def _apply_edits(item: WrittenItem, review: Review) -> WrittenItem:
     return replace(
         item,
         question=item.question if review.question is None else review.question,
@@ -151,7 +151,7 @@ def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequen
     return chosen
 
 
-def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Golden]:
+def separate_splits(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Golden]:
     """The items in their order, with splits such that no document is relevant in two splits.
 
     Questions that share relevant documents belong together, even if only through other questions. If such questions are
@@ -254,7 +254,7 @@ def tables_of(
         "evidence": (row for item in items for row in evidence(item)),
         "judgements": (dict(zip(JUDGEMENTS.names[1:], row, strict=True)) for item in items for row in judgements(item)),
         "votes": (row for record in (*(item.made for item in items), *rejected) for row in _votes(record)),
-        "rejected": (_rejected(record) for record in rejected),
+        "rejected": (_rejected_row(record) for record in rejected),
     }
     return {name: _parquet(benchmark, list(rows[name]), schema) for name, schema in TABLES.items()}
 
@@ -286,7 +286,7 @@ def _votes(item: WrittenItem) -> Iterator[Row]:
         yield {"query_id": item.item_id, **{name: str(value) for name, value in asdict(vote).items()}}
 
 
-def _rejected(item: WrittenItem) -> Row:
+def _rejected_row(item: WrittenItem) -> Row:
     return {
         "query_id": item.item_id,
         "type": item.type,

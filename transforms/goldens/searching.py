@@ -20,8 +20,8 @@ from rankbeam.transforms.clients.retrievers.base import (
 )
 from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
-from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
-from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade, SourceSpan, WrittenItem
+from rankbeam.transforms.goldens.asking import FINAL, AskingWork, ParsedReply
+from rankbeam.transforms.goldens.records.items import PooledPassages, PoolGrade, SourceSpan, WrittenItem
 from rankbeam.transforms.kernels.search.words import has_pairs
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -50,18 +50,18 @@ class GradePassages(AskingWork):
     def services(self) -> Sequence[str]:
         return [self.asking.checker.name]
 
-    def steps(self, item: GradingPool) -> Steps[Pooled]:
+    def steps(self, item: GradingPool) -> Steps[PooledPassages]:
         """Grade all passages; a passage whose call fails has no grade."""
         calls = [
             self.asking.call("grade", {"query": item.question, "context": passage.text}) for passage in item.passages
         ]
         outcomes = yield calls
-        grades = (_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
-        spent = (outcome.call for outcome in outcomes if isinstance(outcome, Reading))
-        return Pooled(item.item_id, tuple(grades), tuple(spent))
+        grades = (_pool_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
+        spent = (outcome.call for outcome in outcomes if isinstance(outcome, ParsedReply))
+        return PooledPassages(item.item_id, tuple(grades), tuple(spent))
 
 
-def _grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
+def _pool_grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
     if isinstance(outcome, CallError):
         failure = None if outcome.kind in FINAL else outcome.kind
         return PoolGrade(passage.id, passage.doc_id, None, outcome.message, failure)
@@ -228,7 +228,7 @@ class EmbedTexts:
     def steps(self, item: str) -> Steps[TextEmbedding]:
         """Make the call once; the ledger keeps the answer."""
         (outcome,) = yield [self.embed.call(item)]
-        return TextEmbedding(text_name(item), _missing(outcome))
+        return TextEmbedding(text_name(item), _unanswered_call(outcome))
 
     def read(self, call: Call, reply: Reply) -> Any:
         return self.embed.read(call, reply)
@@ -262,7 +262,7 @@ class SearchServices:
             calls.append(Call(name, key, payload_of(text, retrieve.depth), retrieve.depth))
         outcomes = yield calls
         by_search = dict(zip(self.retrieve, outcomes, strict=True))
-        missing = next(filter(None, map(_missing, outcomes)), None)
+        missing = next(filter(None, map(_unanswered_call, outcomes)), None)
         rankings = {name: ranking.doc_ids for name, ranking in by_search.items() if not isinstance(ranking, CallError)}
         return Rankings(item_id, rankings, missing)
 
@@ -275,5 +275,5 @@ def text_name(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _missing(outcome: Any) -> UnansweredCall | None:
+def _unanswered_call(outcome: Any) -> UnansweredCall | None:
     return UnansweredCall(outcome.kind, outcome.message) if isinstance(outcome, CallError) else None

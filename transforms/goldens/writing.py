@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankbeam.transforms.clients.models.local import share, stems
-from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
-from rankbeam.transforms.goldens.distilling import distilled
+from rankbeam.transforms.goldens.asking import FINAL, AskingWork, ParsedReply
+from rankbeam.transforms.goldens.distilling import distill_context
 from rankbeam.transforms.goldens.records.forms import (
     CRITICS,
     CriticDecision,
-    Derived,
+    DerivedAnswer,
     DraftQuestion,
     Fact,
     Facts,
@@ -41,7 +41,7 @@ from rankbeam.transforms.goldens.records.items import (
     WrittenItem,
 )
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
+from rankbeam.transforms.kernels.judged import NuggetAssignment, claim_f1, nugget_score
 from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
 from rankbeam.transforms.records.calls.steps import Call, Steps, together
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -71,7 +71,7 @@ class Reviews:
     language: str = "english"
 
 
-class _Rejected(Exception):
+class _CandidateRejected(Exception):
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason, self.detail = reason, detail
@@ -90,15 +90,15 @@ class WriteItems(AskingWork):
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
         calls: list[CallRecord] = []
-        if item.context and isinstance(facts, Reading) and facts.value.facts:
-            facts, calls = yield from distilled(self.asking, item, facts, overall=self.overall)
-        writings = [_Writing(self, item, candidate, list(calls)) for candidate in item.candidates]
+        if item.context and isinstance(facts, ParsedReply) and facts.value.facts:
+            facts, calls = yield from distill_context(self.asking, item, facts, overall=self.overall)
+        writings = [_CandidateWork(self, item, candidate, list(calls)) for candidate in item.candidates]
         results = yield from together([writing.steps(facts) for writing in writings])
         return tuple(results)
 
 
 @dataclass(eq=False)
-class _Writing:
+class _CandidateWork:
     """One candidate on its way through the steps."""
 
     work: WriteItems
@@ -113,7 +113,7 @@ class _Writing:
         """Run all steps; `facts` is the outcome of the step that all candidates of the source share."""
         try:
             yield from self._steps(facts)
-        except _Rejected as rejected:
+        except _CandidateRejected as rejected:
             return self._item(State.REJECTED, rejected.reason, rejected.detail)
         except CallError as error:
             detail = f"{error.kind}: {error.message}"
@@ -127,7 +127,7 @@ class _Writing:
         self.known["dropped_quotes"] = facts.dropped
         if not facts.facts:
             invented = f"{facts.dropped} facts, none with a quote from the text"
-            raise _Rejected(Reason.NO_FACTS, invented if facts.dropped else "no facts")
+            raise _CandidateRejected(Reason.NO_FACTS, invented if facts.dropped else "no facts")
         self.reason = Reason.NOT_WRITTEN
         draft: DraftQuestion = yield from self._write(facts)
         self._refuse_leak(draft)
@@ -136,10 +136,10 @@ class _Writing:
         derived = yield from self._check(draft, quotes)
         if self._is_unanswerable:
             if derived.answerable:
-                raise _Rejected(Reason.NOT_DERIVABLE, f"the text answers it: {derived.answer}")
+                raise _CandidateRejected(Reason.NOT_DERIVABLE, f"the text answers it: {derived.answer}")
             return
         if not derived.answerable:
-            raise _Rejected(Reason.NOT_DERIVABLE, "the quotes alone do not answer it")
+            raise _CandidateRejected(Reason.NOT_DERIVABLE, "the quotes alone do not answer it")
         self.reason = Reason.OTHER_ANSWER
         yield from self._compare(draft, derived)
         if self.work.reviews.closed_book:
@@ -152,7 +152,7 @@ class _Writing:
     def _write(self, facts: Facts) -> Asks:
         usable = facts.facts if not self._is_unanswerable else [fact for fact in facts.facts if self._is_own(fact)]
         values: dict[str, Any] = {
-            "profile": _described(self.candidate, self.work.dimensions),
+            "profile": _profile_text(self.candidate, self.work.dimensions),
             "facts": {str(number): self._named(fact) for number, fact in enumerate(usable)},
         }
         if self._is_unanswerable:
@@ -167,7 +167,7 @@ class _Writing:
         own_sources = {fact.source for fact in used if self._is_own(fact)}
         if not self._is_unanswerable and len(own_sources) < len(self.source.spans):
             which = "one of the two texts only" if len(self.source.spans) > 1 else "other documents only"
-            raise _Rejected(Reason.NOT_WRITTEN, f"rests on {which}")
+            raise _CandidateRejected(Reason.NOT_WRITTEN, f"rests on {which}")
         return draft
 
     def _is_own(self, fact: Fact) -> bool:
@@ -187,7 +187,7 @@ class _Writing:
         whole = frozenset[str]().union(*(stems(span.text, language) for span in passages))
         self.known["overlap"] = round(share(stems(draft.question, language), whole), 4)
         if self.known["common_run"] > MOST_COMMON_WORDS:
-            raise _Rejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
+            raise _CandidateRejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
 
     def _quotes(self, facts: Facts, draft: DraftQuestion) -> dict[str, str]:
         """The evidence for an answer: quotes, or the whole text if it should have no answer."""
@@ -206,17 +206,17 @@ class _Writing:
         needed = _OF_UNANSWERABLE if self._is_unanswerable else {vote.criterion: YesNo.YES for vote in checks}
         failed = [vote for vote in checks if needed.get(vote.criterion, vote.verdict) != vote.verdict]
         if failed:
-            raise _Rejected(Reason.CHECKS, "; ".join(f"{vote.criterion}: {vote.reason}" for vote in failed))
+            raise _CandidateRejected(Reason.CHECKS, "; ".join(f"{vote.criterion}: {vote.reason}" for vote in failed))
         if len({vote.verdict for vote in votes}) > 1:
             reviews = {vote.critic: f"{vote.verdict}: {vote.reason}" for vote in votes}
             votes = yield from self._ask(*(("consensus", {**role, "reviews": reviews}) for _, role in roles))
             self.votes += votes
         rejecting = [vote for vote in votes if vote.verdict == CriticDecision.REJECT]
         if 2 * len(rejecting) > len(votes):
-            raise _Rejected(Reason.CHECKS, "; ".join(f"{vote.critic}: {vote.reason}" for vote in rejecting))
+            raise _CandidateRejected(Reason.CHECKS, "; ".join(f"{vote.critic}: {vote.reason}" for vote in rejecting))
         return derived
 
-    def _compare(self, draft: DraftQuestion, derived: Derived) -> Asks:
+    def _compare(self, draft: DraftQuestion, derived: DerivedAnswer) -> Asks:
         claims = {str(number): claim for number, claim in enumerate(derived.claims)}
         nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
         verdicts, assigned = yield from self._ask(
@@ -224,13 +224,15 @@ class _Writing:
             ("nugget_assign", {"query": draft.question, "nuggets": nuggets, "answer": derived.answer}),
         )
         in_reference = np.array([claim.verdict == SupportVerdict.SUPPORTED for claim in verdicts])
-        in_derived = np.array([nugget.verdict == Assigned.SUPPORT for nugget in assigned])
+        in_derived = np.array([nugget.verdict == NuggetAssignment.SUPPORT for nugget in assigned])
         self.votes += _votes("support", claims, verdicts)
         self.votes += _votes("nugget_assign", nuggets, assigned)
         agreement = float(claim_f1(in_reference, in_derived))
         self.known["agreement"] = round(agreement, 4)
         if agreement < LEAST_AGREEMENT:
-            raise _Rejected(Reason.OTHER_ANSWER, f"claims agree by {agreement:.2f} (F1) with: {derived.answer}")
+            raise _CandidateRejected(
+                Reason.OTHER_ANSWER, f"claims agree by {agreement:.2f} (F1) with: {derived.answer}"
+            )
 
     def _closed_book(self, draft: DraftQuestion) -> Asks:
         """Record whether the model knows the answer without a text; this never rejects a question."""
@@ -292,7 +294,7 @@ def _votes(step: str, items: Mapping[str, str], judged: Sequence[Any]) -> list[V
     return [Vote(step, text, vote.verdict, vote.reason) for text, vote in zip(items.values(), judged, strict=True)]
 
 
-def _described(candidate: Candidate, dimensions: Sequence[Dimension]) -> str:
+def _profile_text(candidate: Candidate, dimensions: Sequence[Dimension]) -> str:
     assigned = dict(candidate.profile)
     lines = []
     for dimension in dimensions:

@@ -17,7 +17,7 @@ from rankbeam.transforms.kernels.statistics.raters import MISSING, Level
 from rankbeam.transforms.records import holes, tables
 from rankbeam.transforms.records.answer_tables import AGREEMENT
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Votes
-from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed, text_hash
+from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed_decision, text_hash
 
 PEOPLE, JUDGES = "people", "judges"
 AUDIT = "qrels_holes"
@@ -98,7 +98,7 @@ class AgreementRows:
             yield self._row(step, one, other, pair, queries) | {"unmatched": 0, "undecided": 0}
         if len(people) > 1:
             yield _together(step, PEOPLE, list(columns.values()))
-        consensus = [agreed(labels) for labels in decisions]
+        consensus = [agreed_decision(labels) for labels in decisions]
         for service, judge in self.judges.items():
             judged = [verdicts.get((service, place)) for place in places]
             pair = np.column_stack([_column(step, consensus), _column(step, judged)])
@@ -234,11 +234,11 @@ def audit_row(
         formulas = {**_formulas(_QUADRATIC, np.arange(size, dtype=float)), "overrating": _overrating}
         row |= _estimates(formulas, weighted, replicates, confidence)
     if row.get("overrating") is not None:
-        row |= _widened(row, weight[first == 0], confidence)
+        row |= _overrating_interval(row, weight[first == 0], confidence)
     return row
 
 
-def _widened(row: Mapping[str, Any], weight: FloatArray, confidence: float) -> dict[str, float]:
+def _overrating_interval(row: Mapping[str, Any], weight: FloatArray, confidence: float) -> dict[str, float]:
     """The interval of the overrating: Wilson's, for the effective number of documents, or the wider bootstrap.
 
     Where all decisions are equal, the bootstrap has no width. Documents of equal weights are Wilson's alone.

@@ -11,7 +11,7 @@ from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting_count
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -42,7 +42,7 @@ class Answerer:
 
 
 @dataclass(frozen=True)
-class Answering:
+class AnswerGenerator:
     """A configuration's generator of answers."""
 
     model: Model
@@ -58,7 +58,7 @@ class Answering:
         if lacking is not None:
             problem = f"not asked: there is no text of document {lacking!r}; give the documents as dataset.corpus"
             return Answer(AnswerStatus.FAILED, contexts=tuple(retrieved), message=problem)
-        fits = fitting(retrieved, self.generation.max_context_tokens)
+        fits = fitting_count(retrieved, self.generation.max_context_tokens)
         answer = Answer(AnswerStatus.OK, contexts=tuple(retrieved[:fits]), left_out=len(retrieved) - fits)
         if not answer.contexts and not self.generation.without_contexts:
             return replace(answer, status=AnswerStatus.NO_CONTEXT, message="not asked: there is no context")
@@ -104,7 +104,7 @@ class AnswerText:
     tokens: Tokens
 
 
-def ended(begun: Answer, outcome: Any) -> Answer:
+def finish_answer(begun: Answer, outcome: Any) -> Answer:
     if isinstance(outcome, CallError):
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
         return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens, error=outcome)

@@ -20,7 +20,7 @@ from rankbeam.transforms.judge.work import STAGE, judgement_of
 from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.answers import Evaluated, KnownAnswer
+from rankbeam.transforms.records.judging.answers import EvaluatedItem, KnownAnswer
 from rankbeam.transforms.records.reply import Reply
 
 KNOWN = "ask known items"
@@ -32,7 +32,7 @@ _WEEKS = 26
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierAnswers:
     """A judge's earlier answers to the known items of a step."""
 
     week: str  # the ISO week, such as "2026-W40"
@@ -64,13 +64,13 @@ class AskKnown(JudgeWork):
             for batch in batches_of(Task(name, self.work, item, subject) for name, item in tasks):
                 yield self.work, batch
 
-    def steps(self, item: KnownItem) -> Steps[Evaluated]:
+    def steps(self, item: KnownItem) -> Steps[EvaluatedItem]:
         """Ask, and return the judgement; no metric depends on it."""
         call = self.call(item)
         (outcome,) = yield [call]
         known = KnownAnswer(item.id, item.expected)
         judgement = judgement_of(item.question, 0, call.key or "", outcome, known=known, judge=self.judge.model.name)
-        return Evaluated("", None, (), (), (judgement,))
+        return EvaluatedItem("", None, (), (), (judgement,))
 
     def call(self, item: KnownItem) -> Call:
         return self._in_week(self._always(item), 0)
@@ -87,7 +87,7 @@ class AskKnown(JudgeWork):
         year, week, _ = (self.began - timedelta(weeks=weeks_ago)).isocalendar()
         return f"{year}-W{week:02}"
 
-    def earlier(self, ledger: Ledger) -> dict[str, Earlier]:
+    def earlier(self, ledger: Ledger) -> dict[str, EarlierAnswers]:
         """For each step, the judge's most recent answers from an earlier week, to the same prompt."""
         by_key = {}
         for item in self.items():
@@ -101,7 +101,7 @@ class AskKnown(JudgeWork):
             answer = self._class(item, call, Reply(entry.answer, entry.tokens))
             if answer is not None:
                 answers[item.step][weeks_ago][item.id] = answer
-        return {step: Earlier(self.week(min(weeks)), weeks[min(weeks)]) for step, weeks in answers.items()}
+        return {step: EarlierAnswers(self.week(min(weeks)), weeks[min(weeks)]) for step, weeks in answers.items()}
 
     def _class(self, item: KnownItem, call: Call, reply: Reply) -> str | None:
         try:

@@ -12,7 +12,7 @@ from apache_beam.transforms.window import GlobalWindows
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import Bucketed, Reference, Spilled, spilled
+from rankbeam.transforms.clients.storage.batches import Bucketed, Reference, SpilledBatch, spill_batch
 from rankbeam.transforms.judge.rows import Rows, texts_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.kernels.grouping import grouped
@@ -21,7 +21,7 @@ from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.holes import GRADES
-from rankbeam.transforms.records.judging.answers import Evaluated, Value
+from rankbeam.transforms.records.judging.answers import EvaluatedItem, Value
 from rankbeam.transforms.records.judging.items import items_in
 from rankbeam.transforms.records.scores.judged import VALUES
 from rankbeam.transforms.records.scores.scored import Status
@@ -97,7 +97,7 @@ class CollectJudgementsFn(beam.DoFn):
 
     def process(self, element: CallAnswer) -> Iterator[object]:
         """Add an item's results; yield values and rows once a batch is full."""
-        evaluated: Evaluated = element.value
+        evaluated: EvaluatedItem = element.value
         (subject,) = element.subjects
         self._values[subject.bucket] += ((evaluated.query_id, value) for value in evaluated.values)
         self._held += len(evaluated.values)
@@ -124,11 +124,11 @@ class CollectJudgementsFn(beam.DoFn):
             yield beam.pvalue.TaggedOutput(output.tag, _in_window(output.value))
         yield from map(_in_window, self._batches())
 
-    def _batches(self) -> Iterator[tuple[int, pa.RecordBatch | Spilled]]:
+    def _batches(self) -> Iterator[tuple[int, pa.RecordBatch | SpilledBatch]]:
         """The collected values, one batch for each bucket."""
         for bucket, values in self._values.items():
             if values:
-                yield bucket, spilled(_batch(values))
+                yield bucket, spill_batch(_batch(values))
         self._values, self._held = defaultdict(list), 0
 
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
@@ -161,7 +161,7 @@ def distinct_texts(element: tuple[int, Iterable[Reference]]) -> Iterator[pa.Tabl
         yield pa.Table.from_batches([batch.filter(pa.array(is_new))])
 
 
-def unevaluated(failed: FailedTask, rows: Rows) -> pa.Table:
+def item_failure_rows(failed: FailedTask, rows: Rows) -> pa.Table:
     """The failure of a whole item, as rows of `tables.FAILURES`."""
     return pa.Table.from_pylist(list(rows.failed(failed.subject, failed.failure)), tables.own_columns(tables.FAILURES))
 

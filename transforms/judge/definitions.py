@@ -27,7 +27,7 @@ from rankbeam.transforms.records.judging.registry import GROUP, plug_ins, plugge
 from rankbeam.transforms.records.judging.steps import JudgedInput, Need
 from rankbeam.transforms.records.metrics.definitions import GROUP as RANKING_GROUP
 from rankbeam.transforms.records.metrics.definitions import metric_names
-from rankbeam.transforms.records.plug_ins import ROUNDING, blamed, labelled, loaded, read_only
+from rankbeam.transforms.records.plug_ins import ROUNDING, blame_plug_in, load_plug_in, plug_in_label, read_only
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def judged_names() -> tuple[str, ...]:
     """The names of all judged metrics, those of other packages last; these are not loaded."""
     names = plugged_metrics()
     if taken := [name for name in names if name in JUDGED]:
-        raise InputError(f"{labelled(GROUP, taken[0])}: rankbeam has a metric of that name; choose another")
+        raise InputError(f"{plug_in_label(GROUP, taken[0])}: rankbeam has a metric of that name; choose another")
     return (*JUDGED, *names)
 
 
@@ -303,19 +303,19 @@ def definition_named(name: str) -> JudgedDefinition:
     """The definition of a metric; those of other packages are loaded."""
     if name in JUDGED:
         return JUDGED[name]
-    definition = loaded(GROUP, name)
+    definition = load_plug_in(GROUP, name)
     if not isinstance(definition, JudgedDefinition):
-        raise InputError(f"{labelled(GROUP, name)}: {plug_ins()[name].value} is not a JudgedDefinition")
-    return replace(definition, kernel=_checked(labelled(GROUP, name), definition))
+        raise InputError(f"{plug_in_label(GROUP, name)}: {plug_ins()[name].value} is not a JudgedDefinition")
+    return replace(definition, kernel=_checked_kernel(plug_in_label(GROUP, name), definition))
 
 
-def _checked(what: str, definition: JudgedDefinition) -> Callable[..., Value]:
+def _checked_kernel(what: str, definition: JudgedDefinition) -> Callable[..., Value]:
     """The kernel of another package, whose values are checked."""
     lowest, highest = definition.lowest, math.inf if definition.highest is None else definition.highest
 
     @wraps(definition.kernel)
     def kernel(**arguments: Any) -> Value:
-        with blamed(what):
+        with blame_plug_in(what):
             value = definition.kernel(**{name: read_only(argument) for name, argument in arguments.items()})
         if isinstance(value, Undefined):
             return value

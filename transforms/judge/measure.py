@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Bucketed
-from rankbeam.transforms.judge.ask_known import AskKnown, Earlier
+from rankbeam.transforms.judge.ask_known import AskKnown, EarlierAnswers
 from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items_of
 from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality, notes_of, warnings_of
 from rankbeam.transforms.merge import MergeFn
@@ -34,12 +34,12 @@ class QualityRows:
     prices: Mapping[str, Prices | None] = field(default_factory=dict)
     confidence: float = 0.95
 
-    def table(self, quality: Quality, earlier: Mapping[JudgeOfStep, Earlier]) -> pa.Table:
+    def table(self, quality: Quality, earlier: Mapping[JudgeOfStep, EarlierAnswers]) -> pa.Table:
         order = sorted(quality.steps, key=lambda key: (key.step, list(self.judges).index(key.judge)))
         rows = [self._row(key, quality.steps[key], earlier.get(key)) for key in order]
         return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
 
-    def _row(self, key: JudgeOfStep, counted: StepQuality, earlier: Earlier | None) -> Row:
+    def _row(self, key: JudgeOfStep, counted: StepQuality, earlier: EarlierAnswers | None) -> Row:
         step, prices = key.step, self.prices.get(key.judge)
         versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
         return {
@@ -59,7 +59,7 @@ class QualityRows:
             "cost": None if prices is None else prices.cost(tokens),
         }
 
-    def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: Earlier | None) -> Row:
+    def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: EarlierAnswers | None) -> Row:
         row: Row = {"sentinels": len(answers), "sentinel_groups": []}
         if not answers:
             return row

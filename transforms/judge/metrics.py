@@ -29,7 +29,7 @@ from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
 from rankbeam.transforms.records.judging.steps import Need
-from rankbeam.transforms.records.metrics.names import Metric, Written, split_name
+from rankbeam.transforms.records.metrics.names import Metric, ParsedName, split_name
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 
 _MODEL_OPTIONS = ("judge", "embeddings")
@@ -279,6 +279,6 @@ def same_spelling(name: str, metrics: Iterable[str]) -> list[str]:
     return [metric for metric in metrics if metric == name or _without_models(metric) == written]
 
 
-def _without_models(name: str) -> Written:
+def _without_models(name: str) -> ParsedName:
     written = split_name(name)
     return replace(written, options=tuple(option for option in written.options if option[0] not in _MODEL_OPTIONS))

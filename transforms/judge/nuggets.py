@@ -57,18 +57,18 @@ class CollectNuggets(JudgeWork):
         drafts: tuple[DraftNugget, ...] = ()  # with positions of contexts in the pool
         dropped, version = 0, None
         for window in windows(item.contexts):
-            so_far = _numbered(drafts)
+            so_far = _numbered_texts(drafts)
             texts = {str(number): text for number, (_, text) in enumerate(window)}
             (outcome,) = yield [self._call(NuggetsStep.name, item, nuggets=so_far, contexts=texts)]
             if isinstance(outcome, CallError):
-                return _failed(item, outcome)
+                return _failed_result(item, outcome)
             dropped += len(left_out(drafts, outcome.value))
-            drafts = updated(drafts, outcome.value, [position for position, _ in window])
+            drafts = updated_drafts(drafts, outcome.value, [position for position, _ in window])
             version = outcome.model_version
         parts = [drafts[start : start + _AT_ONCE] for start in range(0, len(drafts), _AT_ONCE)]
-        outcomes = yield [self._call(NuggetWeightStep.name, item, nuggets=_numbered(part)) for part in parts]
+        outcomes = yield [self._call(NuggetWeightStep.name, item, nuggets=_numbered_texts(part)) for part in parts]
         if (error := next((one for one in outcomes if isinstance(one, CallError)), None)) is not None:
-            return _failed(item, error)
+            return _failed_result(item, error)
         weights = [reasoned.verdict for outcome in outcomes for reasoned in outcome.value]
         weighed = zip(drafts, weights, strict=True)
         nuggets = (PooledNugget(draft.text, weight is Weight.VITAL, draft.contexts) for draft, weight in weighed)
@@ -101,7 +101,7 @@ def windows(contexts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
         yield window
 
 
-def updated(
+def updated_drafts(
     before: Sequence[DraftNugget], reply: Sequence[DraftNugget], positions: Sequence[int]
 ) -> tuple[DraftNugget, ...]:
     """The updated list: nuggets of equal words are one; `positions` of the window's contexts are places in the pool."""
@@ -129,11 +129,11 @@ def _words(draft: DraftNugget) -> Words:
     return tuple(words(draft.text)) or (draft.text,)
 
 
-def _numbered(drafts: Sequence[DraftNugget]) -> dict[str, str]:
+def _numbered_texts(drafts: Sequence[DraftNugget]) -> dict[str, str]:
     return {str(number): draft.text for number, draft in enumerate(drafts)}
 
 
-def _failed(item: NuggetPool, error: CallError) -> PooledNuggets:
+def _failed_result(item: NuggetPool, error: CallError) -> PooledNuggets:
     return PooledNuggets(item.query_id, problem=f"{error.kind}: {error.message}")
 
 

@@ -55,12 +55,12 @@ class JudgePanel:
     def judges_of(self, question: JudgeQuestion) -> tuple[Judge, ...]:
         return self.judges if step_named(question.step).judges else self.judges[:1]
 
-    def voices(self, replies: AllReplies) -> dict[str | None, "Voice"]:
+    def voices(self, replies: AllReplies) -> dict[str | None, "PanelReplies"]:
         """The replies of each judge, by the name of its service, and under None those of the majority."""
         if not self.votes:
-            return {self.judges[0].model.name if self.judges else None: Voice(self, replies, 0)}
-        voices: dict[str | None, Voice] = {None: Voice(self, replies)}
-        voices |= {judge.model.name: Voice(self, replies, place) for place, judge in enumerate(self.judges)}
+            return {self.judges[0].model.name if self.judges else None: PanelReplies(self, replies, 0)}
+        voices: dict[str | None, PanelReplies] = {None: PanelReplies(self, replies)}
+        voices |= {judge.model.name: PanelReplies(self, replies, place) for place, judge in enumerate(self.judges)}
         return voices
 
     def units_of(self, units: Sequence[Unit], voice: str | None) -> list[Unit]:
@@ -106,7 +106,7 @@ class JudgePanel:
             yield Votes(name, query_id, tuple(step_votes))
 
 
-class Voice(Mapping[JudgeQuestion, Any]):
+class PanelReplies(Mapping[JudgeQuestion, Any]):
     """Replies to questions by one judge, or by the majority."""
 
     def __init__(self, panel: JudgePanel, replies: AllReplies, place: int | None = None) -> None:

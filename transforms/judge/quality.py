@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.answering import AnswerGenerator
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.known_items import is_near_chance
 from rankbeam.transforms.judge.steps import step_named
@@ -24,7 +24,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
 from rankbeam.transforms.kernels.wording import longest_common_run, words
-from rankbeam.transforms.records.judging.answers import Evaluated, Judgement
+from rankbeam.transforms.records.judging.answers import EvaluatedItem, Judgement
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 
@@ -69,7 +69,7 @@ class Quality:
     doubtful_references: int = 0
 
     @classmethod
-    def of(cls, evaluated: Evaluated) -> "Quality":
+    def of(cls, evaluated: EvaluatedItem) -> "Quality":
         items: defaultdict[tuple[JudgeOfStep, Any, Any], list[Judgement]] = defaultdict(list)
         steps: defaultdict[JudgeOfStep, StepQuality] = defaultdict(StepQuality)
         for judgement in evaluated.judgements:
@@ -226,7 +226,7 @@ def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> 
             yield f"{what}, and may prefer them: {', '.join(names)}; {advice}"
 
 
-def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequence[str]) -> Iterator[str]:
+def circularity(judge: Judge, answering: Mapping[int, AnswerGenerator], names: Sequence[str]) -> Iterator[str]:
     """A warning that the judge that fills holes grades models of its own family, or templates that quote its prompt."""
     related = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
     if related:

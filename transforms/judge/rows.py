@@ -12,7 +12,7 @@ from rankbeam.transforms.judge.work import STAGE
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError, Failure
-from rankbeam.transforms.records.judging.answers import AnswerRow, Evaluated, Judgement
+from rankbeam.transforms.records.judging.answers import AnswerRow, EvaluatedItem, Judgement
 from rankbeam.transforms.records.labels import items_hash, text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.trajectories import as_json
@@ -29,11 +29,11 @@ class Rows:
     judges: Mapping[str, str]  # names by service
     templates: Mapping[str, Template]
 
-    def answers(self, evaluated: Evaluated) -> Iterator[Row]:
+    def answers(self, evaluated: EvaluatedItem) -> Iterator[Row]:
         for row in evaluated.answers:
             yield self._answer(evaluated, row)
 
-    def _answer(self, evaluated: Evaluated, row: AnswerRow) -> Row:
+    def _answer(self, evaluated: EvaluatedItem, row: AnswerRow) -> Row:
         answer, answerer = row.answer, self.answerers.get(row.configuration, Answerer())
         reference, model = evaluated.reference, answerer.model
         contexts = [
@@ -65,7 +65,7 @@ class Rows:
             "steps": None if answer.steps is None else json.dumps(as_json(answer.steps), ensure_ascii=False),
         }
 
-    def claims(self, evaluated: Evaluated) -> Iterator[Row]:
+    def claims(self, evaluated: EvaluatedItem) -> Iterator[Row]:
         for judgement in evaluated.judgements:
             if judgement.step != ClaimsStep.name or judgement.verdict is None or judgement.known is not None:
                 continue
@@ -85,7 +85,7 @@ class Rows:
                     **self._judge(judgement),
                 }
 
-    def verdicts(self, evaluated: Evaluated) -> Iterator[Row]:
+    def verdicts(self, evaluated: EvaluatedItem) -> Iterator[Row]:
         for judgement in evaluated.judgements:
             known = judgement.known
             if judgement.verdict is None:
@@ -106,7 +106,7 @@ class Rows:
                 left = None if item is None else text_hash(item)
                 yield {**common, "left_hash": left, "position": position, **verdict}
 
-    def failures(self, evaluated: Evaluated) -> Iterator[Row]:
+    def failures(self, evaluated: EvaluatedItem) -> Iterator[Row]:
         """Rows of `tables.FAILURES`: one for each failed value, or one for a failed answer without such values."""
         reported = set()
         for value in evaluated.values:
@@ -156,7 +156,7 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
         yield item, {"verdict": one.verdict, "grade": one.grade, "reason": one.reason}
 
 
-def texts_of(evaluated: Evaluated) -> Iterator[tuple[str, str]]:
+def texts_of(evaluated: EvaluatedItem) -> Iterator[tuple[str, str]]:
     items = (item for judgement in evaluated.judgements for item in judgement.items)
     for text in dict.fromkeys([*evaluated.texts(), *items]):
         yield text_hash(text), text

@@ -33,7 +33,7 @@ _STEPS = files("rankbeam.transforms.judge.steps")
 
 
 @cache
-def shipped(version: int = VERSIONS[DEFAULT_VERSION]) -> Mapping[str, Template]:
+def built_in_templates(version: int = VERSIONS[DEFAULT_VERSION]) -> Mapping[str, Template]:
     """The built-in template of each step; from version 2 on with its examples, if there are any."""
     known = newest("rankbeam.transforms.judge.steps", _schema, version)
     return known if version == 1 else {**known, **_with_examples(known, str(_STEPS / "examples"))}
@@ -42,9 +42,9 @@ def shipped(version: int = VERSIONS[DEFAULT_VERSION]) -> Mapping[str, Template]:
 def templates(prompts: str = DEFAULT_VERSION, examples: str | None = None) -> Mapping[str, Template]:
     """The template of each step; `prompts` is a version or a user's folder, `examples` a folder of correct replies."""
     version = VERSIONS.get(prompts, VERSIONS[DEFAULT_VERSION])
-    known = {**shipped(version), **_plugged_in()}
+    known = {**built_in_templates(version), **_plug_in_templates()}
     if prompts not in VERSIONS:
-        known |= _own(prompts, known)
+        known |= _own_templates(prompts, known)
     if examples is None:
         return MappingProxyType(known)
     plain = newest("rankbeam.transforms.judge.steps", _schema, version)
@@ -55,7 +55,7 @@ def templates(prompts: str = DEFAULT_VERSION, examples: str | None = None) -> Ma
     return MappingProxyType({**known, **own})
 
 
-def _own(folder: str, known: Mapping[str, Template]) -> Mapping[str, Template]:
+def _own_templates(folder: str, known: Mapping[str, Template]) -> Mapping[str, Template]:
     own: dict[str, Template] = {}
     for path in sorted(Path(folder).glob("*.txt")):
         step = path.name.partition(".")[0]
@@ -63,7 +63,7 @@ def _own(folder: str, known: Mapping[str, Template]) -> Mapping[str, Template]:
             raise InputError(f"no step of the judge is called {step!r}; {did_you_mean(step, known)}", path=str(path))
         if step in own:
             raise InputError(f"a second template of {step}, in addition to {own[step].name}; keep one", path=str(path))
-        own[step] = _checked(Template(step, path.read_text(encoding="utf-8"), path.name, _schema), str(path))
+        own[step] = _checked_template(Template(step, path.read_text(encoding="utf-8"), path.name, _schema), str(path))
     if not own:
         problem = "holds no template; name them after steps, such as support.txt, or write a version"
         raise InputError(f"{problem}: {', '.join(VERSIONS)}", path=folder)
@@ -91,11 +91,11 @@ def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, T
 def _examples(name: str, path: str) -> str:
     """One step's examples as they appear in the prompt; the step's own reader checks each."""
     step, shown = step_named(name), []
-    for line, text in json_lines.numbered(path):
-        row = json_lines.parsed(path, line, text)
+    for line, text in json_lines.numbered_lines(path):
+        row = json_lines.parse_line(path, line, text)
         if not isinstance(row, dict) or row.keys() != {*step.variables, _REPLY}:
             raise InputError(f"expected an object with {', '.join((*step.variables, _REPLY))}", path=path, line=line)
-        if problem := _misshapen(row, step.items):
+        if problem := _shape_problem(row, step.items):
             raise InputError(problem, path=path, line=line)
         reply = json.dumps(row[_REPLY], ensure_ascii=False)
         numbered = {str(number): item for number, item in enumerate(row[step.items])} if step.items else {}
@@ -106,14 +106,14 @@ def _examples(name: str, path: str) -> str:
         except CallError as error:
             raise InputError(f"the reply cannot be read: {error}", path=path, line=line) from error
         first = 1 if step.lists_items else 0
-        texts = (f"{variable}: {_shown(row[variable], first)}" for variable in step.variables)
+        texts = (f"{variable}: {_format_value(row[variable], first)}" for variable in step.variables)
         shown.append("\n".join((*texts, f"{_REPLY}: {reply}")))
     if not shown:
         raise InputError("holds no example", path=path)
     return "\n\n".join(("Examples of right replies to other texts:", *shown))
 
 
-def _misshapen(row: Mapping[str, Any], items: str | None) -> str | None:
+def _shape_problem(row: Mapping[str, Any], items: str | None) -> str | None:
     for name, value in row.items():
         is_list = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
         if name == items and not is_list:
@@ -123,13 +123,13 @@ def _misshapen(row: Mapping[str, Any], items: str | None) -> str | None:
     return None
 
 
-def _shown(value: str | list[str], first: int) -> str:
+def _format_value(value: str | list[str], first: int) -> str:
     if isinstance(value, str):
         return value
     return "\n".join(("", *(f"[{number}] {item}" for number, item in enumerate(value, start=first))))
 
 
-def _plugged_in() -> Mapping[str, Template]:
+def _plug_in_templates() -> Mapping[str, Template]:
     others = (step for step in steps() if step.prompt)
     return {step.name: Template(step.name, step.prompt, f"{step.name}.txt", _schema) for step in others}
 
@@ -138,7 +138,7 @@ def _schema(step: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
     return step_named(step).schema(values)
 
 
-def _checked(template: Template, path: str) -> Template:
+def _checked_template(template: Template, path: str) -> Template:
     needed = step_named(template.step).variables
     check_template(template.text, (*needed, FENCE), path)
     missing = [name for name in needed if name != "query" and f"{{{name}}}" not in template.text]

@@ -132,7 +132,7 @@ def units_of(
             samples = samples[: len(own)] or (None,)
         for sample, answer in enumerate(samples):
             system = own[min(sample, len(own) - 1)]
-            lacking = grouped((_lacking(metric.definition, item, system), metric) for metric in alike)
+            lacking = grouped((_undefined_reason(metric.definition, item, system), metric) for metric in alike)
             for reason, unit_metrics in lacking.items():
                 if reason is not None:
                     yield Unit(position, tuple(unit_metrics), _case(item), reason)
@@ -205,7 +205,7 @@ def _mean(position: int, metric: str, values: Sequence[float | Undefined | CallE
     return Value(position, metric, exact_mean(numbers))
 
 
-def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefined | None:
+def _undefined_reason(definition: JudgedDefinition, item: Item, system: System) -> Undefined | None:
     """The reason why a metric has no value, known before anything is judged."""
     gold = item.gold
     if Need.CONTEXTS in definition.needs and not item.knows_contexts(system):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from rankbeam.transforms.judge.answering import Answerer, Answering, ended
+from rankbeam.transforms.judge.answering import Answerer, AnswerGenerator, finish_answer
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.panel import AllReplies, JudgePanel, labelled_verdicts, values_by_people
@@ -27,7 +27,7 @@ from rankbeam.transforms.records.judging.answers import (
     Answer,
     AnswerRow,
     AnswerStatus,
-    Evaluated,
+    EvaluatedItem,
     Judgement,
     KnownAnswer,
 )
@@ -50,7 +50,7 @@ SampleReplies = dict[int, AllReplies]
 class EvaluateAnswers:
     """Answer a query and judge the answers; a `Work` whose items are `Item`s."""
 
-    answering: Mapping[int, Answering]
+    answering: Mapping[int, AnswerGenerator]
     judge: Judge | None  # the only one, or the first
     metrics: Mapping[int, tuple[JudgedMetric, ...]]
     samples: int = 1
@@ -72,7 +72,7 @@ class EvaluateAnswers:
         models += [model.name for judge in self.judges for model in judge.models]
         return list(dict.fromkeys(models))
 
-    def steps(self, item: Item) -> Steps[Evaluated]:
+    def steps(self, item: Item) -> Steps[EvaluatedItem]:
         answers = yield from self._answer(item)
         units = [
             unit
@@ -82,7 +82,7 @@ class EvaluateAnswers:
         judgements: list[Judgement] = []
         panel = self.panel
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}
-        while missing := _missing(units, replies, panel):
+        while missing := _missing_questions(units, replies, panel):
             yield from self._ask(item, missing, replies, judgements)
         voices = [panel.voices(sample_replies) for sample_replies in replies.values()]
         rows = tuple(
@@ -101,7 +101,9 @@ class EvaluateAnswers:
         votes = tuple(panel.counted(item.query_id, replies[0]))
         verdicts = tuple(verdict for voice_verdicts in compared for verdict in voice_verdicts)
         grades = document_grades(item, judgements) if self.fills_holes else ()
-        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes, grades)
+        return EvaluatedItem(
+            item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes, grades
+        )
 
     def read(self, call: Call, reply: Reply) -> Any:
         for answering in self.answering.values():
@@ -133,10 +135,10 @@ class EvaluateAnswers:
         distinct = _distinct(calls)
         outcomes = dict(zip(distinct, (yield list(distinct.values())), strict=True))
         for position, sample, call in calls:
-            answers[position][sample] = ended(answers[position][sample], outcomes[call.key])
-        return {position: [self._priced(position, answer) for answer in own] for position, own in answers.items()}
+            answers[position][sample] = finish_answer(answers[position][sample], outcomes[call.key])
+        return {position: [self._with_cost(position, answer) for answer in own] for position, own in answers.items()}
 
-    def _priced(self, position: int, answer: Answer) -> Answer:
+    def _with_cost(self, position: int, answer: Answer) -> Answer:
         answerer = self.answerers.get(position)
         return answer if answerer is None else replace(answer, cost=answerer.cost(answer.tokens))
 
@@ -203,7 +205,7 @@ def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
     return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 
-def _missing(units: Sequence[Unit], replies: SampleReplies, panel: JudgePanel) -> SampleQuestions:
+def _missing_questions(units: Sequence[Unit], replies: SampleReplies, panel: JudgePanel) -> SampleQuestions:
     """The distinct questions that can be asked now, with their samples."""
     missing: dict[tuple[JudgeQuestion, int], None] = {}
     for sample, sample_replies in replies.items():

@@ -74,10 +74,10 @@ def runs_of(group: IntArray, value: npt.NDArray[Any]) -> IntArray:
     return np.cumsum(begins) - 1
 
 
-def concatenated(starts: IntArray, counts: IntArray) -> IntArray:
+def concatenated_ranges(starts: IntArray, counts: IntArray) -> IntArray:
     """The numbers of several ranges, one range after the other.
 
-    >>> concatenated(np.array([5, 0]), np.array([2, 3])).tolist()
+    >>> concatenated_ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
     first = np.cumsum(counts) - counts

@@ -73,7 +73,7 @@ class AnswerKind(StrEnum):
     CLARIFIED = "clarified"
 
 
-class Assigned(StrEnum):
+class NuggetAssignment(StrEnum):
     """Degrees to which an answer contains a nugget."""
 
     SUPPORT = "support"
@@ -330,7 +330,7 @@ def citation_recall(ac: BoolArray, cited: BoolArray) -> Value:
     return share(any_of(ac[:, cited], axis=1)) if len(ac) else Undefined.NO_CLAIMS
 
 
-def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: bool, strict: bool) -> Value:
+def nugget_score(assigned: Sequence[NuggetAssignment], vital: BoolArray, only_vital: bool, strict: bool) -> Value:
     """The mean degree to which the answer contains the nuggets: nuggetizer's scores (Pradeep et al., 2024).
 
     Args:
@@ -339,7 +339,8 @@ def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: boo
         only_vital: the mean is over vital nuggets.
         strict: a partly contained nugget counts 0, not a half.
 
-    >>> assigned, vital = [Assigned.SUPPORT, Assigned.PARTIAL, Assigned.NONE], np.array([True, True, False])
+    >>> assigned = [NuggetAssignment.SUPPORT, NuggetAssignment.PARTIAL, NuggetAssignment.NONE]
+    >>> vital = np.array([True, True, False])
     >>> nugget_score(assigned, vital, only_vital=True, strict=False), nugget_score(assigned, vital, True, strict=True)
     (0.75, 0.5)
     """
@@ -348,5 +349,5 @@ def nugget_score(assigned: Sequence[Assigned], vital: BoolArray, only_vital: boo
     counted = [degree for degree, is_vital in zip(assigned, vital, strict=True) if is_vital or not only_vital]
     if not counted:
         return Undefined.NO_VITAL_NUGGETS
-    halves = counted.count(Assigned.PARTIAL) * (not strict)
-    return (2 * counted.count(Assigned.SUPPORT) + halves) / (2 * len(counted))
+    halves = counted.count(NuggetAssignment.PARTIAL) * (not strict)
+    return (2 * counted.count(NuggetAssignment.SUPPORT) + halves) / (2 * len(counted))

@@ -14,7 +14,7 @@ _LEAST_FIFTHS = 4
 _BLANKS = re.compile(r"\s+")
 
 
-class Folded(NamedTuple):
+class FoldedText(NamedTuple):
     """A text with every run of white space as one blank, and without white space at its ends.
 
     Attributes:
@@ -27,11 +27,11 @@ class Folded(NamedTuple):
 
 
 @lru_cache(maxsize=64)  # many chunks of one document are located together
-def folded(text: str) -> Folded:
+def fold_whitespace(text: str) -> FoldedText:
     r"""Fold the white space of a text.
 
-    >>> folded(" a\n b")
-    Folded(text='a b', place=array([1, 2, 4]))
+    >>> fold_whitespace(" a\n b")
+    FoldedText(text='a b', place=array([1, 2, 4]))
     """
     place = np.arange(len(text))
     is_kept = np.ones(len(text), bool)
@@ -42,10 +42,10 @@ def folded(text: str) -> Folded:
         pieces += [text[last:start], "" if outside else " "]
         is_kept[start if outside else start + 1 : end] = False
         last = end
-    return Folded("".join([*pieces, text[last:]]), place[is_kept])
+    return FoldedText("".join([*pieces, text[last:]]), place[is_kept])
 
 
-def located(chunk: str, document: str) -> tuple[int, int] | None:
+def locate_chunk(chunk: str, document: str) -> tuple[int, int] | None:
     """The span of a document that a chunk's text comes from; the first one if the document repeats it.
 
     The search is for the text itself, then for the text with its white space folded, and finally for the longest piece
@@ -54,19 +54,19 @@ def located(chunk: str, document: str) -> tuple[int, int] | None:
     Returns:
         Start and end in code points; None if there is no match.
 
-    >>> located("b c", "a b  c d"), located("b x", "a b  c d")
+    >>> locate_chunk("b c", "a b  c d"), locate_chunk("b x", "a b  c d")
     ((2, 6), None)
     """
     if not chunk.strip():
         return None
     if (start := document.find(chunk)) >= 0:
         return start, start + len(chunk)
-    within, piece = folded(document), folded(chunk).text
+    within, piece = fold_whitespace(document), fold_whitespace(chunk).text
     start, end = _longest_shared(piece, within.text)
     return None if start == end else (int(within.place[start]), int(within.place[end - 1]) + 1)
 
 
-def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | None:
+def locate_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | None:
     r"""The span of a document's text that a chunk is taken from; the chunk may begin with what precedes the text.
 
     Args:
@@ -77,15 +77,15 @@ def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | N
     Returns:
         Start and end in code points of the text; None if there is no match.
 
-    >>> located_after(6, "Title\nbo", "Title\nbody"), located_after(6, "dy", "Title\nbody")
+    >>> locate_after(6, "Title\nbo", "Title\nbody"), locate_after(6, "dy", "Title\nbody")
     ((0, 2), (2, 4))
     """
     text = document[prefix:]
     begins_before = chunk not in text and chunk in document
-    place = None if begins_before else located(chunk, text)
+    place = None if begins_before else locate_chunk(chunk, text)
     if place is not None or not prefix:
         return place
-    place = located(chunk, document)
+    place = locate_chunk(chunk, document)
     return None if place is None else (max(0, place[0] - prefix), max(0, place[1] - prefix))
 
 

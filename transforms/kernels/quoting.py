@@ -30,8 +30,8 @@ def place_of(quote: str, text: str) -> Span | None:
     exact = _exact(words, text)
     if exact is not None:
         return exact
-    folded, places = _folded(text)
-    needle, _ = _folded(quote)
+    folded, places = _fold_typography(text)
+    needle, _ = _fold_typography(quote)
     for part in dict.fromkeys((needle, needle.strip(_EDGES))):
         position = _first_match(part, folded) if part else None
         if position is not None:
@@ -60,7 +60,7 @@ def _splits(folded: str, at: int) -> bool:
 
 
 @lru_cache(maxsize=16)  # the claims of one text are located one after the other
-def _folded(text: str) -> tuple[str, list[Span]]:
+def _fold_typography(text: str) -> tuple[str, list[Span]]:
     """A text without its typography, and the span of the text that each character comes from."""
     characters: list[str] = []
     places: list[Span] = []

@@ -47,14 +47,14 @@ def in_turn(position: int, names: Sequence[Named], seed: int, *purpose: object) 
     return shuffled(names, seed, *purpose, block)[place]
 
 
-def allotted(weights: Sequence[int], total: int) -> list[int]:
+def apportion(weights: Sequence[int], total: int) -> list[int]:
     """Whole numbers in proportion to weights, by largest remainders (Hamilton); ties go to the first.
 
     Args:
         weights: not negative, some positive.
         total: the sum of the result.
 
-    >>> allotted([2, 1, 1], 10)
+    >>> apportion([2, 1, 1], 10)
     [5, 3, 2]
     """
     whole = sum(weights)
@@ -66,16 +66,16 @@ def allotted(weights: Sequence[int], total: int) -> list[int]:
     return numbers
 
 
-def allotted_by_root(sizes: Sequence[int], total: int) -> list[int]:
+def apportion_by_root(sizes: Sequence[int], total: int) -> list[int]:
     """Whole numbers in proportion to the square roots of sizes: small strata are seen, large ones count for more.
 
-    >>> allotted_by_root([100, 25, 1], 16)
+    >>> apportion_by_root([100, 25, 1], 16)
     [10, 5, 1]
     """
-    return allotted([math.isqrt(size * _SCALE) for size in sizes], total)
+    return apportion([math.isqrt(size * _SCALE) for size in sizes], total)
 
 
-def crossed(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
+def proportional_table(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
     """A table of whole numbers with these sums, each cell its proportional value rounded down or up.
 
     Such a table exists for all margins (Cox, "A constructive procedure for unbiased controlled rounding", JASA 1987).
@@ -85,7 +85,7 @@ def crossed(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
         rows: sums of the rows.
         columns: sums of the columns, with the same total.
 
-    >>> crossed([3, 2], [2, 2, 1])
+    >>> proportional_table([3, 2], [2, 2, 1])
     [[2, 1, 0], [0, 1, 1]]
     """
     total = sum(rows)

@@ -66,11 +66,11 @@ def topics(documents: Sequence[Profile], count: int) -> list[int]:
     centres = [dict.fromkeys(documents[leader], _SCALE) for leader in _leaders(documents, count)]
     assigned: list[int] = []
     for _ in range(_ROUNDS):
-        before, assigned = assigned, _assigned(documents, centres)
+        before, assigned = assigned, _assign_topics(documents, centres)
         if assigned == before:
             break
         centres = [_centre(documents, assigned, topic) for topic in range(len(centres))]
-    assigned = _joined(documents, assigned)
+    assigned = _merge_singletons(documents, assigned)
     order = {topic: number for number, topic in enumerate(dict.fromkeys(assigned))}
     return [order[topic] for topic in assigned]
 
@@ -106,7 +106,7 @@ def _leaders(documents: Sequence[Profile], count: int) -> list[int]:
     return leaders
 
 
-def _assigned(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[int]:
+def _assign_topics(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[int]:
     holders = grouped((word, (topic, share)) for topic, centre in enumerate(centres) for word, share in centre.items())
     assigned = []
     for profile in documents:
@@ -118,7 +118,7 @@ def _assigned(documents: Sequence[Profile], centres: Sequence[Profile]) -> list[
     return assigned
 
 
-def _joined(documents: Sequence[Profile], assigned: Sequence[int]) -> list[int]:
+def _merge_singletons(documents: Sequence[Profile], assigned: Sequence[int]) -> list[int]:
     """Join topics of a single document to the topics that share most with them, so that no document is alone."""
     sizes = Counter(assigned)
     large = [topic for topic, size in sorted(sizes.items()) if size > 1]

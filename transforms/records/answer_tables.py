@@ -215,11 +215,11 @@ ANSWER_TABLES = {
 _UNANSWERED = pa.array(["failed", "blocked", "truncated"])
 
 
-def unanswered(answers: Iterable[pa.RecordBatch]) -> dict[str, float]:
+def unanswered_shares(answers: Iterable[pa.RecordBatch]) -> dict[str, float]:
     """The share of each configuration's answers that failed, were blocked or were cut short.
 
     >>> batch = pa.RecordBatch.from_pydict({"config_id": ["a", "a", "b"], "status": ["ok", "failed", "no_context"]})
-    >>> unanswered([batch])
+    >>> unanswered_shares([batch])
     {'a': 0.5, 'b': 0.0}
     """
     every: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from typing import Literal
 from rankbeam.transforms.kernels.blocks import Span
 from rankbeam.transforms.kernels.chunks import By, chunk_spans
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.plug_ins import blamed_component
+from rankbeam.transforms.records.plug_ins import blame_component
 
 _COUNTED = {"tokens": "tokens", "characters": "characters", "recursive": "tokens"}
 _CHUNK_ID = re.compile(r"(.+)#(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})", re.DOTALL)
@@ -38,7 +38,7 @@ class Chunker(ABC):
         return [f"{kind.__module__}:{kind.__qualname__}", *astuple(self)]
 
     def checked_spans(self, text: str) -> Sequence[Span]:
-        with blamed_component(self, "spans"):
+        with blame_component(self, "spans"):
             spans, last = list(self.spans(text)), 0
         for start, end in spans:
             if not last <= start < end <= len(text):

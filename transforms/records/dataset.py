@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.kernels.arrays import HashArray, IntArray
 from rankbeam.transforms.kernels.hashing import hash_strings, mix
 from rankbeam.transforms.records.conversations import CONVERSATION
-from rankbeam.transforms.records.errors import InputError, counted, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.slices import MISSING
 
@@ -226,22 +226,22 @@ class DatasetSummary:
 
     def warnings(self) -> Iterator[str]:
         if self.unknown:
-            what = counted(self.unknown, "judged query", "judged queries")
+            what = pluralize(self.unknown, "judged query", "judged queries")
             yield f"{what} not among the queries, left out: {_quoted(self.unknown_ids)}"
         if self.unjudged and (self.judged or not self.also_asked):  # else there are no judgements at all
-            what = counted(self.unjudged, "query", "queries")
+            what = pluralize(self.unjudged, "query", "queries")
             but = "in judged metrics only" if self.also_asked else "not asked"
             yield f"{what} without judgements, {but}: {_quoted(self.unjudged_ids)}"
         if self.repeated:
-            what = counted(self.repeated, "judgement", "judgements")
+            what = pluralize(self.repeated, "judgement", "judgements")
             yield f"{what} given more than once with the same grade, counted once"
         if self.without_text:
-            yield f"{counted(self.without_text, 'judged query', 'judged queries')} without text"
+            yield f"{pluralize(self.without_text, 'judged query', 'judged queries')} without text"
         if self.irrelevant:
-            what = counted(self.irrelevant, "judged query", "judged queries")
+            what = pluralize(self.irrelevant, "judged query", "judged queries")
             yield f"{what} without a relevant document, so no ranking can find one: {_quoted(self.irrelevant_ids)}"
         if self.referenced and self.without_reference:
-            what = counted(self.without_reference, "query", "queries")
+            what = pluralize(self.without_reference, "query", "queries")
             yield f"{what} without a reference answer: {_quoted(self.without_reference_ids)}"
         yield from self.cluster_warnings()
 

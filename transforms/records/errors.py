@@ -109,21 +109,21 @@ def failure_warnings(calls: Iterable[FailedCall]) -> list[str]:
         messages[key] = max(messages.get(key, (0, "")), (call.attempts, call.message))
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [
-        f"{_missing(count, is_judged=is_judged)} ({kind}): {messages[kind, is_judged][1]}"
+        f"{_missing_text(count, is_judged=is_judged)} ({kind}): {messages[kind, is_judged][1]}"
         for (kind, is_judged), count in ordered
     ]
 
 
-def _missing(count: int, *, is_judged: bool) -> str:
+def _missing_text(count: int, *, is_judged: bool) -> str:
     if is_judged:
-        return counted(count, "judged value is missing", "judged values are missing")
-    return counted(count, "query has no answer", "queries have no answer")
+        return pluralize(count, "judged value is missing", "judged values are missing")
+    return pluralize(count, "query has no answer", "queries have no answer")
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def pluralize(number: int, one: str, many: str | None = None) -> str:
     """A number of things.
 
-    >>> counted(1, "query", "queries"), counted(10_000, "query", "queries"), counted(2, "metric")
+    >>> pluralize(1, "query", "queries"), pluralize(10_000, "query", "queries"), pluralize(2, "metric")
     ('1 query', '10,000 queries', '2 metrics')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"

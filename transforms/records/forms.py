@@ -29,7 +29,7 @@ _ANNOTATIONS = frozenset({"title", "description", "default"})
 F = TypeVar("F", bound=Form)
 
 
-def parsed(form: type[F], answer: str) -> F:
+def parse_form(form: type[F], answer: str) -> F:
     text = without_fence(answer)
     try:
         value = form.model_validate_json(text, strict=True)

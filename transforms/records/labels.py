@@ -186,12 +186,12 @@ def _complete_list(name: str | None, rows: Iterable[Label]) -> tuple[str, ...] |
     return claims if is_whole else None
 
 
-def agreed(decisions: Mapping[str, str]) -> str | None:
+def agreed_decision(decisions: Mapping[str, str]) -> str | None:
     """One decision for several annotators: the adjudicated one, else the most frequent; None for a tie.
 
-    >>> agreed({"ann": "yes", "bob": "no", "cat": "yes"}), agreed({"ann": "yes", "bob": "no"})
+    >>> agreed_decision({"ann": "yes", "bob": "no", "cat": "yes"}), agreed_decision({"ann": "yes", "bob": "no"})
     ('yes', None)
-    >>> agreed({"ann": "yes", "adjudicated": "no"})
+    >>> agreed_decision({"ann": "yes", "adjudicated": "no"})
     'no'
     """
     if ADJUDICATED in decisions:

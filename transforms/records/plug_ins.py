@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 
 @cache
-def registered(group: str) -> Mapping[str, EntryPoint]:
+def entry_points_of(group: str) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; two packages may not register different objects under one name."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
@@ -28,42 +28,42 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
     return points
 
 
-def labelled(group: str, name: str) -> str:
+def plug_in_label(group: str, name: str) -> str:
     """An entry point with its package, for messages."""
-    return f"{group} {name!r} of {_package(registered(group)[name])}"
+    return f"{group} {name!r} of {_package(entry_points_of(group)[name])}"
 
 
-def loaded(group: str, name: str) -> Any:
+def load_plug_in(group: str, name: str) -> Any:
     """The object of an entry point."""
-    point = registered(group)[name]
+    point = entry_points_of(group)[name]
     if point.pattern.match(point.value) is None:
-        raise InputError(f"{labelled(group, name)}: {point.value!r} is not of the form MODULE:OBJECT")
+        raise InputError(f"{plug_in_label(group, name)}: {point.value!r} is not of the form MODULE:OBJECT")
     try:
         return point.load()
     except (Exception, SystemExit) as error:  # whatever a module does when it is imported
         is_older = isinstance(error, ModuleNotFoundError) and error.name == point.module
         hint = "; if the package was updated, install it again (pip install -e .)" if is_older else ""
-        raise InputError(f"{labelled(group, name)} cannot be imported: {_described(error)}{hint}") from error
+        raise InputError(f"{plug_in_label(group, name)} cannot be imported: {_error_text(error)}{hint}") from error
 
 
 @contextmanager
-def blamed(what: str) -> Iterator[None]:
+def blame_plug_in(what: str) -> Iterator[None]:
     """Name the plug-in that raises an exception other than rankbeam's own, and the line."""
     try:
         yield
     except (CallError, InputError):
         raise
     except Exception as error:
-        raise InputError(f"{what} failed: {_described(error)}; correct it there") from error
+        raise InputError(f"{what} failed: {_error_text(error)}; correct it there") from error
 
 
 @contextmanager
-def blamed_component(component: object, method: str) -> Iterator[None]:
+def blame_component(component: object, method: str) -> Iterator[None]:
     """Name a component of another package whose method raises an exception; a bug of rankbeam keeps its traceback."""
     if type(component).__module__.startswith("rankbeam."):
         yield
         return
-    with blamed(f"{class_name(component)}.{method}"):
+    with blame_plug_in(f"{class_name(component)}.{method}"):
         yield
 
 
@@ -85,7 +85,7 @@ def _package(point: EntryPoint) -> str:
     return "an unknown package" if point.dist is None else f"the package {point.dist.name}"
 
 
-def _described(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """The error and the line that raised it."""
     if isinstance(error, ImportError | AttributeError | SyntaxError):
         return str(error)

@@ -135,12 +135,12 @@ def added_pairs(parameters: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     return tuple(
         (place, places[without])
         for place, text in enumerate(parameters)
-        for _, without in lacking(text)
+        for _, without in ablations(text)
         if without in places
     )
 
 
-def lacking(parameters: str) -> Iterator[tuple[str, str]]:
+def ablations(parameters: str) -> Iterator[tuple[str, str]]:
     """Stages of a configuration, each with the parameters of the configuration that lacks only it."""
     parts = _parts(parameters)
     for stage in ADDED:

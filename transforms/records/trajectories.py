@@ -52,13 +52,13 @@ class AgentStep:
         ('find', {'n': '5', 'q': '"x"'})
         """
         value = json.loads(self.args)
-        return self.tool, {key: _spelled(one) for key, one in value.items()} if isinstance(value, dict) else {
+        return self.tool, {key: _canonical_json(one) for key, one in value.items()} if isinstance(value, dict) else {
             "": self.args
         }
 
     def with_texts(self, change: Callable[[str], str]) -> "AgentStep":
         """The step with all texts in its arguments changed."""
-        return replace(self, args=_spelled(_plain(json.loads(self.args), change)))
+        return replace(self, args=_canonical_json(_plain(json.loads(self.args), change)))
 
 
 AgentSteps = tuple[AgentStep, ...]
@@ -201,11 +201,11 @@ def _arguments(value: Any) -> str:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            return _spelled(value)
-    return "{}" if value is None else _spelled(value)
+            return _canonical_json(value)
+    return "{}" if value is None else _canonical_json(value)
 
 
-def _spelled(value: Any) -> str:
+def _canonical_json(value: Any) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, sort_keys=True, default=str)
 
 

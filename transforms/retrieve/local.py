@@ -26,7 +26,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import CallError, Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.plug_ins import blamed_component, class_name
+from rankbeam.transforms.records.plug_ins import blame_component, class_name
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
@@ -70,7 +70,7 @@ class RetrieveRankings(beam.PTransform):
             )
             after.append(beam.pvalue.AsList(prepared))
         outputs = (
-            self._dealt(judged)
+            self._queries_by_share(judged)
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
             >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), *after)
@@ -78,12 +78,14 @@ class RetrieveRankings(beam.PTransform):
             .with_outputs(FAILURES, WARNINGS, CUT, main="rankings")
         )
         cut = (
-            outputs[CUT] | "SumCut" >> beam.CombinePerKey(summed) | "SayCut" >> beam.FlatMap(cut_warning, self.searched)
+            outputs[CUT]
+            | "SumCut" >> beam.CombinePerKey(sum_pairs)
+            | "SayCut" >> beam.FlatMap(cut_warning, self.searched)
         )
         warnings = (outputs[WARNINGS], cut) | "EveryWarning" >> beam.Flatten()
         return outputs.rankings, outputs[FAILURES], warnings
 
-    def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
+    def _queries_by_share(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
         plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]
         dealt = judged | "ForEachSource" >> beam.FlatMap(for_each_source, plain, self.shares)
         if self.rewritten is None:
@@ -114,7 +116,7 @@ class RetrieveFn(beam.DoFn):
     def process(self, element: tuple[Share, Iterable[Bucketed]], *_: object) -> Iterator[object]:
         (source, _share), parts = element
         parameters = self._retrievers[source]
-        with blamed_component(parameters, "open"):
+        with blame_component(parameters, "open"):
             retriever = parameters.search(self._searched[source])
         if not hasattr(retriever, "retrieve"):
             raise InputError(
@@ -144,7 +146,7 @@ def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iter
         yield documents.embeddings.of_queries().cut_warning(what, cut, total)
 
 
-def summed(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def sum_pairs(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
     firsts, seconds = 0, 0
     for first, second in numbers:
         firsts, seconds = firsts + first, seconds + second
@@ -196,7 +198,7 @@ def _answers(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> Iterat
         return
     for query in queries:
         try:
-            with blamed_component(retriever, "retrieve"):
+            with blame_component(retriever, "retrieve"):
                 answer: Ranking | CallError = retriever.retrieve(query, top_k)
         except CallError as error:
             answer = error

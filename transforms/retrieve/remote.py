@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Recalled, Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, RecalledTasks, Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import Failure, FailureKind
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
@@ -74,16 +74,16 @@ class CollectRankings(beam.PTransform):
     """
 
     evaluation: Evaluation
-    recalled: beam.PCollection[Recalled] | None = None
+    recalled: beam.PCollection[RecalledTasks] | None = None
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # Beam warns about tuples
-        collected = [answers | "Collect" >> self._collecting(CollectRankingsFn)]
+        collected = [answers | "Collect" >> self._collect_with(CollectRankingsFn)]
         if self.recalled is not None:
-            collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
+            collected.append(self.recalled | "CollectRecalled" >> self._collect_with(CollectRecalledFn))
         rankings, failures = [entry.rankings for entry in collected], [entry[FAILURES] for entry in collected]
         return rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten()
 
-    def _collecting(self, fn: "type[CollectRankingsFn | CollectRecalledFn]") -> beam.PTransform:
+    def _collect_with(self, fn: "type[CollectRankingsFn | CollectRecalledFn]") -> beam.PTransform:
         collect = beam.ParDo(fn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
         return collect.with_outputs(FAILURES, main="rankings")
 
@@ -139,7 +139,7 @@ class CollectRecalledFn(beam.DoFn):
         self._one_by_one.start_bundle()
         self._waiting: defaultdict[int, list[tuple[IntArray, pa.RecordBatch]]] = defaultdict(list)
 
-    def process(self, element: Recalled) -> Iterator[object]:
+    def process(self, element: RecalledTasks) -> Iterator[object]:
         """Add rankings for all subjects; yield a batch for each bucket once there are many rows."""
         pairs = zip(element.tasks, element.subjects, strict=True)
         by_source = grouped((source, pair) for pair in pairs for source in pair[1].positions)

@@ -109,8 +109,8 @@ class ReplayAnswers(beam.PTransform):
         )
         warnings = (
             outputs[_TALLIES]
-            | "Tally" >> beam.CombinePerKey(merged)
-            | "Warn" >> beam.FlatMap(warned, self.replays, self.is_ranked)
+            | "Tally" >> beam.CombinePerKey(merge_tallies)
+            | "Warn" >> beam.FlatMap(tally_warnings, self.replays, self.is_ranked)
         )
         return outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings
 
@@ -128,7 +128,7 @@ class ReplayFn(beam.DoFn):
         for source, replay in self._replays.items():
             rows = [batch for owner, batch in batches if owner == source]
             try:
-                known, lacking, empty, tally = replayed(queries, rows, keeps_samples=replay.keeps_samples)
+                known, lacking, empty, tally = match_answers(queries, rows, keeps_samples=replay.keeps_samples)
             except Conflict as conflict:
                 several = "; if several systems gave them, name one: answers: {config: …}"
                 raise conflict.located(replay.path, replay.reader, several if replay.config is None else "") from None
@@ -144,7 +144,7 @@ class ReplayFn(beam.DoFn):
                 yield beam.pvalue.TaggedOutput(_FAILURES, (bucket, (source, failure)))
 
 
-def replayed(
+def match_answers(
     queries: pa.StringArray, rows: Iterable[pa.RecordBatch], *, keeps_samples: bool = False
 ) -> tuple[pa.RecordBatch, list[str], list[str], ReplayTally]:
     """The answers to the queries, the queries without a row, and the queries with an empty answer."""
@@ -204,11 +204,11 @@ def _documents(contexts: list[dict[str, Any]] | None, steps: AgentSteps | None) 
     return [{"doc_id": context["doc_id"], "score": None, "text": context["text"]} for context in contexts]
 
 
-def merged(tallies: Iterable[ReplayTally]) -> ReplayTally:
+def merge_tallies(tallies: Iterable[ReplayTally]) -> ReplayTally:
     return reduce(ReplayTally.merge, tallies, ReplayTally())
 
 
-def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_ranked: bool) -> Iterator[str]:
+def tally_warnings(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_ranked: bool) -> Iterator[str]:
     source, tally = element
     yield from tally.warnings(replays[source], is_ranked=is_ranked)
 

@@ -28,7 +28,7 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.stages import RERANK, Scores, Texts, by_score
-from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of, summed
+from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of, sum_pairs
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
@@ -138,7 +138,7 @@ class ScoreInProcess(beam.PTransform):
         encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}
         warnings = (
             outputs["cut"]
-            | "SumCut" >> beam.CombinePerKey(summed)
+            | "SumCut" >> beam.CombinePerKey(sum_pairs)
             | "SayCut" >> beam.FlatMap(_warning_of_cut, encoders)
         )
         return outputs.scores, warnings
@@ -211,7 +211,7 @@ class CollectReranked(beam.PTransform):
         )
         warnings = (
             outputs["left"]
-            | "SumLeft" >> beam.CombinePerKey(summed)
+            | "SumLeft" >> beam.CombinePerKey(sum_pairs)
             | "SayLeft" >> beam.Map(warning_of, self.evaluation)
         )
         return outputs.rankings, outputs[FAILURES], warnings
@@ -253,7 +253,7 @@ class RankFn(beam.DoFn):
                         count(Counter.FAILURES, 1)
                         yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
                         continue
-                    ranking, unscored = reranked(passages, scores[key])
+                    ranking, unscored = rank_passages(passages, scores[key])
                     rankings[source].append((item.query_id, ranking))
                     for reason, number in unscored.items():
                         yield beam.pvalue.TaggedOutput("left", ((source, reason), (number, 1)))
@@ -261,7 +261,7 @@ class RankFn(beam.DoFn):
                 yield bucket, (source, batch_of(ranked, None))
 
 
-def reranked(passages: Sequence[Passage], known: Mapping[str, float | None]) -> tuple[Ranking, Mapping[str, int]]:
+def rank_passages(passages: Sequence[Passage], known: Mapping[str, float | None]) -> tuple[Ranking, Mapping[str, int]]:
     """The results by score, and the number of results without a score, by reason; these come last."""
     scores: list[float | None] = []
     unscored: defaultdict[str, int] = defaultdict(int)

@@ -19,7 +19,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.conversations import history_of, with_history
-from rankbeam.transforms.records.errors import counted
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.stages import REWRITE, RewriteKind, RewrittenQuery
@@ -181,5 +181,5 @@ def failures_of(failed: FailedTask, works: Works) -> Iterator[BucketFailures]:
 
 def warning_of(empty: tuple[int, int], evaluation: Evaluation) -> str:
     owner, number = empty
-    texts = counted(number, "rewritten text is", "rewritten texts are")
+    texts = pluralize(number, "rewritten text is", "rewritten texts are")
     return f"{evaluation.configurations[owner].name}: {texts} empty; the query itself was used instead"

@@ -42,7 +42,9 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
     metric_type = tables.QUERY_METRICS.field("metrics").type
     for scored in partition.configurations if queries else ():
         ranks = {name: rank_labels(values_of(scored, evaluation.panels, name)) for name in by_rank}
-        row, column, cells = _judged(scored, evaluation) if len(scored.panels) > 1 else _retrieval(scored.retrieval)
+        row, column, cells = (
+            _judged_cells(scored, evaluation) if len(scored.panels) > 1 else _retrieval_cells(scored.retrieval)
+        )
         structs = pa.StructArray.from_arrays(
             [names.take(pa.array(column)), *cells], fields=list(metric_type.value_type)
         )
@@ -59,7 +61,7 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
         )
 
 
-def _retrieval(panel: ScoredPanel) -> Cells:
+def _retrieval_cells(panel: ScoredPanel) -> Cells:
     """The cells of an experiment without judged metrics: every metric of each query with values."""
     row, column = np.nonzero(np.broadcast_to(panel.scored[:, None], panel.values.shape))
     unknown, texts = pa.nulls(len(row), pa.float64()), pa.nulls(len(row), pa.string())
@@ -67,7 +69,7 @@ def _retrieval(panel: ScoredPanel) -> Cells:
     return row, column, [pa.array(panel.values[row, column]), *bounds, texts, texts]
 
 
-def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
+def _judged_cells(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
     """The cells of an experiment with judged metrics; each metric has its own status for every query."""
     order = column_order(evaluation.metrics)
     retrieval, *judged = scored.panels

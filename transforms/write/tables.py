@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.clients.storage.parquet import Part, put_in_place, run_folder
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.answer_tables import unanswered
+from rankbeam.transforms.records.answer_tables import unanswered_shares
 from rankbeam.transforms.records.calls.steps import OVER_BUDGET, Usage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -119,8 +119,8 @@ def write_run(
         name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
         for name, paths in parts.items()
     }
-    judge_tables = {name: _read(name, places) for name in ("judge_quality", "agreement")}
-    verdict = judge(estimates, judge_tables, unanswered(_statuses(places["answers"])))
+    judge_tables = {name: _read_table(name, places) for name in ("judge_quality", "agreement")}
+    verdict = judge(estimates, judge_tables, unanswered_shares(_statuses(places["answers"])))
     write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)
@@ -150,7 +150,7 @@ def write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
     return put_in_place(folder, [part.close()], schema)[0]
 
 
-def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
+def _read_table(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
     parts = []
     for path in places[name]:
         with parquet.open_file(path) as file:

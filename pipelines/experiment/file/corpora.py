@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.sections import problems_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.keys import ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
@@ -53,7 +53,7 @@ class Corpora:
         return isinstance(value, str) and value in self.named
 
     def wrong_name(
-        self, located: Located, place: Place, kind: str, model: type[RetrieverParameters], value: object
+        self, located: YamlDocument, place: Place, kind: str, model: type[RetrieverParameters], value: object
     ) -> Iterator[InputError]:
         """Check the `corpus` of a retriever; a type with a field of that name may take other values."""
         if self.is_named(value):
@@ -67,7 +67,7 @@ class Corpora:
             yield located.error(place, f"corpora: has no {value!r}; {hint}")
 
 
-def corpora_of(located: Located, model: ExperimentModel, problems: list[InputError]) -> Corpora:
+def corpora_of(located: YamlDocument, model: ExperimentModel, problems: list[InputError]) -> Corpora:
     valid, unused = {}, []
     retrievers = (entry.retriever for entry in model.configurations or ())
     used = [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]

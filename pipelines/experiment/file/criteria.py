@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator
 
 from rankbeam.pipelines.config.sections import Section, Word, problems_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place, load
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, load
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import as_text
 from rankbeam.transforms.clients.storage import files
@@ -66,7 +66,7 @@ class CriterionModel(Section):
 
 
 def criteria_of(
-    located: Located, models: Mapping[str, CriterionModel], folder: str, problems: list[InputError]
+    located: YamlDocument, models: Mapping[str, CriterionModel], folder: str, problems: list[InputError]
 ) -> dict[str, Criterion]:
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
@@ -122,10 +122,12 @@ def read_criteria(path: str) -> dict[str, Any]:
     try:
         models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
     except ValidationError as error:
-        nested = Located(path, {"criteria": located.value}, _below(located, "criteria"), ())
+        nested = YamlDocument(path, {"criteria": located.value}, _below(located, "criteria"), ())
         problems += problems_of(nested, _CriteriaFile, error)
         raise InputErrors(problems) from error
-    as_in_experiment = Located(path, {"judge": {"criteria": located.value}}, _below(located, "judge", "criteria"), ())
+    as_in_experiment = YamlDocument(
+        path, {"judge": {"criteria": located.value}}, _below(located, "judge", "criteria"), ()
+    )
     folder = files.parent(path)
     criteria = criteria_of(as_in_experiment, models, folder, problems)
     if problems:
@@ -138,7 +140,7 @@ def read_criteria(path: str) -> dict[str, Any]:
     return result
 
 
-def _below(located: Located, *place: str) -> dict[Place, int]:
+def _below(located: YamlDocument, *place: str) -> dict[Place, int]:
     return {(*place, *inner): line for inner, line in located.lines.items()}
 
 
@@ -165,8 +167,8 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
         return ""
     path, verdicts = files.below(folder, named), [word for word, _ in criterion.levels]
     parts, known = [], dict[str, tuple[str, int]]()
-    for line, text in json_lines.numbered(path):
-        row = json_lines.parsed(path, line, text)
+    for line, text in json_lines.numbered_lines(path):
+        row = json_lines.parse_line(path, line, text)
         stated = row if isinstance(row, dict) else {}
         if stated.keys() != {*criterion.texts, "verdict", "reason"}:
             keys = ", ".join((*criterion.texts, "verdict", "reason"))

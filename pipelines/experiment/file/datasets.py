@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.names import is_table
@@ -23,7 +23,7 @@ from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_
 _DEFAULT_SPLIT = "test"
 
 
-def with_dataset(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+def with_dataset(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace whatever the dataset names as a whole by its files."""
     located = with_traces(located, folder, problems, notes)
     located = _with_cases(located, folder, problems, notes)
@@ -31,33 +31,33 @@ def with_dataset(located: Located, folder: str, problems: list[InputError], note
     return _with_documents(located, folder, problems, notes)
 
 
-def _with_public_files(located: Located, problems: list[InputError]) -> Located:
+def _with_public_files(located: YamlDocument, problems: list[InputError]) -> YamlDocument:
     """Replace the name of a public collection in the experiment by the collection's files."""
     dataset = _dataset(located)
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
     if key is None:
         return located
     try:
-        collection = _fetched(key, dataset, located.value)
+        collection = _fetch_collection(key, dataset, located.value)
     except InputError as error:  # nothing else of the experiment can be checked without its dataset
         raise InputErrors([*problems, located.error(("dataset", key), error.problem)]) from error
     named = {"queries": collection.queries, "qrels": collection.qrels, "corpus": collection.corpus}
     files = {name: path for name, path in named.items() if path is not None and name not in dataset}
-    return _replaced(located, (key, "split") if key == "beir" else (key,), files)
+    return _replace_keys(located, (key, "split") if key == "beir" else (key,), files)
 
 
-def _dataset(located: Located) -> dict[str, Any]:
+def _dataset(located: YamlDocument) -> dict[str, Any]:
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
     return dataset if isinstance(dataset, dict) else {}
 
 
-def _replaced(located: Located, keys: Sequence[str], section: Mapping[str, Any]) -> Located:
+def _replace_keys(located: YamlDocument, keys: Sequence[str], section: Mapping[str, Any]) -> YamlDocument:
     """The experiment with a section of its dataset instead of some keys."""
     rest = {name: value for name, value in _dataset(located).items() if name not in keys}
     return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
 
-def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
+def _fetch_collection(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
     if key == "beir":
         name, split = dataset[key], str(dataset.get("split", _DEFAULT_SPLIT))
         return beir_folder(name, split) if name.startswith((".", "/")) or "://" in name else fetch_beir(name, split)
@@ -77,7 +77,7 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
     return False
 
 
-def _with_cases(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+def _with_cases(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace a file of questions and answers by its content: queries, judgements, references and answers."""
     dataset = _dataset(located)
     if not isinstance(dataset.get("file"), str):
@@ -100,12 +100,12 @@ def _with_cases(located: Located, folder: str, problems: list[InputError], notes
     problems += [located.error(("dataset", name), "is given twice: the file has its own; keep one")
                  for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
     items = located.value.get("configurations")
-    answered = [_replaying(entry, named, columns) for entry in items] if isinstance(items, list) else items
-    located = _replaced(located, ("file", "columns", "groups"), section)
+    answered = [_with_replay_path(entry, named, columns) for entry in items] if isinstance(items, list) else items
+    located = _replace_keys(located, ("file", "columns", "groups"), section)
     return replace(located, value={**located.value, "configurations": answered})
 
 
-def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
+def _with_replay_path(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     """A configuration, which replays the answers in the dataset's file if it names no path."""
     answers = item.get("answers") if isinstance(item, dict) else None
     if not isinstance(answers, dict) or answers.get("type") != "replay" or "path" in answers:
@@ -113,7 +113,7 @@ def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
 
 
-def _with_documents(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+def _with_documents(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
     corpus = _dataset(located).get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
@@ -137,7 +137,7 @@ def _with_documents(located: Located, folder: str, problems: list[InputError], n
     except InputError as error:  # nothing else of the experiment can be checked without its documents
         raise InputErrors([*problems, located.error(("dataset", "corpus"), str(error))]) from error
     notes += [] if extracted.note is None else [f"{place}: {extracted.note}"]
-    return _replaced(located, ("corpus",), {"corpus": extracted.corpus})
+    return _replace_keys(located, ("corpus",), {"corpus": extracted.corpus})
 
 
 def _is_plain_folder(folder: str, place: Any) -> bool:
@@ -150,7 +150,7 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
     return holds_documents(where) and not matching.has_parquet(where)
 
 
-def _with_goldens(located: Located, folder: str, problems: list[InputError]) -> Located:
+def _with_goldens(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:
     dataset = _dataset(located)
     if not isinstance(dataset.get("goldens"), str):
         return located
@@ -161,7 +161,7 @@ def _with_goldens(located: Located, folder: str, problems: list[InputError]) -> 
     section = _files(place, str(split), dataset.get("unit"))
     twice = "is given twice: the benchmark has its own; keep one"
     problems += [located.error(("dataset", name), twice) for name in sorted(section.keys() & dataset.keys())]
-    return _replaced(located, ("goldens", "split"), section)
+    return _replace_keys(located, ("goldens", "split"), section)
 
 
 def _files(place: str, split: str, unit: Any) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _problem(folder: str, split: object) -> tuple[str, str] | None:
     path = files.join(folder, "manifest.json")
     if not files.exists(path):
         return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
-    splits = json_lines.parsed_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits", {})
+    splits = json_lines.parse_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits", {})
     if not isinstance(split, str) or split not in splits:
         key = "goldens" if split == _DEFAULT_SPLIT else "split"
         return key, f"the benchmark has no split {split!r}; {did_you_mean(str(split), splits)}"

@@ -157,7 +157,7 @@ class TemplateFile:
 
 
 @cache
-def default() -> TemplateFile:
+def answer_template() -> TemplateFile:
     file = package_files("rankbeam.pipelines.experiment.file").joinpath("templates", "answer.txt")
     return TemplateFile(None, file.read_text("utf-8"))
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from rankbeam.pipelines.config.sections import Count, Section, Word
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.keys import Samples
 from rankbeam.pipelines.experiment.file.services import Services
@@ -69,7 +69,7 @@ class JudgeModel(Section):
 
 
 def judging_of(
-    located: Located, model: JudgeModel, services: Services, folder: str, problems: list[InputError]
+    located: YamlDocument, model: JudgeModel, services: Services, folder: str, problems: list[InputError]
 ) -> Judging | None:
     if not model.services:  # a judge without a valid name of a service is reported
         return None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rankbeam.pipelines.config.sections import Section, Word
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.other_filesystems import problem_of_scheme
@@ -55,7 +55,7 @@ def set_path(value: Any, output: str | None) -> None:
 
 
 def output_of(
-    located: Located, model: OutputModel, folder: str, problems: list[InputError]
+    located: YamlDocument, model: OutputModel, folder: str, problems: list[InputError]
 ) -> tuple[str | None, bool, str | None, DatasetName | None]:
     """The ledger and whether it is shared, as `_ledger` returns them, the folder of leases, and the dataset."""
     for key, place in (("path", model.path), ("ledger", model.ledger)):
@@ -65,7 +65,7 @@ def output_of(
     return *_ledger(model.ledger, folder), leases, _dataset(located, model, problems)
 
 
-def _dataset(located: Located, model: OutputModel, problems: list[InputError]) -> DatasetName | None:
+def _dataset(located: YamlDocument, model: OutputModel, problems: list[InputError]) -> DatasetName | None:
     if model.bigquery is None:
         return None
     from rankbeam.transforms.clients.bigquery.tables import destination  # few experiments need it

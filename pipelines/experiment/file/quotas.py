@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError, model_validator
 
 from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, problems_of
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 
@@ -135,15 +135,15 @@ class Quotas:
     valid: Mapping[str, QuotaModel]
 
 
-def quotas_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> Quotas:
-    models = {name: _validated(located, QuotaModel, name, value, problems) for name, value in section.items()}
+def quotas_of(located: YamlDocument, section: Mapping[str, Any], problems: list[InputError]) -> Quotas:
+    models = {name: _parse_model(located, QuotaModel, name, value, problems) for name, value in section.items()}
     return Quotas(section, {name: model for name, model in models.items() if model is not None})
 
 
-def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
+def corpus_quotas_of(located: YamlDocument, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
     """The budgets for building corpora, with their defaults."""
-    data = _validated(located, QuotaModel, DATA, section.get(DATA, {}), problems)
-    imports = _validated(located, ImportQuotaModel, IMPORT, section.get(IMPORT, {}), problems)
+    data = _parse_model(located, QuotaModel, DATA, section.get(DATA, {}), problems)
+    imports = _parse_model(located, ImportQuotaModel, IMPORT, section.get(IMPORT, {}), problems)
     default = CorpusQuotas()
     return CorpusQuotas(
         default.data if data is None else quota_of(default.data, data),
@@ -151,8 +151,8 @@ def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: lis
     )
 
 
-def _validated(
-    located: Located, model: type[Model], name: str, value: object, problems: list[InputError]
+def _parse_model(
+    located: YamlDocument, model: type[Model], name: str, value: object, problems: list[InputError]
 ) -> Model | None:
     try:
         return model.model_validate(value)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 
-from rankbeam.pipelines.config.references import read
-from rankbeam.pipelines.config.sections import validated
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.references import read_yaml
+from rankbeam.pipelines.config.sections import parse_model
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.corpora import Corpora, corpora_of
 from rankbeam.pipelines.experiment.file.criteria import criteria_of
 from rankbeam.pipelines.experiment.file.datasets import with_dataset
@@ -36,7 +36,7 @@ class ExperimentFile:
         notes: warnings; later checks add to them.
     """
 
-    located: Located
+    located: YamlDocument
     folder: str
     model: ExperimentModel
     criteria: Mapping[str, Criterion]
@@ -53,13 +53,13 @@ class ExperimentFile:
 
 def read_file(text: str, path: str | None, output: str | None) -> ExperimentFile:
     """Read the text of an experiment file; `output` replaces the folder for results."""
-    located, problems, unresolved = read(text, path, output)
+    located, problems, unresolved = read_yaml(text, path, output)
     set_path(located.value, output)
     folder, notes = files.parent(path or ""), list[str]()
     located = with_dataset(located, folder, problems, notes)
     if not isinstance(located.value, dict):
         raise InputErrors([located.error((), "an experiment is a mapping with name, dataset, configurations, output")])
-    model = validated(ExperimentModel, located, problems)
+    model = parse_model(ExperimentModel, located, problems)
     services = services_of(located, model.services, folder, problems)
     calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
     criteria, judging, judge = dict[str, Criterion](), None, model.judge

@@ -76,8 +76,8 @@ def experiment_schema() -> Schema:
     keys, dataset, configuration = root["properties"], defs["DatasetModel"], defs["ConfigurationModel"]
     keys["services"]["additionalProperties"] = _union(MODELS, defs)
     keys["corpora"]["additionalProperties"] = _union(CORPORA, defs, swept=True)
-    keys["quotas"]["additionalProperties"] = _named(QuotaModel, "quota", defs)
-    keys["quotas"]["properties"] = {"rag_engine_import": _named(ImportQuotaModel, "quota", defs)}
+    keys["quotas"]["additionalProperties"] = _define_model(QuotaModel, "quota", defs)
+    keys["quotas"]["properties"] = {"rag_engine_import": _define_model(ImportQuotaModel, "quota", defs)}
     for role in ("qrels", "queries", "corpus"):
         dataset["properties"][role]["anyOf"].append(_QUERY)
     dataset["properties"]["corpus"]["anyOf"].append(_FOLDER)
@@ -86,9 +86,9 @@ def experiment_schema() -> Schema:
     components = {
         "retriever": [_union(RETRIEVERS, defs, swept=True)],
         "answers": [
-            _typed("replay", Replay, "answers.replay", defs, swept=True),  # `dataset.file` may be the path
-            _typed(TRACES, TracesModel, f"answers.{TRACES}", defs),
-            *(_typed(name, model, f"answers.{name}", defs, swept=True) for name, model in APPLICATIONS.items()),
+            _define_type("replay", Replay, "answers.replay", defs, swept=True),  # `dataset.file` may be the path
+            _define_type(TRACES, TracesModel, f"answers.{TRACES}", defs),
+            *(_define_type(name, model, f"answers.{name}", defs, swept=True) for name, model in APPLICATIONS.items()),
         ],
         "rewrite": [_without_required(_schema(RewriteParameters, "rewrite.", defs))],
         "rerank": [
@@ -104,11 +104,13 @@ def experiment_schema() -> Schema:
 
 def _union(kind: Kind[Any], defs: Schema, *, swept: bool = False) -> Schema:
     """One of the types of a kind; parameters that the grid can set are optional in the component."""
-    options = [_typed(name, kind.load(name), f"{kind.name}.{name}", defs, swept=swept) for name in sorted(kind.types)]
+    options = [
+        _define_type(name, kind.load(name), f"{kind.name}.{name}", defs, swept=swept) for name in sorted(kind.types)
+    ]
     return {"oneOf": options, "discriminator": {"propertyName": "type"}}
 
 
-def _typed(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept: bool = False) -> Schema:
+def _define_type(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept: bool = False) -> Schema:
     properties = _schema(model, f"{label}.", defs)
     properties = _without_required(properties) if swept else properties
     keys = {**properties.get("properties", {}), **dict(_further_keys(model, properties))}
@@ -130,7 +132,7 @@ def _further_keys(model: type[BaseModel], properties: Mapping[str, Any]) -> Iter
             yield DISTANCE, {"type": "number", "exclusiveMinimum": 0}
 
 
-def _named(model: type[BaseModel], label: str, defs: Schema) -> Schema:
+def _define_model(model: type[BaseModel], label: str, defs: Schema) -> Schema:
     defs[model.__name__] = _schema(model, f"{label}.", defs)
     return {"$ref": f"#/$defs/{model.__name__}"}
 

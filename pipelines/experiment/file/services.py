@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.references import hint_of
 from rankbeam.pipelines.config.sections import problems_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.onnx import Onnx
@@ -56,13 +56,13 @@ class Services:
     named: Mapping[str, Any]
     valid: Mapping[str, ConfiguredService]
 
-    def unknown(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+    def unknown(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
         if name not in self.named:
             hint = did_you_mean(name, self.named) if self.named else "name the model there: {NAME: {type: …}}"
             hint = hint_of(name) or hint
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
-    def not_embedding(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+    def not_embedding(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
         """Report a service that cannot embed texts, but is named where vectors are compared."""
         yield from self.unknown(located, place, name)
         if self._is_cross_encoder(name):
@@ -71,7 +71,7 @@ class Services:
             )
             yield located.error(place, problem)
 
-    def not_reranking(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+    def not_reranking(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
         """Report a service that can neither rate nor score texts for a query."""
         yield from self.unknown(located, place, name)
         if name in self.valid and self.valid[name].parameters.embeds_only and not self._is_cross_encoder(name):
@@ -85,7 +85,7 @@ class Services:
         parameters = self.valid[name].parameters if name in self.valid else None
         return isinstance(parameters, Onnx) and parameters.scores_pairs
 
-    def not_writing(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+    def not_writing(self, located: YamlDocument, place: Place, name: str) -> Iterator[InputError]:
         """Report a service that cannot write, but is named where answers or verdicts are written."""
         yield from self.unknown(located, place, name)
         if name in self.valid and self.valid[name].parameters.embeds_only:
@@ -93,7 +93,7 @@ class Services:
             yield located.error(place, f"{name!r} {does} texts and does not generate any; name a model that does")
 
 
-def services_of(located: Located, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
+def services_of(located: YamlDocument, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
     """The services of an experiment; paths are relative to `folder`."""
     services = {}
     for name, value in section.items():
@@ -109,7 +109,7 @@ def services_of(located: Located, section: Mapping[str, Any], folder: str, probl
 
 
 def _parameters(
-    located: Located, name: str, value: Any, folder: str, problems: list[InputError]
+    located: YamlDocument, name: str, value: Any, folder: str, problems: list[InputError]
 ) -> ModelParameters | None:
     place: Place = ("services", name)
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):

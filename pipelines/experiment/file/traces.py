@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import ValidationError, field_validator, model_validator
 
 from rankbeam.pipelines.config.sections import Count, Section, Word, problems_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import check_path
@@ -19,7 +19,7 @@ from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.traces import Collected
+    from rankbeam.pipelines.traces import TraceSummary
 
 _ORIGINS = ("queries", "file", "goldens", "beir", "ir_datasets")
 """Keys of the dataset that name queries."""
@@ -77,7 +77,7 @@ class TracesModel(Section):
             raise ValueError("has per_day, which applies to sample, but no sample")
         return self
 
-    def collected(self, folder: str) -> tuple[str, "Collected"]:
+    def collected(self, folder: str) -> tuple[str, "TraceSummary"]:
         from rankbeam.pipelines.traces import collected_once  # few experiments need it, and Beam with it
         from rankbeam.transforms.clients.formats.traces.turns import Naming
         from rankbeam.transforms.traces import Choice
@@ -88,7 +88,7 @@ class TracesModel(Section):
         return str(place), collected
 
 
-def with_traces(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+def with_traces(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace traces, as dataset and as answers, by their queries and answers."""
     value = located.value if isinstance(located.value, dict) else {}
     dataset, items = value.get("dataset"), value.get("configurations")
@@ -101,7 +101,7 @@ def with_traces(located: Located, folder: str, problems: list[InputError], notes
         traces = _traces(located, dataset, models)
         origins = {place: model if traces is None or model.path else traces for place, model in models.items()}
         places = ({} if traces is None else {_DATASET: traces}) | origins
-        folders = _collected(located, places, folder, notes)
+        folders = _collected_folders(located, places, folder, notes)
     except InputErrors as error:
         raise InputErrors([*problems, *error.errors]) from error
     except InputError as error:
@@ -126,7 +126,7 @@ def _is_traced(item: Any) -> bool:
     return isinstance(answers, dict) and answers.get("type") == TRACES
 
 
-def _model(located: Located, place: Place) -> TracesModel:
+def _model(located: YamlDocument, place: Place) -> TracesModel:
     value = located.value
     for part in place:
         value = value[part]
@@ -137,7 +137,9 @@ def _model(located: Located, place: Place) -> TracesModel:
         raise InputErrors(problems_of(located, TracesModel, error, at=place)) from error
 
 
-def _traces(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:
+def _traces(
+    located: YamlDocument, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]
+) -> TracesModel | None:
     """The dataset's traces: those that it names, or those of the first answers if it names no queries."""
     twice = next((name for name in _ORIGINS if name in dataset), None)
     if TRACES in dataset:
@@ -153,11 +155,11 @@ def _traces(located: Located, dataset: Mapping[str, Any], models: Mapping[Place,
     return next(iter(models.values())) if twice is None else None
 
 
-def _collected(
-    located: Located, places: Mapping[Place, TracesModel], folder: str, notes: list[str]
-) -> dict[Place, tuple[str, "Collected"]]:
+def _collected_folders(
+    located: YamlDocument, places: Mapping[Place, TracesModel], folder: str, notes: list[str]
+) -> dict[Place, tuple[str, "TraceSummary"]]:
     """The folder of queries and answers for each place; equal traces are read once."""
-    collections: dict[str, tuple[str, Collected]] = {}
+    collections: dict[str, tuple[str, TraceSummary]] = {}
     for place, model in places.items():
         key = model.model_dump_json()
         if key not in collections:
@@ -175,7 +177,7 @@ def _answers(model: TracesModel, folder: str) -> dict[str, Any]:
     return {"type": TRACES, "path": files.join(folder, "answers.jsonl"), "source": source}
 
 
-def _sections(value: Mapping[str, Any], folder: str, counts: "Collected") -> dict[str, Any]:
+def _sections(value: Mapping[str, Any], folder: str, counts: "TraceSummary") -> dict[str, Any]:
     """The traces' dataset, with conversations as clusters."""
     rest = {name: entry for name, entry in value["dataset"].items() if name != TRACES}
     sections: dict[str, Any] = {"dataset": {"queries": files.join(folder, "queries.jsonl"), **rest}}

@@ -18,10 +18,10 @@ from rankbeam.pipelines.experiment.grid.components import (
     REWRITE,
     Generating,
     Reranking,
-    Retrieving,
+    Retrieval,
     RewritingQueries,
 )
-from rankbeam.transforms.clients.bigquery.names import pinned
+from rankbeam.transforms.clients.bigquery.names import pinned_path
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
 from rankbeam.transforms.judge.metrics import JudgedMetric
@@ -40,7 +40,7 @@ class Cell:
     name: str
     item_name: str
     place: Place
-    retriever: Retrieving
+    retriever: Retrieval
     top_k: int | None  # results per query; None for all
     distance: float | None = None  # only results nearer than this, a score being a negative distance; None for all
     generator: Generating | None = None
@@ -64,7 +64,7 @@ class Cell:
         """The request for a ranking: cells with equal requests are cut from one ranking."""
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
-            return _canonical({RERANK: self.reranker.ordering(), "of": base.request, **distance})
+            return _canonical({RERANK: self.reranker.ordering_parameters(), "of": base.request, **distance})
         limits = {TOP_K: self.top_k, DISTANCE: self.distance if self.lists else self.sent}
         depth = limits if self._asks_exactly or self.lists else {}
         request = {self.retriever.role: self._retriever, **self._corpus, **depth}
@@ -101,10 +101,10 @@ class Cell:
         return replace(self, reranker=None, generator=None, top_k=self.reranker.depth, dialect=RANKBEAM)
 
     @property
-    def origin(self) -> Retrieving:
+    def origin(self) -> Retrieval:
         """The component that its ranking comes from."""
         if self.reranker is not None:
-            return self.reranker.retrieving
+            return self.reranker.as_retrieving
         return (
             replace(self.retriever, parameters=FusedLists(), corpus=None, embedder=None)
             if self.lists
@@ -190,7 +190,7 @@ class PlannedSource:
     """One ranking for each query, from which configurations are cut."""
 
     source: Source
-    retriever: Retrieving
+    retriever: Retrieval
     reranker: Reranking | None = None
 
     def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
@@ -212,12 +212,12 @@ class PlannedSource:
     def pinned(self, run: str, day: str | None = None) -> "PlannedSource":
         """The source, whose BigQuery query runs once per execution, and whose calls belong to `day` if there is one."""
         path = self.source.path
-        source = replace(self.source, path=None if path is None else pinned(path, run))
+        source = replace(self.source, path=None if path is None else pinned_path(path, run))
         return replace(self, source=source, retriever=self.retriever if day is None else self.retriever.on(day))
 
 
 @dataclass(frozen=True)
-class Expanded:
+class ExpandedGrid:
     """The configurations of an experiment, and the rankings that they share."""
 
     cells: tuple[Cell, ...]  # every configuration, in order
@@ -227,13 +227,13 @@ class Expanded:
     templates: Mapping[TemplateFile, bool]  # True if all configurations also generate without contexts
 
 
-def with_sources(cells: Sequence[Cell], unit: str, judged: Collection[JudgedMetric]) -> Expanded:
+def with_sources(cells: Sequence[Cell], unit: str, judged: Collection[JudgedMetric]) -> ExpandedGrid:
     """Group the configurations that one ranking can serve."""
     requests = [(cell.request, cell) for cell in cells]
     primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in grouped(requests).items()}
     groups = grouped([*requests, *((hidden.request, hidden) for cell in cells for hidden in cell.hidden)])
     positions = {source_key: position for position, source_key in enumerate(groups)}
-    return Expanded(
+    return ExpandedGrid(
         cells=tuple(cells),
         configurations=tuple(
             _configuration(cell, positions[source_key], primary[source_key], judged) for source_key, cell in requests

@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.sections import problem_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.generate import (
     GenerateParameters,
     ModelRerankParameters,
     RewriteParameters,
     TemplateFile,
-    default,
+    answer_template,
 )
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, SIMILARITY, TOP_K, ComponentSettings, Model
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
@@ -25,7 +25,7 @@ from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,
     Generating,
     Reranking,
-    Retrieving,
+    Retrieval,
     RewritingQueries,
 )
 from rankbeam.pipelines.experiment.grid.settings import (
@@ -84,7 +84,7 @@ class _Combination:
     def wrong_beside(self) -> Iterator[InputError]:
         """Validate the parameters that the grid replaces in every cell."""
         for component in self.settings.all:
-            swept = self._swept(component.role)
+            swept = self._swept_values(component.role)
             try:
                 component.model.model_validate({**swept, **component.values})
             except ValidationError as error:
@@ -99,16 +99,16 @@ class _Combination:
             limits: `top_k` and thresholds that the grid does not set.
         """
         settings = self.settings
-        retrieve, corpus = self._validated(settings.retriever), self._validated(settings.corpus)
-        rewrite, rerank = self._validated(settings.rewrite), self._validated(settings.rerank)
-        generate = self._validated(settings.generate)
-        generator = None if self.problems else self._generating(generate)
-        retriever = None if self.problems else self._retrieving(retrieve, corpus)
-        rewriter = None if self.problems else self._rewriting(rewrite)
-        reranker = None if self.problems else self._reranking(rerank)
+        retrieve, corpus = self._parse_parameters(settings.retriever), self._parse_parameters(settings.corpus)
+        rewrite, rerank = self._parse_parameters(settings.rewrite), self._parse_parameters(settings.rerank)
+        generate = self._parse_parameters(settings.generate)
+        generator = None if self.problems else self._generator(generate)
+        retriever = None if self.problems else self._retriever(retrieve, corpus)
+        rewriter = None if self.problems else self._rewriter(rewrite)
+        reranker = None if self.problems else self._reranker(rerank)
         if self.problems or retriever is None:
             return None
-        limits = {**limits, **self._swept(CONFIGURATION)}
+        limits = {**limits, **self._swept_values(CONFIGURATION)}
         depth = None if reranker is None else reranker.depth
         cell = Cell(
             name=f"{settings.name}:{self.label}" if self.label else settings.name,
@@ -124,15 +124,15 @@ class _Combination:
         self.problems += _wrong_limits(self.file.located, cell, self.values)
         return cell
 
-    def _swept(self, role: str) -> dict[str, Any]:
+    def _swept_values(self, role: str) -> dict[str, Any]:
         return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
 
-    def _validated(self, component: ComponentSettings[Model] | None) -> Model | None:
+    def _parse_parameters(self, component: ComponentSettings[Model] | None) -> Model | None:
         """The parameters of a component; None if absent, or after reporting each wrong one where it is written."""
         if component is None:
             return None
         try:
-            return component.model.model_validate({**component.values, **self._swept(component.role)})
+            return component.model.model_validate({**component.values, **self._swept_values(component.role)})
         except ValidationError as error:
             names = {inside: name for name, (owner, inside) in self.targets.items() if owner == component.role}
             for detail in in_one(error.errors()):
@@ -142,9 +142,9 @@ class _Combination:
                 self.problems.append(problem_of(self.file.located, component.model, detail, at=place))
             return None
 
-    def _retrieving(
+    def _retriever(
         self, parameters: RetrieverParameters | None, corpus_parameters: CorpusParameters | None
-    ) -> Retrieving | None:
+    ) -> Retrieval | None:
         """The retriever with its corpus and its service; None if the service is unknown."""
         if parameters is None:
             return None
@@ -152,7 +152,7 @@ class _Combination:
         corpus = None
         if described is not None and corpus_parameters is not None:
             corpus = Corpus(str(described.place[-1]), described.kind, corpus_parameters)
-        retrieving = Retrieving(component.role, component.place, component.kind, parameters, corpus).searching()
+        retrieving = Retrieval(component.role, component.place, component.kind, parameters, corpus).searching()
         named = parameters.service
         service = None if named is None else getattr(parameters, named)
         if named is None or service is None:
@@ -162,7 +162,7 @@ class _Combination:
         embedder = services.valid.get(service)
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
-    def _reranking(self, parameters: Reranker | ModelRerankParameters | None) -> Reranking | None:
+    def _reranker(self, parameters: Reranker | ModelRerankParameters | None) -> Reranking | None:
         """The reranker; None if absent or invalid."""
         component = self.settings.rerank
         if component is None or parameters is None:
@@ -181,16 +181,16 @@ class _Combination:
             self.problems.append(located.error((*component.place, name), f"{problem}; leave it out"))
         return reranking
 
-    def _generating(self, parameters: GenerateParameters | None) -> Generating | None:
+    def _generator(self, parameters: GenerateParameters | None) -> Generating | None:
         """The generator; None if absent or invalid."""
         component = self.settings.generate
         if component is None or parameters is None:
             return None
         service = self._writer(component, parameters)
-        template = self._template(component, parameters.template, default())
+        template = self._template(component, parameters.template, answer_template())
         return None if service is None or template is None else Generating(parameters, service, template)
 
-    def _rewriting(self, parameters: RewriteParameters | None) -> RewritingQueries | None:
+    def _rewriter(self, parameters: RewriteParameters | None) -> RewritingQueries | None:
         """The model that rewrites queries; None if absent or invalid."""
         component = self.settings.rewrite
         if component is None or parameters is None:
@@ -242,14 +242,14 @@ def _threshold(limits: Mapping[str, Any]) -> float | None:
 
 
 def _beyond_most(
-    located: Located, place: Place, kind: str, model: type[RetrieverParameters], top_k: int
+    located: YamlDocument, place: Place, kind: str, model: type[RetrieverParameters], top_k: int
 ) -> Iterator[InputError]:
     """Refuse more results than one call to a service can return."""
     if model.most_results is not None and top_k > model.most_results:
         yield located.error(place, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
 
 
-def _wrong_limits(located: Located, cell: Cell, values: Mapping[str, Any]) -> Iterator[InputError]:
+def _wrong_limits(located: YamlDocument, cell: Cell, values: Mapping[str, Any]) -> Iterator[InputError]:
     """Refuse parameters that the service would refuse, and texts that no retriever would get."""
     if cell.rewriter is not None:
         yield from _wrong_rewrite(located, cell, cell.rewriter)
@@ -275,7 +275,7 @@ def _wrong_limits(located: Located, cell: Cell, values: Mapping[str, Any]) -> It
         yield located.error(place, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
 
 
-def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
+def _wrong_rewrite(located: YamlDocument, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
     """Refuse to rewrite queries if rankings exist already, are fused, or use vectors from a file."""
     route, inputs = cell.retriever.parameters.route, cell.retriever.parameters.inputs()
     if route not in (Route.OPENED, Route.CALLED):
@@ -286,7 +286,7 @@ def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> 
         yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
 
 
-def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
+def _wrong_history(located: YamlDocument, cell: Cell) -> Iterator[InputError]:
     """Refuse to join the history if the retriever gets no text, or a rewritten one."""
     retriever, place = cell.retriever, (*cell.retriever.place, "query")
     if retriever.role == ANSWERS:
@@ -301,7 +301,9 @@ def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
         yield located.error(place, "the model of rewrite: writes the queries; leave it out")
 
 
-def _wrong_depth(located: Located, cell: Cell, values: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:
+def _wrong_depth(
+    located: YamlDocument, cell: Cell, values: Mapping[str, Any], reranker: Reranking
+) -> Iterator[InputError]:
     """Refuse a reranker that scores fewer results than `top_k`, or more than the retriever returns."""
     if cell.top_k is not None and cell.top_k > reranker.depth:
         place: Place = ("grid", TOP_K) if TOP_K in values else (*cell.place, TOP_K)

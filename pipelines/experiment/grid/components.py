@@ -29,7 +29,7 @@ NO_LIMITS = {"depth": DEFAULT_DEPTH, MIN_SCORE: None}
 
 
 @dataclass(frozen=True)
-class Retrieving:
+class Retrieval:
     """The origin of a configuration's rankings."""
 
     role: str
@@ -44,19 +44,19 @@ class Retrieving:
         """The dataset's files that it requires."""
         return {*self.parameters.needs, *(() if self.corpus is None else self.corpus.parameters.needs)}
 
-    def resolved(self, folder: str) -> "Retrieving":
+    def resolved(self, folder: str) -> "Retrieval":
         """Resolve relative paths below `folder`, so that any machine can use them."""
         corpus = None if self.corpus is None else self.corpus.resolved(folder)
         return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
 
-    def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
+    def searching(self, identity: str = "", resource: str = "") -> "Retrieval":
         """Bind the service's corpus that it searches, if there is one."""
         if self.corpus is None:
             return self
         searched = self.corpus.parameters.service_corpus(identity or content_key(self.corpus.decisive()), resource)
         return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
 
-    def on(self, day: str) -> "Retrieving":
+    def on(self, day: str) -> "Retrieval":
         """The retriever with calls of one day, which becomes part of the data's version."""
         if self.remote is None:
             return self
@@ -138,7 +138,7 @@ class Reranking:
         service = {"type": self.kind} if self.service is None else {"service": self.service.decisive()}
         return {**self.parameters.decisive(), **service}
 
-    def ordering(self) -> dict[str, Any]:
+    def ordering_parameters(self) -> dict[str, Any]:
         """The part that determines the order of results."""
         return {name: value for name, value in self.decisive().items() if name != MIN_SCORE}
 
@@ -157,9 +157,9 @@ class Reranking:
         return self.parameters.max_output_tokens if isinstance(self.parameters, ModelRerankParameters) else 0
 
     @property
-    def retrieving(self) -> Retrieving:
+    def as_retrieving(self) -> Retrieval:
         parameters = self.parameters if isinstance(self.parameters, Reranker) else ByService()
-        return Retrieving(RERANK, self.place, self.kind, parameters)
+        return Retrieval(RERANK, self.place, self.kind, parameters)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
-from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
+from rankbeam.pipelines.experiment.grid.cells import Cell, ExpandedGrid, with_sources
 from rankbeam.pipelines.experiment.grid.combinations import cells_of
 from rankbeam.pipelines.experiment.grid.settings import (
     STAGES,
@@ -36,7 +36,7 @@ def _labels_of(grid: object) -> Labels:
     return {str(name): tuple(map(str, values)) for name, values in labels.items() if isinstance(values, dict | list)}
 
 
-def _wrong_labels(located: Located) -> Iterator[InputError]:
+def _wrong_labels(located: YamlDocument) -> Iterator[InputError]:
     """Labels that would make a name ambiguous."""
     grid = located.value.get("grid")
     for name, values in (grid if isinstance(grid, dict) else {}).items():
@@ -48,7 +48,7 @@ def _wrong_labels(located: Located) -> Iterator[InputError]:
                 yield located.error(("grid", str(name), label), problem)
 
 
-def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Expanded:
+def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> ExpandedGrid:
     """Every configuration with each combination of the grid's values, in order, and once for each dialect.
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
@@ -70,7 +70,7 @@ def expand(file: ExperimentFile, metrics: Iterable[Metric | JudgedMetric]) -> Ex
     return with_sources(cells, model.dataset.unit, [metric for metric in metrics if isinstance(metric, JudgedMetric)])
 
 
-def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> Iterator[Dialect]:
+def _dialects(located: YamlDocument, model: ExperimentModel, problems: list[InputError]) -> Iterator[Dialect]:
     for i, name in enumerate(model.dialects or ()):
         try:
             yield parse_dialect(name)
@@ -84,7 +84,7 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
     return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
 
 
-def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
+def _check_names(located: YamlDocument, cells: Sequence[Cell], problems: list[InputError]) -> None:
     """Refuse two cells with the same name, and one configuration with two names."""
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
@@ -98,7 +98,7 @@ def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputEr
 
 
 def _with_parts(
-    located: Located, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
+    located: YamlDocument, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
 ) -> list[Cell]:
     """All cells, with each fusion's parts; a fusion with an unknown part is left out.
 
@@ -119,16 +119,16 @@ def _with_parts(
     return complete
 
 
-def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
+def _cells_named(name: str, cells: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
 
 
 def _widest(name: str, cells: Sequence[Cell]) -> Cell | None:
-    return max(_named(name, cells), key=lambda cell: cell.width, default=None)
+    return max(_cells_named(name, cells), key=lambda cell: cell.width, default=None)
 
 
 def _wrong_parts(
-    located: Located, fusion: Cell, parameters: Fusion, cells: Sequence[Cell], item_names: Sequence[str]
+    located: YamlDocument, fusion: Cell, parameters: Fusion, cells: Sequence[Cell], item_names: Sequence[str]
 ) -> Iterator[InputError]:
     first: dict[str, str] = {}
     for place, name in enumerate(parameters.parts):
@@ -140,7 +140,7 @@ def _wrong_parts(
 
 
 def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequence[str]) -> str | None:
-    parts = _named(name, cells)
+    parts = _cells_named(name, cells)
     if not parts:
         if name.partition(":")[0] in item_names and not any(cell.item_name == name.partition(":")[0] for cell in cells):
             return None  # that configuration is broken, and was reported

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankbeam.pipelines.config.sections import MOST
-from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MIN_SCORE, TOP_K, ComponentSettings
@@ -63,7 +63,7 @@ class Variant:
         return replace(self, item=item, labels=(*self.labels, f"{role}={label}"), swept={**self.swept, role: place})
 
 
-def _variants(located: Located, items: Sequence[ConfigurationModel], grid: Grid, labels: Labels) -> list[Variant]:
+def _variants(located: YamlDocument, items: Sequence[ConfigurationModel], grid: Grid, labels: Labels) -> list[Variant]:
     variants, places = [Variant(item, position) for position, item in enumerate(items)], located.value.get("grid")
     for role in [name for name in grid if name in STAGES]:
         keys = list(places[role]) if isinstance(places.get(role), dict) else range(len(grid[role]))
@@ -94,7 +94,7 @@ def _can_have(role: str, item: ConfigurationModel) -> bool:
     return is_asked and values.get("query_vectors") is None and values.get("query") != "history"
 
 
-def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Grid) -> Iterator[InputError]:
+def wrong_stages(located: YamlDocument, items: Sequence[ConfigurationModel], grid: Grid) -> Iterator[InputError]:
     """Report stages in the grid that no configuration can have, and values that cannot be a stage."""
     for role in STAGES:
         if role in grid and not grid[role]:
@@ -164,7 +164,7 @@ class ConfigurationSettings:
 
 
 def settings_of(
-    located: Located,
+    located: YamlDocument,
     corpora: Corpora,
     items: Sequence[ConfigurationModel],
     grid: Grid,
@@ -177,7 +177,7 @@ def settings_of(
 
 
 def _components(
-    located: Located, corpora: Corpora, variant: Variant, problems: list[InputError]
+    located: YamlDocument, corpora: Corpora, variant: Variant, problems: list[InputError]
 ) -> ConfigurationSettings | None:
     """The components of a configuration; None after reporting an unknown one."""
     place, item = variant.configuration, variant.item
@@ -216,7 +216,7 @@ def _components(
 
 
 def _rerank(
-    located: Located, variant: Variant
+    located: YamlDocument, variant: Variant
 ) -> ComponentSettings[Reranker] | ComponentSettings[ModelRerankParameters] | None:
     """A `rerank:`, by its type or by a model under `services:`."""
     values, place = variant.item.rerank, variant.place(RERANK)
@@ -233,7 +233,7 @@ def _rerank(
     )
 
 
-def _type_of(located: Located, load: Callable[[str], type[Base]], place: Place, name: Any) -> type[Base]:
+def _type_of(located: YamlDocument, load: Callable[[str], type[Base]], place: Place, name: Any) -> type[Base]:
     if not isinstance(name, str):
         raise located.error((*place, "type"), "is missing" if name is None else "is not a word")
     try:
@@ -255,7 +255,7 @@ def _answers(name: str) -> type[RetrieverParameters]:
     return types[name]
 
 
-def stated_limits(located: Located, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
+def stated_limits(located: YamlDocument, settings: ConfigurationSettings, problems: list[InputError]) -> dict[str, Any]:
     """A configuration's `top_k` and thresholds, or else those of its retriever's type."""
     wrong, item = list(_wrong_stated_limits(located, settings)), settings.item
     problems += wrong
@@ -268,7 +268,7 @@ def stated_limits(located: Located, settings: ConfigurationSettings, problems: l
     }
 
 
-def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> Iterator[InputError]:
+def _wrong_stated_limits(located: YamlDocument, settings: ConfigurationSettings) -> Iterator[InputError]:
     """Validate a configuration's `top_k` and thresholds; a distance threshold may also be inside `retriever:`."""
     item = settings.item
     if settings.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
@@ -293,7 +293,7 @@ def _wrong_stated_limits(located: Located, settings: ConfigurationSettings) -> I
 
 
 def wrong_in_grid(
-    located: Located, corpora: Corpora, settings: Sequence[ConfigurationSettings], grid: Grid
+    located: YamlDocument, corpora: Corpora, settings: Sequence[ConfigurationSettings], grid: Grid
 ) -> Iterator[InputError]:
     """Report parameters that no component has, or several have, and values that cannot be swept."""
     known = {TOP_K}.union(*(configuration.sweepable for configuration in settings))
@@ -321,7 +321,7 @@ def wrong_in_grid(
             yield from _wrong_values(located, name, values)
 
 
-def _wrong_values(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
+def _wrong_values(located: YamlDocument, name: str, values: Sequence[Any]) -> Iterator[InputError]:
     """Validate swept `top_k` or thresholds."""
     if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
         yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")

@@ -57,14 +57,16 @@ def test_what_is_null_here_and_required_there_is_relaxed_and_never_the_reverse()
     there = [nested("a", columns("b FLOAT REQUIRED", "c FLOAT NULLABLE"), "REQUIRED")]
     here = [nested("A", columns("b FLOAT NULLABLE", "c FLOAT REQUIRED"), "NULLABLE")]
     assert list(schemas.differences(there, here)) == []
-    assert schemas.merged(there, here) == [nested("a", columns("b FLOAT NULLABLE", "c FLOAT NULLABLE"), "NULLABLE")]
+    assert schemas.merge_columns(there, here) == [
+        nested("a", columns("b FLOAT NULLABLE", "c FLOAT NULLABLE"), "NULLABLE")
+    ]
 
 
 def test_a_record_that_is_added_requires_nothing() -> None:
     record = nested("r", [*columns("b FLOAT REQUIRED"), nested("c", columns("d STRING REQUIRED"), "REQUIRED")])
     relaxed = nested("r", [*columns("b FLOAT NULLABLE"), nested("c", columns("d STRING NULLABLE"), "NULLABLE")])
     there = columns("n FLOAT REQUIRED")
-    assert schemas.merged(there, [*there, record]) == [*there, relaxed]
+    assert schemas.merge_columns(there, [*there, record]) == [*there, relaxed]
 
 
 @given(st.data())
@@ -78,9 +80,9 @@ def test_a_table_that_lacks_columns_is_completed_at_every_depth(data: st.DataObj
     own = columns("of_others STRING NULLABLE")
     existing = [*own, *data.draw(st.permutations(thinned(expected)))]
     assert list(schemas.differences(existing, expected)) == []
-    merged = schemas.merged(existing, expected)
+    merged = schemas.merge_columns(existing, expected)
     assert [column["name"] for column in merged[: len(existing)]] == [column["name"] for column in existing]
-    assert schemas.merged(merged, expected) == merged
+    assert schemas.merge_columns(merged, expected) == merged
 
     def names(columns: list[dict[str, Any]], prefix: str = "") -> set[str]:
         below = [names(column["fields"], f"{prefix}{column['name']}.") for column in columns if "fields" in column]

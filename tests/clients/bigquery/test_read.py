@@ -18,7 +18,7 @@ from support.readers import read_corpus
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.locations import Location
-from rankbeam.transforms.clients.bigquery.names import TableSource, pinned, shown
+from rankbeam.transforms.clients.bigquery.names import TableSource, display_path, pinned_path
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.formats.texts import read_queries
@@ -107,7 +107,7 @@ def test_a_source_survives_being_a_path(source: TableSource) -> None:
 
 def test_a_query_has_one_job_in_a_run_and_another_in_the_next() -> None:
     path = TableSource(project="my-project", query="SELECT 1").path
-    jobs = [TableSource.parse(pinned(path, run)).job_id for run in ("a", "a", "b")]
+    jobs = [TableSource.parse(pinned_path(path, run)).job_id for run in ("a", "a", "b")]
     assert (jobs[0] == jobs[1], jobs[0] == jobs[2], TableSource.parse(path).job_id) == (True, False, None)
 
 
@@ -292,7 +292,7 @@ def test_a_query_of_another_worker_is_waited_for_and_run_again_if_it_failed_in_p
     rows_ = {"jobComplete": True, "totalRows": "0", "schema": {"fields": []}, "jobReference": begun["jobReference"]}
     failed = {**begun, "status": {"state": "DONE", "errorResult": {"reason": "backendError", "message": "no"}}}
     scripted.answers += [(200, dry), (409, "no"), (200, failed), (409, "no"), (200, begun), (200, rows_), (200, rows_)]
-    assert read.stored(source, [])[0] == "projects/p/datasets/_d/tables/anon"
+    assert read.stored_table(source, [])[0] == "projects/p/datasets/_d/tables/anon"
     gets = [path.rpartition("/")[2].split("?") for method, path in scripted.request_log if method == "GET"][:2]
     assert [name for name, query in gets if "location=EU" in query] == [source.job_id, f"{source.job_id}_1"]
 
@@ -363,7 +363,7 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_run(dataset: Tables, tex
     for attempt in (lambda: tables.check(path, "qrels"), lambda: rows(read_qrels(path))):
         with pytest.raises(InputError, match=words) as caught:
             attempt()
-        assert str(caught.value).startswith(shown(path))
+        assert str(caught.value).startswith(display_path(path))
     assert len(rows(read_qrels(left))) == 3
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.calls.admission import Admission, Stopped
+from rankbeam.transforms.clients.calls.admission import Admission, LaneStopped
 from rankbeam.transforms.clients.calls.health import Breaker, StepBreaker
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
@@ -228,14 +228,14 @@ def test_what_waits_when_it_is_stopped_does_not_begin(clock: VirtualClock) -> No
         asyncio.get_running_loop().call_later(2.5, line.admission.stop)
         attempts = [line.attempt(str(number)) for number in range(6)]
         ended = await asyncio.gather(*attempts, line.admission.pause(9.0), return_exceptions=True)
-        with pytest.raises(Stopped):
+        with pytest.raises(LaneStopped):
             await line.admission.pause(1.0)
-        with pytest.raises(Stopped):
+        with pytest.raises(LaneStopped):
             await line.attempt("later")
         return ended
 
     ended = run(clock, work())
-    assert [type(outcome) for outcome in ended] == [*[type(None)] * 3, *[Stopped] * 4]
+    assert [type(outcome) for outcome in ended] == [*[type(None)] * 3, *[LaneStopped] * 4]
     assert clock.monotonic() == 2.5
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.services import Echo, feed, stage, task
 
-from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lane_context import Account, Budget
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -98,7 +98,7 @@ def test_what_waits_ends_when_nothing_more_is_to_begin() -> None:
 
         def refuse() -> None:
             if stopped:
-                raise Stopped
+                raise LaneStopped
 
         async def later() -> None:
             async with budget.reserved(8, refuse):
@@ -109,7 +109,7 @@ def test_what_waits_ends_when_nothing_more_is_to_begin() -> None:
             await asyncio.sleep(0)
             stopped.append(True)
             budget.wake()
-            with pytest.raises(Stopped):
+            with pytest.raises(LaneStopped):
                 await waiting
 
     run(main())

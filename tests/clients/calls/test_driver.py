@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rankbeam.transforms.clients.calls.driver import Driver, OpenCall, Outcome, Waiting
+from rankbeam.transforms.clients.calls.driver import BatchPending, Driver, OpenCall, Outcome
 from rankbeam.transforms.records.calls.steps import (
     Call,
     CallAnswer,
@@ -15,7 +15,7 @@ from rankbeam.transforms.records.calls.steps import (
     Steps,
     Subject,
     Task,
-    accepted,
+    results_or_raise,
 )
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -39,7 +39,7 @@ class Ask:
     def each_of(self, item: Sequence[Sequence[Call]]) -> Steps[Any]:
         values: Sequence[Any] = ()
         for calls in item:
-            values = accepted((yield list(calls)))
+            values = results_or_raise((yield list(calls)))
         return list(values)
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike
@@ -173,7 +173,7 @@ def test_a_task_that_needs_a_batch_job_ends_once_its_calls_have_ended_and_holds_
     driven = Driven()
     driven.start([[call("a"), call("b")], [call("c")]], [[call("d")]], size=6000)
     of_second = 1200 + 3000 + sys.getsizeof("payload of d") + 800
-    driven.driver.settle(driven.open_calls[0], [Waiting()])
+    driven.driver.settle(driven.open_calls[0], [BatchPending()])
     assert (driven.outcomes, driven.driver.open) == ([], 2)
     driven.settle(1, "B")
     failed = [outcome.failure for outcome, _ in driven.outcomes if isinstance(outcome, FailedTask)]

@@ -11,7 +11,7 @@ import pytest
 from support.services import FAST, Echo, Script, WorkerGone, failing, feed, make, run_all, stage, subjects, taking, task
 
 from rankbeam.transforms.clients.calls import fanout
-from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
@@ -322,7 +322,7 @@ def test_a_lane_that_begins_after_the_stop_makes_no_call(clock: VirtualClock, tm
     fan_out = FanOut(stage({"echo": service}), Ledger(str(tmp_path)), clock)
     fan_out.stop(grace_s=0)
     fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
-    with pytest.raises(Stopped):
+    with pytest.raises(LaneStopped):
         list(fan_out.outcomes())
     assert not service.begun
 
@@ -339,7 +339,7 @@ def test_all_fan_outs_that_run_are_stopped_together(clock: VirtualClock, tmp_pat
     fanout.stop_all(grace_s=20)
     assert fan_out not in fanout.at_work()
     assert (len(service.begun), service.open) == (begun, 0)
-    with pytest.raises(Stopped):
+    with pytest.raises(LaneStopped):
         list(outcomes)
 
 
@@ -381,7 +381,7 @@ def test_stopping_keeps_what_was_answered_and_lets_calls_in_flight_end(clock: Vi
     fan_out.stop(grace_s=20)
     assert clock.monotonic() - stopped_at < 0.31  # and not the whole grace
     later: list[object] = []
-    with pytest.raises(Stopped):
+    with pytest.raises(LaneStopped):
         later.extend(outcome for outcome in outcomes if outcome is not None)
     assert taken + len(later) == begun == len(service.begun)
     assert 95 <= begun <= 105  # at 100 a second, after a second

@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, CallAnswer, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, Steps, Subject, Task, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.reply import Reply
 
@@ -52,7 +52,7 @@ class Several:
         for step in questions:
             payloads = [json.dumps({"query": f"q{question}"}) for question in step]
             calls = [Call("echo", content_key({"query": payload}), payload) for payload in payloads]
-            answers += accepted((yield calls))
+            answers += results_or_raise((yield calls))
         return answers
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.clients.calls.health import FAILURES_TO_OPEN, MOST_UNCONFIRMED, Begun, Breaker, StepBreaker
+from rankbeam.transforms.clients.calls.health import (
+    FAILURES_TO_OPEN,
+    MOST_UNCONFIRMED,
+    Breaker,
+    StartedAttempt,
+    StepBreaker,
+)
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 GIVE_UP_S = 600.0
@@ -97,7 +103,7 @@ def test_one_probe_at_a_time_decides() -> None:
     probe = breaker.begin()
     assert probe.is_probe
     assert breaker.wait_until(50.0) is None
-    breaker.failed(Begun(0, is_probe=False), DOWN, 50.0)  # one that began before
+    breaker.failed(StartedAttempt(0, is_probe=False), DOWN, 50.0)  # one that began before
     assert breaker.wait_until(50.0) is None
     breaker.failed(probe, DOWN, 51.0)
     assert breaker.wait_until(51.0) == 53.0
@@ -223,7 +229,7 @@ def test_it_opens_at_the_twentieth_failure_in_a_row_and_not_before(outcomes: lis
 @given(st.data())
 def test_attempts_side_by_side_never_exceed_what_is_unconfirmed(data: st.DataObject) -> None:
     """Whatever ends in whichever order, no more than 40 attempts were begun since the last answer."""
-    breaker, now, in_flight, since = Breaker(GIVE_UP_S), 0.0, list[Begun](), 0
+    breaker, now, in_flight, since = Breaker(GIVE_UP_S), 0.0, list[StartedAttempt](), 0
     for _ in range(data.draw(st.integers(0, 150))):
         if breaker.wait_until(now) == now and data.draw(st.booleans()):
             in_flight.append(breaker.begin())

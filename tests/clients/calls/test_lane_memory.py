@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.reply import Reply
 
@@ -41,7 +41,7 @@ class Keep:
     services: ClassVar[Sequence[str]] = ("echo",)
 
     def steps(self, item: bytes) -> Steps[bytes]:
-        accepted((yield [Call("echo", content_key({"item": item[:9].decode()}), '{"query": ""}')]))
+        results_or_raise((yield [Call("echo", content_key({"item": item[:9].decode()}), '{"query": ""}')]))
         return item
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, WorkerGone, failing, feed, make, run_all, stage, taking, task
 
-from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Owner
@@ -156,7 +156,7 @@ def test_the_plan_has_the_calls_of_tasks_that_are_not_read_yet(clock: VirtualClo
     asyncio.run_coroutine_threadsafe(asyncio.sleep(0), clock.loop()).result()  # the lane has begun
     assert fan_out.totals()[Counter.CALLS_PLANNED, "pool"] == 20
     fan_out.stop(grace_s=60.0)
-    with pytest.raises(Stopped):
+    with pytest.raises(LaneStopped):
         list(fan_out.outcomes())
     (use,) = ledger.uses()
     assert (use.planned, use.calls) == (20, 0)

@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, CallAnswer, Steps, Subject, Task, accepted, pause
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, Steps, Subject, Task, pause, results_or_raise
 from rankbeam.transforms.records.reply import Reply
 
 
@@ -26,7 +26,7 @@ class Polls:
 
     def steps(self, item: str) -> Steps[int]:
         for polls in range(1, 100):
-            (done,) = accepted((yield [Call("service", None, f'"{item}"')]))
+            (done,) = results_or_raise((yield [Call("service", None, f'"{item}"')]))
             if done:
                 return polls
             yield [pause(60.0)]

@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.retrievers.base import Retrieve
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.steps import CallAnswer, Recalled, SearchDepth, Subject, Task
+from rankbeam.transforms.records.calls.steps import CallAnswer, RecalledTasks, SearchDepth, Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -68,7 +68,7 @@ def recalled(
     values: dict[str, Any] = {}
     known: list[str] = []
     for taken in fan_out.taken():
-        if isinstance(taken, Recalled):
+        if isinstance(taken, RecalledTasks):
             for place, subject in zip(taken.tasks, taken.subjects, strict=True):
                 (values[subject.query_id],) = rankings_in(taken.values.slice(place, 1))
                 known.append(subject.query_id)

@@ -15,7 +15,7 @@ from support.standins.models import embedding, tokens
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.together import shared
+from rankbeam.transforms.clients.calls.together import divide_tokens
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, prompts_of
 from rankbeam.transforms.clients.models.embeddings import Embed
@@ -196,7 +196,7 @@ def test_a_connection_that_takes_one_text_gets_one(tmp_path: Path) -> None:
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.lists(st.integers(0, 999), min_size=1))
 def test_shares_add_up_and_are_possible(new: int, cached: int, output: int, lengths: list[int]) -> None:
     total = Tokens(new + cached, cached, output)
-    shares = shared(total, lengths)
+    shares = divide_tokens(total, lengths)
     assert sum(shares, start=Tokens()) == total
     assert len(shares) == len(lengths)
     assert all(0 <= share.cached <= share.input and share.output >= 0 for share in shares)

@@ -9,7 +9,7 @@ from support.services import Echo, Script, run_all, task
 
 from rankbeam.transforms.clients.calls import fake
 from rankbeam.transforms.clients.calls.fake import FakeService
-from rankbeam.transforms.clients.calls.fanout import Alone, FanOut
+from rankbeam.transforms.clients.calls.fanout import FanOut, SingleService
 from rankbeam.transforms.clients.ledger import Ledger, clear
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask
@@ -112,7 +112,7 @@ def test_input_that_cannot_be_used_still_ends_the_run(tmp_path: Path) -> None:
 def test_a_process_that_calls_alone_passes_warnings_on(tmp_path: Path) -> None:
     (tmp_path / f"calls-{'f' * 32}.parquet").write_bytes(b"torn")
     service = FakeService(answer=lambda request: {"echo": request.payload})
-    alone = Alone(service, "fake", QUOTA, Ledger(str(tmp_path)))
+    alone = SingleService(service, "fake", QUOTA, Ledger(str(tmp_path)))
     assert alone.one(fake._OneCall(service), Call("service", "key", json.dumps("text"))) == {"echo": "text"}
     [warning] = alone.warnings
     assert "cannot be read, and are paid for again" in warning

@@ -14,14 +14,14 @@ from support.campaigns import examples
 from support.rag_memory import MemoryApi, answered, state
 from support.standins.rag_state import Behaviour, RagState
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About
+from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, holder_of, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
-from rankbeam.transforms.clients.corpora.rag_engine.importing import Filling, ImportFiles, Track, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.importing import ImportFiles, Track, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
-from rankbeam.transforms.clients.corpora.rag_engine.work import STUCK_S, CreateCorpus, NeededCorpus, awaited
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles, StagedFolder
+from rankbeam.transforms.clients.corpora.rag_engine.work import STUCK_S, CreateCorpus, NeededCorpus, wait_for_end
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -33,9 +33,9 @@ LOCATION = "projects/p/locations/us-central1"
 PARAMETERS = RagEngineCorpus(location=LOCATION, staging="gs://bucket/r", embedding_model="text-embedding-005")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = 20
-STAGED = Staged("gs://bucket/r", (StagedFolder("a", tuple(f"{number}.txt" for number in range(FILES))),))
+STAGED = StagedFiles("gs://bucket/r", (StagedFolder("a", tuple(f"{number}.txt" for number in range(FILES))),))
 OBJECTS = {f"{STAGED.uri(folder)}/{name}": "text" for folder in STAGED.folders for name in folder.names}
-ABOUT = About("0" * 32, "kb", "d", {}, "run", NOW.isoformat())
+ABOUT = CorpusDescription("0" * 32, "kb", "d", {}, "run", NOW.isoformat())
 
 
 class Now:
@@ -59,8 +59,8 @@ def service(behaviour: Behaviour, clock: Now) -> RagState:
     return RagState(behaviour, clock, read, lambda *_: None)
 
 
-def filling(resource: str) -> Filling:
-    return Filling(ABOUT, resource, STAGED, PARAMETERS.import_config(), 0, 0)
+def filling(resource: str) -> UnfilledCorpus:
+    return UnfilledCorpus(ABOUT, resource, STAGED, PARAMETERS.import_config(), 0, 0)
 
 
 def simulated(random: Random, api: MemoryApi, clock: Now, works: list[Any], killed: dict[int, float]) -> dict[int, Any]:
@@ -193,7 +193,7 @@ def test_each_model_has_a_budget_of_embeddings(models: list[str], concurrent: in
 
 def test_an_import_without_progress_ends_with_what_to_do() -> None:
     operation = Operation("projects/p/ragCorpora/1/operations/2", done=False, progress=12, is_import=True)
-    steps, waited = awaited(operation.name), list[float]()
+    steps, waited = wait_for_end(operation.name), list[float]()
 
     def driven() -> None:
         answer: Any = None

@@ -11,13 +11,13 @@ import pytest
 from support.rag_memory import MemoryApi, state, unavailable
 from support.standins.rag_state import RagState
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
+from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription, about
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed
-from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles, StagedFolder
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
@@ -38,9 +38,9 @@ def clock() -> Iterator[VirtualClock]:
         yield clock
 
 
-def staged(files: int = FILES) -> Staged:
+def staged(files: int = FILES) -> StagedFiles:
     names = [f"{number}.txt" for number in range(files)]
-    return Staged("gs://bucket/r", (StagedFolder("a", tuple(names[::2])), StagedFolder("b", tuple(names[1::2]))))
+    return StagedFiles("gs://bucket/r", (StagedFolder("a", tuple(names[::2])), StagedFolder("b", tuple(names[1::2]))))
 
 
 def objects(files: int = FILES) -> dict[str, str]:
@@ -49,11 +49,11 @@ def objects(files: int = FILES) -> dict[str, str]:
     }
 
 
-def own(number: int) -> About:
-    return About(f"{number:016x}" * 2, f"kb{number}", "d", {}, "run", NOW.isoformat())
+def own(number: int) -> CorpusDescription:
+    return CorpusDescription(f"{number:016x}" * 2, f"kb{number}", "d", {}, "run", NOW.isoformat())
 
 
-def claiming(about: About, me: Holder = ME) -> About:
+def claiming(about: CorpusDescription, me: Holder = ME) -> CorpusDescription:
     return replace(about, claim=asdict(me))
 
 
@@ -65,9 +65,11 @@ def corpus_client(api: MemoryApi, folder: Path, clock: VirtualClock) -> CorpusCl
     return CorpusClient(api, Ledger(str(folder)), Quota(60), clock)
 
 
-def filled(api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequence[str], **changes: Any) -> list[Filled]:
+def filled(
+    api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequence[str], **changes: Any
+) -> list[FilledCorpus]:
     fillings = [
-        Filling(claiming(own(number)), resource, staged(), PARAMETERS.import_config(), 0, 5)
+        UnfilledCorpus(claiming(own(number)), resource, staged(), PARAMETERS.import_config(), 0, 5)
         for number, resource in enumerate(resources)
     ]
     dealt = tracks([replace(filling, **changes) for filling in fillings], ImportQuota(), ME)
@@ -180,7 +182,7 @@ def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
 
 
 def test_nothing_that_rankbeam_did_not_make_is_taken_for_its_own() -> None:
-    mine = Listed("n", own(7).display_name, own(7).description(), "")
+    mine = ListedCorpus("n", own(7).display_name, own(7).description(), "")
     others = [
         replace(mine, display_name="my corpus"),
         replace(mine, display_name="rankbeam/v1/ffffffffffffffff"),

@@ -13,7 +13,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.corpora.rag_engine.importing import MOST_FILES, batches
 from rankbeam.transforms.clients.corpora.rag_engine.objects import reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, contents, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, StagedFiles, contents, read_documents
 from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 
@@ -82,7 +82,7 @@ def test_equal_ids_and_ids_too_long_for_a_name_are_refused_with_their_line(tmp_p
 
 def test_missing_files_are_imported_by_folder_where_all_of_it_is_missing(tmp_path: Path) -> None:
     documents = read_documents(write(tmp_path / "a.jsonl", json_texts([(f"d{n}", "x") for n in range(30_000)])))
-    staged: Staged = documents.staged("gs://b/s")
+    staged: StagedFiles = documents.staged("gs://b/s")
     everything = list(batches(staged, staged.names()))
     first, second = staged.folders[:2]
     some = list(batches(staged, {*first.names, second.names[0]}))

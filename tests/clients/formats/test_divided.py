@@ -72,11 +72,11 @@ def test_what_another_process_divided_is_what_it_was(rows: int) -> None:
     expected: list[Any] = [piece.to_pylist() for _, piece in divided.divide(next(divided.parts_of([source], 2))[1], 2)]
     with spill.spilling():
         (part,) = divided.in_parts([source], 2)
-        assert [isinstance(piece, batches.Spilled) for _, piece in part.pieces] == [rows > 1] * len(expected)
-        received = divided.restored(divided.reduced(part))
+        assert [isinstance(piece, batches.SpilledBatch) for _, piece in part.pieces] == [rows > 1] * len(expected)
+        received = divided.decode_part(divided.encode_part(part))
         assert received == part
         assert [_batch(piece).to_pylist() for _, piece in received.pieces] == expected
 
 
-def _batch(piece: pa.RecordBatch | batches.Spilled) -> pa.RecordBatch:
-    return batches.decode_spilled(piece.place) if isinstance(piece, batches.Spilled) else piece
+def _batch(piece: pa.RecordBatch | batches.SpilledBatch) -> pa.RecordBatch:
+    return batches.decode_spilled(piece.place) if isinstance(piece, batches.SpilledBatch) else piece

@@ -11,7 +11,7 @@ from support.data import REPOSITORY
 
 from rankbeam.pipelines.run import buckets
 from rankbeam.transforms.clients.formats import early, rows
-from rankbeam.transforms.clients.formats.divided import Divided, in_parts
+from rankbeam.transforms.clients.formats.divided import DividedPart, in_parts
 from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.records.errors import InputError
 
@@ -40,8 +40,8 @@ def nothing_is_left() -> Iterator[None]:
     assert spill.folder() is None
 
 
-def taken(role: str, path: str) -> list[Divided]:
-    parts = early.begun((role, path))
+def taken(role: str, path: str) -> list[DividedPart]:
+    parts = early.take_parts((role, path))
     assert parts is not None
     return list(parts)
 
@@ -54,7 +54,7 @@ def test_what_the_process_sends_is_what_a_reader_here_makes(qrels: str, run: str
         assert early.buckets() == BUCKETS
         second, first = taken("run", run), taken("qrels", qrels)  # asked for in another order
         assert [first, second] == expected
-        assert [early.begun(file) for file in files] == [None, None]  # a second reader reads anew
+        assert [early.take_parts(file) for file in files] == [None, None]  # a second reader reads anew
         assert early.buckets() is None
 
 
@@ -92,7 +92,7 @@ def test_large_pieces_come_through_the_spill_file(tmp_path: Path) -> None:
     with early.reading([("run", str(path))], 1):
         (part,) = taken("run", str(path))
         ((_, piece),) = part.pieces
-        assert isinstance(piece, batches.Spilled)
+        assert isinstance(piece, batches.SpilledBatch)
         assert batches.decode_spilled(piece.place).num_rows == 20_000
 
 
@@ -115,14 +115,14 @@ def test_neither_process_imports_slow_modules_before_files_are_read(program: lis
 @pytest.mark.parametrize("name", ["gs://bucket/a.run", "absent.run", "*.run"])
 def test_only_files_of_this_machine_are_begun(name: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buckets, "_LARGE_BYTES", 0)
-    with buckets.reading(run, [run, name if "://" in name else str(Path(run).parent / name)]):
+    with buckets.start_reading(run, [run, name if "://" in name else str(Path(run).parent / name)]):
         assert early.buckets() is None
 
 
 def test_only_large_files_are_begun(qrels: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with buckets.reading(qrels, [run, run]):
+    with buckets.start_reading(qrels, [run, run]):
         assert early.buckets() is None
     monkeypatch.setattr(buckets, "_LARGE_BYTES", 0)
-    with buckets.reading(qrels, [run, run]):
+    with buckets.start_reading(qrels, [run, run]):
         assert list(early._begun) == [("qrels", qrels), ("run", run)]
         assert early.buckets() == buckets.LEAST

@@ -222,7 +222,7 @@ def test_quotes_are_strict_wherever_blocks_end(
     tmp_path_factory: pytest.TempPathFactory, content: str, size: int, is_text: bool
 ) -> None:
     path = write(tmp_path_factory.getbasetemp() / "quotes.csv", content)
-    stream = separated_values._Quoted(io.BytesIO(content.encode()), path, is_text=is_text)
+    stream = separated_values._StrictQuotes(io.BytesIO(content.encode()), path, is_text=is_text)
     try:
         read = b"".join(iter(lambda: stream.read(size), b""))
     except InputError:

@@ -11,7 +11,7 @@ from google.auth import exceptions as auth
 from support.standins import serve
 
 from rankbeam.transforms.clients.google.channels import Address, address_of
-from rankbeam.transforms.clients.google.errors import translated
+from rankbeam.transforms.clients.google.errors import call_error
 from rankbeam.transforms.records.errors import FailureKind
 
 
@@ -36,7 +36,7 @@ from rankbeam.transforms.records.errors import FailureKind
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
 )
 def test_every_error_has_a_kind(error: Any, kind: FailureKind) -> None:
-    assert translated(error).kind is kind
+    assert call_error(error).kind is kind
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ def test_two_layouts_are_joined_unless_they_contradict_each_other(
         assert (joined.version, joined.checked) == (2, sorted(ADDED.names))
         assert joined.is_ours()
         assert all(joined.schema.field(name).nullable for name in (*columns[0], *columns[1]))
-        rows = joined.fitted(FIRST.empty_table())
+        rows = joined.align_columns(FIRST.empty_table())
         assert rows.schema.equals(joined.schema, check_metadata=True)
 
 

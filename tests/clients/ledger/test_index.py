@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.ledger import index as module
-from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows, joined
+from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows, join_rows
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 EMPTY = Index([], np.empty(0, ROW))
@@ -19,7 +19,7 @@ def rows(places: dict[str, tuple[int, int]], moment: int = 0) -> Rows:
     array = np.zeros(len(places), ROW)
     array["hash"], array["moment"], array["distance"] = [hash(key) for key in places], moment, np.nan
     array["group"], array["row"] = np.array(list(places.values())).T
-    return joined([array])
+    return join_rows([array])
 
 
 def test_answers_are_read_in_the_order_of_the_files_a_row_group_at_a_time() -> None:
@@ -118,4 +118,4 @@ def part(answers: list[Answer]) -> Rows:
     array = np.zeros(len(answers), ROW)
     for name in Answer._fields:
         array[name] = [getattr(answer, name) for answer in answers]
-    return joined([array])
+    return join_rows([array])

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rankbeam.transforms.clients.ledger.index import ROW, Index, Rows, joined
+from rankbeam.transforms.clients.ledger.index import ROW, Index, Rows, join_rows
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 MOST_BYTES = 8_000_000
@@ -40,4 +40,4 @@ def rows(first: int, end: int, *, is_whole: bool) -> Rows:
         array[name] = range(first, end)
     array["distance"] = np.nan if is_whole else range(first, end)
     array["results"] = 0 if is_whole else range(first, end)
-    return joined([array])
+    return join_rows([array])

@@ -17,7 +17,7 @@ from support import memory_filesystem, strict_gcs
 
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, LeasePlace, ReadFile
 from rankbeam.transforms.clients.ledger.leases.places import ElsewherePlace, GcsPlace, LocalPlace
-from rankbeam.transforms.clients.ledger.leases.process import started
+from rankbeam.transforms.clients.ledger.leases.process import start_time
 from rankbeam.transforms.records.errors import InputError
 
 HERE = Holder.here("here", "now")
@@ -151,14 +151,14 @@ def test_one_that_was_left_behind_long_ago_is_taken_over_at_once(place: LeasePla
 def test_a_process_of_this_machine_that_is_gone_is_taken_over_at_once(place: LeasePlace) -> None:
     time = Time()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        since = started(child.pid)
+        since = start_time(child.pid)
         assert since is not None
         owner = lease(place, time, dataclasses.replace(HERE, pid=child.pid, pid_started=since))
         assert owner.claim() is None
         time.seconds += 3600  # it may be stopped, and go on
         assert lease(place, time, HERE).claim() is not None
         child.kill()
-        while started(child.pid) == since:
+        while start_time(child.pid) == since:
             """Until it is a zombie, which nobody has waited for."""
         assert lease(place, time, HERE).claim() is None
 

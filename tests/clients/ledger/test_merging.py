@@ -77,7 +77,7 @@ def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
     large, limit, small = (StoredFile(f"{size}", size << 20) for size in (9, 8, 3))
     assert merging.due([large] * 100 + [limit] + [small] * 31) == []
     assert merging.due([large] * 100 + [small] * 32) == [small] * 5
-    assert merging.fitting([StoredFile("7", 7 << 20)] * 5) == [StoredFile("7", 7 << 20)] * 2
+    assert merging.fitting_parts([StoredFile("7", 7 << 20)] * 5) == [StoredFile("7", 7 << 20)] * 2
 
 
 def test_a_part_as_large_as_the_last_tier_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

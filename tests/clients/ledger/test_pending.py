@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.ledger import LedgerEntry
-from rankbeam.transforms.clients.ledger.writer import PIECE_BYTES, Pending
+from rankbeam.transforms.clients.ledger.writer import PIECE_BYTES, PendingEntries
 
 LARGE = "x" * (PIECE_BYTES // 2)
 
@@ -25,7 +25,7 @@ def entry(number: int, answer: str = "1") -> LedgerEntry:
 
 def test_an_entry_is_due_after_the_time_it_may_wait_and_not_before() -> None:
     clock = Clock()
-    pending = Pending(0.5, clock)
+    pending = PendingEntries(0.5, clock)
     assert (pending.wait_s(), pending.is_due()) == (None, False)
     assert pending.add(entry(0))
     assert (pending.wait_s(), pending.is_due()) == (0.5, False)
@@ -43,7 +43,7 @@ def test_an_entry_is_due_after_the_time_it_may_wait_and_not_before() -> None:
 
 
 def test_much_is_due_at_once_in_pieces_of_which_the_second_does_not_wait() -> None:
-    pending = Pending(60.0, Clock())
+    pending = PendingEntries(60.0, Clock())
     assert pending.add(entry(0, LARGE))
     assert not pending.is_due()
     assert pending.add(entry(1, LARGE))
@@ -56,7 +56,7 @@ def test_much_is_due_at_once_in_pieces_of_which_the_second_does_not_wait() -> No
 
 def test_what_could_not_be_written_is_tried_again_after_a_while_however_much_there_is() -> None:
     clock = Clock()
-    pending = Pending(0.5, clock)
+    pending = PendingEntries(0.5, clock)
     for number in range(3):
         pending.add(entry(number, LARGE))
     pending.put_back(pending.take())
@@ -72,7 +72,7 @@ def test_what_could_not_be_written_is_tried_again_after_a_while_however_much_the
 
 @given(st.lists(st.sampled_from(["add", "take", "lose"])))
 def test_entries_are_taken_in_their_order_and_each_is_written_once(steps: list[str]) -> None:
-    pending, written, added = Pending(0.5, Clock()), [], 0
+    pending, written, added = PendingEntries(0.5, Clock()), [], 0
     for step in steps:
         if step == "add":
             pending.add(entry(added))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter, store
-from rankbeam.transforms.clients.ledger.writer import PIECE_BYTES, Pending
+from rankbeam.transforms.clients.ledger.writer import PIECE_BYTES, PendingEntries
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
@@ -94,7 +94,7 @@ def test_what_cannot_be_written_is_tried_again_each_time_it_is_due(clock: Virtua
 
 
 def test_taken_entries_no_longer_make_later_ones_due() -> None:
-    pending = Pending(5.0, lambda: 0.0)
+    pending = PendingEntries(5.0, lambda: 0.0)
     pending.add(replace(entry(1), answer="x" * PIECE_BYTES))
     assert pending.is_due()
     assert len(pending.take()) == 1

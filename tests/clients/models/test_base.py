@@ -6,11 +6,11 @@ import pytest
 
 from rankbeam.transforms.clients.models.attempts import ModelAttempts
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters, Stored, prompt_of, read_answer
-from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
-CLAIMS = shipped()["claims"].prompt({"query": "q", "text": "It rains."}, max_output_tokens=50)
+CLAIMS = built_in_templates()["claims"].prompt({"query": "q", "text": "It rains."}, max_output_tokens=50)
 GOOD = Stored('{"claims": []}', "stop").written()
 CUT = Stored('{"cla', "max_tokens").written()
 WRONG = Stored("no JSON", "stop").written()

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.models.offline import NO_ANSWER, Extractive, Ha
 from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.judge.templates import VARIABLES, shipped
+from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates
 from rankbeam.transforms.kernels.judged import AnswerKind
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.kernels.sentences import sentences
@@ -57,7 +57,7 @@ def reply_of(model: ModelParameters, prompt: Prompt) -> Any:
 def judge(step: str, **values: Any) -> Any:
     """The lexical judge's answer to a step, as a judge's answer is read."""
     variables = {name: VALUES[name] for name in VARIABLES[step]} | values
-    answer = reply_of(Lexical(), shipped()[step].prompt(variables))
+    answer = reply_of(Lexical(), built_in_templates()[step].prompt(variables))
     assert isinstance(answer, Completion)
     return step_named(step).read(variables, answer.text)
 

@@ -18,7 +18,7 @@ from rankbeam.pipelines.run.evaluate import new_run, run
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.plug_ins import registered
+from rankbeam.transforms.records.plug_ins import entry_points_of
 from rankbeam.transforms.records.queries import Query, Ranking
 from rankbeam.transforms.retrieve.local import retrieve
 
@@ -72,11 +72,11 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         write(info / "METADATA", f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
         write(info / "entry_points.txt", f"[rankbeam.retrievers]\necho = {module}:{target}\n")
         monkeypatch.syspath_prepend(str(folder))
-        registered.cache_clear()
+        entry_points_of.cache_clear()
 
     before = set(sys.modules)
     yield make
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     for name in {name for name in set(sys.modules) - before if name.startswith("plugin_")}:
         del sys.modules[name]
 
@@ -84,7 +84,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 @pytest.fixture(autouse=True)
 def _fresh_registry() -> Iterator[None]:
     yield
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def evaluated(folder: Path, *retrievers: str) -> Results:

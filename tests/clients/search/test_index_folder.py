@@ -27,7 +27,7 @@ def indexed(tmp_path: Path) -> Documents:
 
 def search(documents: Documents, text: str = "cat dog") -> Ranking:
     """The ranking that a new process would have."""
-    for cached in (collection._collection, units.tokens_of, units.units_of, units._indexed):
+    for cached in (collection._collection, units.tokens_of, units.units_of, units._index_documents):
         cached.cache_clear()
     return Bm25().search(documents).retrieve(Query("q", text), 10)
 

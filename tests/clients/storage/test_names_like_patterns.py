@@ -33,7 +33,7 @@ def test_nothing_beside_a_folder_is_listed_or_deleted(bucket: str, folder: str) 
         jobs.save(place, "r1", {"run_id": place})
         files.write(f"{place}/runs/part.parquet", b"rows")
     assert [record["run_id"] for record in jobs.every(ours)] == [ours]
-    assert [file.path for file in whole.listed(f"{ours}/runs", "runs")] == [f"{ours}/runs/part.parquet"]
+    assert [file.path for file in whole.list_files(f"{ours}/runs", "runs")] == [f"{ours}/runs/part.parquet"]
     files.delete(f"{ours}/runs")
     assert whole.delete(f"{ours}/jobs/r1.json")
     assert files.match(f"{bucket}/out*/**") == [f"{other}/jobs/r1.json", f"{other}/runs/part.parquet"]

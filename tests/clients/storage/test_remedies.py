@@ -12,9 +12,9 @@ from google.auth.exceptions import DefaultCredentialsError, RefreshError, Transp
 from google.cloud.exceptions import from_http_response
 from google.cloud.storage.exceptions import InvalidResponse
 
-from rankbeam.pipelines.dataflow.service import DataflowError, translated
+from rankbeam.pipelines.dataflow.service import DataflowError, translate_errors
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError
-from rankbeam.transforms.clients.bigquery.errors import translated as of_bigquery
+from rankbeam.transforms.clients.bigquery.errors import bigquery_error as of_bigquery
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.storage import gcs
 
@@ -56,7 +56,7 @@ def quota(status: int, message: str, reason: str) -> exceptions.GoogleAPICallErr
 
 
 def dataflow_says(error: Exception) -> str:
-    with pytest.raises(DataflowError) as refusal, translated("job-1", "my-project"):
+    with pytest.raises(DataflowError) as refusal, translate_errors("job-1", "my-project"):
         raise error
     return str(refusal.value)
 
@@ -68,7 +68,7 @@ def bigquery_says(error: Exception) -> str:
 
 
 def storage_says(error: Exception) -> str:
-    return gcs.explained(BeamIOError("Match operation failed", {"gs://b/out": error}), "gs://b/out")
+    return gcs.error_text(BeamIOError("Match operation failed", {"gs://b/out": error}), "gs://b/out")
 
 
 @pytest.fixture(autouse=True)

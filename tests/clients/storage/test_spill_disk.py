@@ -99,7 +99,7 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_full_disk_has_no_room_for_a_mapped_file(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
     with pytest.raises(OSError, match="set TMPDIR to a larger disk") as caught:
-        spill.mapped((600_000 * place, bytes(600_000)) for place in range(4))
+        spill.join_pieces((600_000 * place, bytes(600_000)) for place in range(4))
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(small_disk))
     assert list(small_disk.iterdir()) == []
 
@@ -109,7 +109,7 @@ def test_a_full_disk_has_no_room_for_a_mapped_file(small_disk: Path, monkeypatch
 def test_pieces_are_one_buffer_in_memory_or_mapped(number: int, is_reversed: bool) -> None:
     pieces = [(700_000 * value, bytes([value]) * 700_000) for value in range(number)]
     expected = b"".join(piece for _, piece in pieces)
-    assert bytes(spill.mapped(pieces[::-1] if is_reversed else pieces)) == expected
+    assert bytes(spill.join_pieces(pieces[::-1] if is_reversed else pieces)) == expected
 
 
 def fill() -> None:

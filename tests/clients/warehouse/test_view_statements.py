@@ -46,7 +46,7 @@ def test_a_column_that_is_renamed_breaks_a_view(table: str, column: str, kind: s
 
 @pytest.fixture(scope="module")
 def trees() -> dict[str, exp.Query]:
-    return views.parsed()
+    return views.syntax_trees()
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,10 @@ def test_what_is_kept_for_duckdb_is_what_sqlglot_makes(monkeypatch: pytest.Monke
         statements = sqlglot.parse(script, dialect="duckdb")
         return [statement.sql("duckdb", comments=False) for statement in statements if statement is not None]
 
-    assert trees(stored) == trees(views.transpiled())
+    assert trees(stored) == trees(views.transpile_views())
     (tmp_path / "views.sql").write_text(stored.replace("sha256 ", "sha256 0"))
     monkeypatch.setattr(views, "FOR_DUCKDB", tmp_path / "views.sql")
-    assert views.for_duckdb() == views.transpiled()
+    assert views.for_duckdb() == views.transpile_views()
 
 
 def test_a_run_does_not_wait_for_sqlglot() -> None:

@@ -199,7 +199,7 @@ def test_what_has_no_language_model_says_so_in_every_row(laptop: duckdb.DuckDBPy
 
 
 def test_rows_of_a_run_are_joined_with_its_partition() -> None:
-    joins = [join for tree in views.parsed().values() for join in tree.find_all(exp.Join)]
+    joins = [join for tree in views.syntax_trees().values() for join in tree.find_all(exp.Join)]
     assert len(joins) > 40
     for join in joins:
         pairs = {equal.sql() for equal in join.find_all(exp.EQ)}

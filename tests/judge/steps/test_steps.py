@@ -15,7 +15,7 @@ from rankbeam.transforms.judge.steps.questions import GeneratedQuestion
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.judge.templates import VARIABLES
-from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
+from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.steps import LONGEST_REASON
 
@@ -65,7 +65,7 @@ def test_the_other_steps_are_read_as_what_they_say() -> None:
     kind = read("answer_kind", {}, '{"reason": "r", "kind": "refused", "relevance": 0}')
     assert kind == JudgedKind(AnswerKind.REFUSED, 0, "r")
     assigned = read("nugget_assign", {"nuggets": {"0": "n"}}, reply_of((0, "partial")))
-    assert assigned == (ReasonedVerdict(Assigned.PARTIAL, "why"),)
+    assert assigned == (ReasonedVerdict(NuggetAssignment.PARTIAL, "why"),)
     assert read("statements", {}, '{"statements": ["a", "b"]}') == ("a", "b")
     assert read("sentences", {"sentences": ["a", "b", "c"]}, '{"sentences": [3, 1]}') == (True, False, True)
     three = {"questions": [{"question": f"{number}?", "noncommittal": number == 2} for number in range(3)]}

@@ -27,8 +27,8 @@ ALL = np.ones(5, np.bool_)
 
 def test_every_query_is_counted_by_itself() -> None:
     assert FOUR.hit_grade.tolist() == [2.0, 0.0, 1.0, 1.0, -1.0]
-    assert hits.relevant(FOUR, 1.0).tolist() == [1.0, 2.0, 1.0, 0.0]
-    assert hits.relevant(FOUR, 0.5).tolist() == [1.0, 3.0, 1.0, 0.0]
+    assert hits.relevant_count(FOUR, 1.0).tolist() == [1.0, 2.0, 1.0, 0.0]
+    assert hits.relevant_count(FOUR, 0.5).tolist() == [1.0, 3.0, 1.0, 0.0]
     assert [hits.relevant_hits(FOUR, 1.0, cutoff).tolist() for cutoff in (None, 3, 2)] == [
         [0.0, 2.0, 1.0, 0.0], [0.0, 2.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0],
     ]  # fmt: skip

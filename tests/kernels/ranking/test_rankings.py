@@ -13,7 +13,7 @@ from rankbeam.transforms.kernels.arrays import HashArray, IntArray, StringArray,
 from rankbeam.transforms.kernels.ranking import pools
 from rankbeam.transforms.kernels.ranking.orders import order_by_id, order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
-from rankbeam.transforms.kernels.ranking.rankings import Ranked, repeats
+from rankbeam.transforms.kernels.ranking.rankings import RankedRows, repeats
 
 QUERIES = 3
 # Few letters, so that rows repeat; of one to four bytes, so that byte order, UTF-16 order and case differ.
@@ -43,7 +43,9 @@ def test_ties_are_ordered_by_the_bytes_of_the_id_descending(
 @given(rows=ROWS, top_k=st.none() | st.integers(0, 5))
 def test_the_top_of_every_query_is_kept(rows: list[tuple[int, float, str]], top_k: int | None) -> None:
     query, ids = places([row[0] for row in rows]), pa.array([row[2] for row in rows], pa.string())
-    ranked = Ranked.of(order_by_score(query, np.array([row[1] for row in rows], np.float64), ids), query, ids, QUERIES)
+    ranked = RankedRows.of(
+        order_by_score(query, np.array([row[1] for row in rows], np.float64), ids), query, ids, QUERIES
+    )
     top = ranked.upto(top_k)
     for place in range(QUERIES):
         of_query = [column[ranked.query == place][:top_k] for column in (ranked.row, ranked.rank, ranked.repeated)]
@@ -65,8 +67,8 @@ def test_a_row_repeats_what_an_earlier_row_of_its_query_named(
 def test_the_best_row_of_every_document_stands_for_it(rows: list[tuple[int, float, str]]) -> None:
     query, ids = places([row[0] for row in rows]), pa.array([row[2] for row in rows], pa.string())
     order = order_by_score(query, np.array([row[1] for row in rows], np.float64), ids)
-    ranked = Ranked.of(order, query, ids, QUERIES)
-    collapsed = ranked.collapsed(QUERIES)
+    ranked = RankedRows.of(order, query, ids, QUERIES)
+    collapsed = ranked.deduplicated(QUERIES)
     for place in range(QUERIES):
         of_query = [row for row in order.tolist() if query[row] == place]
         best: dict[str, int] = {}

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
-from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, Compressed, decompose
+from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, SparseRows, decompose
 
 
-def sparse(dense: np.ndarray) -> Compressed:
+def sparse(dense: np.ndarray) -> SparseRows:
     row, column = np.nonzero(dense)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(dense)))])
-    return Compressed(offsets, column, dense[row, column].astype(np.float32))
+    return SparseRows(offsets, column, dense[row, column].astype(np.float32))
 
 
 @settings(max_examples=examples(30))
@@ -79,7 +79,7 @@ def test_memory_is_a_few_times_that_of_the_vectors() -> None:
     draw = np.random.default_rng(2)
     row, column = np.unique(draw.integers(0, [[terms], [units]], (2, 60_000)), axis=1)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=terms))])
-    matrix = Compressed(offsets, column, np.ones(len(row), np.float32))
+    matrix = SparseRows(offsets, column, np.ones(len(row), np.float32))
 
     tracemalloc.start()
     try:

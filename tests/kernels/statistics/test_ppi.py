@@ -86,7 +86,7 @@ def test_one_label_has_no_interval() -> None:
 
 
 def test_one_stratum_is_the_plain_estimate() -> None:
-    result, plain = ppi.stratified([GRADES]), ppi.estimate(GRADES)
+    result, plain = ppi.stratified_estimate([GRADES]), ppi.estimate(GRADES)
     assert result.mean == pytest.approx(plain.mean)
     assert result.standard_error == pytest.approx(plain.standard_error)
     assert result.degrees == pytest.approx(GRADES.labels.count - 1)
@@ -101,7 +101,7 @@ def test_strata_are_added_by_their_shares_as_in_plain_python() -> None:
         labels, more = (rng.binomial(4, truth, size) / 4 for size in (count, others))
         judged = np.clip(labels + rng.choice([-0.25, 0.0, 0.25], count), 0, 1)
         samples.append((labels, judged, np.clip(more + rng.choice([-0.25, 0.0, 0.25], others), 0, 1)))
-    result = ppi.stratified([LabelledSample.of(*sample) for sample in samples])
+    result = ppi.stratified_estimate([LabelledSample.of(*sample) for sample in samples])
     power, mean, squared, below = result.power, 0.0, 0.0, 0.0
     for (labels, judged, others), size in zip(samples, sizes, strict=True):
         share, used = size / sum(sizes), power if len(others) > 1 else 0.0
@@ -128,7 +128,7 @@ def test_intervals_over_strata_hold_the_truth(accuracy: float, truths: tuple[flo
             judge = np.where(rng.random(size) < accuracy, human, ~human)
             values = human.astype(float), judge.astype(float)
             strata.append(LabelledSample.of(values[0][:count], values[1][:count], values[1][count:]))
-        low, high = ppi.stratified(strata).interval()
+        low, high = ppi.stratified_estimate(strata).interval()
         covered += low <= truth <= high
     assert covered / samples >= 0.93
 

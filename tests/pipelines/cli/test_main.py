@@ -203,7 +203,7 @@ def test_a_command_may_have_as_many_files_open_as_the_user(hard: int | None, sta
         "import resource\n"
         "from rankbeam import __main__ as start\n"
         "from rankbeam.transforms.clients.storage import spill\n"
-        "def main(): [spill.mapped([(0, bytes(2 << 20))]) for _ in range(100)]\n"
+        "def main(): [spill.join_pieces([(0, bytes(2 << 20))]) for _ in range(100)]\n"
         f"most = {hard} or resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (50, most))\n"
         "start.main = main\n"

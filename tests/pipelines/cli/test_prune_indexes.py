@@ -28,7 +28,7 @@ def empty_bucket() -> Iterator[None]:
 
 def index(folder: Path, output: str, size: int) -> None:
     """Build an index of chunks, or use the one that is kept, as a new process would."""
-    for cached in (collection._collection, units.tokens_of, units.units_of, units._indexed):
+    for cached in (collection._collection, units.tokens_of, units.units_of, units._index_documents):
         cached.cache_clear()
     path = write(folder / "corpus.jsonl", json_texts([("d1", "the cat sat on the mat"), ("d2", "a dog ran")]))
     Bm25().prepare(Documents(path, Chunking("words", size, 0), index_folder=f"{output}/indexes"))

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from rankbeam.pipelines.compare.shared import Shared, shared_queries
+from rankbeam.pipelines.compare.shared import SharedQueries, shared_queries
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 
@@ -22,16 +22,31 @@ def run_of(fingerprint: str, texts: dict[str, str | None]) -> Results:
 @pytest.mark.parametrize(
     ("fingerprint", "texts", "shared", "ending"),
     [
-        ("q-u", {"a": "x", "d": "w"}, Shared(1, 1, 2, 0, ""), "1 only in this run, 2 only in the baseline's"),
-        ("q-u", {"a": "1", "b": "2"}, Shared(2, 0, 1, 2, ""), "1 only in the baseline's; 2 of both have another text"),
-        ("q-u", {"a": None, "b": "y"}, Shared(2, 0, 1, 0, ""), "1 only in the baseline's"),
-        ("r-t", OLD, Shared(3, 0, 0, 0, "judgements"), "their judgements differ, so differences may not be due to the"),
-        ("q-t-s", OLD, Shared(3, 0, 0, 0, "reference answers"), "their reference answers differ"),
-        ("r-t-s", OLD, Shared(3, 0, 0, 0, "judgements and reference answers"), "their judgements and reference answ"),
+        ("q-u", {"a": "x", "d": "w"}, SharedQueries(1, 1, 2, 0, ""), "1 only in this run, 2 only in the baseline's"),
+        (
+            "q-u",
+            {"a": "1", "b": "2"},
+            SharedQueries(2, 0, 1, 2, ""),
+            "1 only in the baseline's; 2 of both have another text",
+        ),
+        ("q-u", {"a": None, "b": "y"}, SharedQueries(2, 0, 1, 0, ""), "1 only in the baseline's"),
+        (
+            "r-t",
+            OLD,
+            SharedQueries(3, 0, 0, 0, "judgements"),
+            "their judgements differ, so differences may not be due to the",
+        ),
+        ("q-t-s", OLD, SharedQueries(3, 0, 0, 0, "reference answers"), "their reference answers differ"),
+        (
+            "r-t-s",
+            OLD,
+            SharedQueries(3, 0, 0, 0, "judgements and reference answers"),
+            "their judgements and reference answ",
+        ),
     ],
 )
 def test_the_sentence_names_what_differs(
-    fingerprint: str, texts: dict[str, str | None], shared: Shared, ending: str
+    fingerprint: str, texts: dict[str, str | None], shared: SharedQueries, ending: str
 ) -> None:
     measured = shared_queries(run_of(fingerprint, texts), run_of("q-t", dict(OLD)))
     assert measured == shared
@@ -46,10 +61,10 @@ def test_runs_of_one_dataset_have_nothing_to_tell() -> None:
 @pytest.mark.parametrize(
     ("shared", "is_most"),
     [
-        (Shared(20, 20, 999, 0, ""), True),
-        (Shared(20, 21, 0, 0, ""), False),
-        (Shared(40, 0, 0, 40, ""), False),  # numbers as ids, of other queries each night
+        (SharedQueries(20, 20, 999, 0, ""), True),
+        (SharedQueries(20, 21, 0, 0, ""), False),
+        (SharedQueries(40, 0, 0, 40, ""), False),  # numbers as ids, of other queries each night
     ],
 )
-def test_half_of_the_queries_with_their_texts_are_most(shared: Shared, is_most: bool) -> None:
+def test_half_of_the_queries_with_their_texts_are_most(shared: SharedQueries, is_most: bool) -> None:
     assert shared.is_most is is_most

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rankbeam.pipelines.config.references import resolved
+from rankbeam.pipelines.config.references import resolve_references
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.schema import experiment_schema
@@ -68,7 +68,7 @@ def test_every_string_of_the_schema_may_hold_a_reference(monkeypatch: pytest.Mon
     assert len(documents) > 100
     for document in documents:
         problems: list[InputError] = []
-        located = resolved(load(yaml.safe_dump(document), "e.yaml"), problems)
+        located = resolve_references(load(yaml.safe_dump(document), "e.yaml"), problems)
         assert problems == []
         assert (REFERENCE in json.dumps(located.value)) == own(document), document
 
@@ -78,7 +78,7 @@ def test_no_string_of_the_schema_stays_literal(bad: str) -> None:
     schema = experiment_schema()
     for document in strings(schema, schema, bad):
         problems: list[InputError] = []
-        resolved(load(yaml.safe_dump(document), "e.yaml"), problems)
+        resolve_references(load(yaml.safe_dump(document), "e.yaml"), problems)
         answers = (document.get("configurations") or [{}])[0].get("answers") or {}
         has_secret = is_secret(bad) and not {"headers", "params", "body"}.isdisjoint(answers)
         assert bool(problems) != (own(document) or has_secret), document
@@ -160,7 +160,7 @@ def test_secrets_stay_references_where_they_are_taken(monkeypatch: pytest.Monkey
 
 def test_a_secret_in_another_field_says_where_secrets_belong() -> None:
     problems: list[InputError] = []
-    resolved(load("output: {path: '${env:MY_TOKEN}'}", "e.yaml"), problems)
+    resolve_references(load("output: {path: '${env:MY_TOKEN}'}", "e.yaml"), problems)
     (problem,) = problems
     assert "${env:MY_TOKEN} names a secret, and this field takes none" in problem.problem
     assert "api_key" in problem.problem

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.pipelines.config.yaml_lines import load, spelled
+from rankbeam.pipelines.config.yaml_lines import format_place, load
 from rankbeam.transforms.records.errors import InputError
 
 TEXT = """\
@@ -120,5 +120,5 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_places_are_spelled_as_people_write_them() -> None:
-    assert spelled(("a", 0, 1, "b")) == "a[0][1].b"
-    assert spelled(()) == ""
+    assert format_place(("a", 0, 1, "b")) == "a[0][1].b"
+    assert format_place(()) == ""

@@ -10,7 +10,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.pipelines.plan.plan import plan_of
 from rankbeam.transforms.clients.corpora.chunks import Chunks
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 
 LOCAL = "corpora: {local: {type: chunks}}\n"
 BM25 = "retriever: {type: bm25, corpus: local}"
@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     install(tmp_path, monkeypatch)
     write(tmp_path / "corpus.jsonl", json_texts([("d1", "a document")]))
     yield tmp_path
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def text(configurations: Mapping[str, str], more: str = LOCAL, dataset: str = ", corpus: corpus.jsonl") -> str:

@@ -13,7 +13,7 @@ from support.inputs import beir_qrels, json_texts, trec_run, write
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.records.calls.steps import SearchDepth
-from rankbeam.transforms.records.plug_ins import registered
+from rankbeam.transforms.records.plug_ins import entry_points_of
 
 RAG = "corpus: projects/p/locations/us-central1/ragCorpora/42"
 SEARCH = "serving_config: projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/s"
@@ -40,7 +40,7 @@ RETRIEVERS = {
     "fused": "{type: fusion, parts: [bm25, run], weights: [1, 2]}",
 }
 
-OURS = {kind for kind, point in registered("rankbeam.retrievers").items() if point.value.startswith("rankbeam.")}
+OURS = {kind for kind, point in entry_points_of("rankbeam.retrievers").items() if point.value.startswith("rankbeam.")}
 
 CONFIG_IDS = {
     "bm25": "b5ba9ad15224",

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.sections import problem_of
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.gates.gates import GatesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
@@ -58,7 +58,7 @@ def messages(model: type[BaseModel]) -> Iterator[str]:
                 model.model_validate({name: value})
             except ValidationError as error:
                 for detail in error.errors():
-                    problem = problem_of(Located("e.yaml", {}, {}, ()), model, dict(detail))
+                    problem = problem_of(YamlDocument("e.yaml", {}, {}, ()), model, dict(detail))
                     yield problem.problem.partition(", found ")[0]
 
 

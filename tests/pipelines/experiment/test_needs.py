@@ -9,7 +9,7 @@ from support.inputs import json_texts, trec_run, write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     write(tmp_path / "answers.jsonl", '{"query_id": "q1", "answer": "yes"}\n')
     write(tmp_path / "old.run", trec_run([("q1", "d1", 1.0)]))
     yield tmp_path
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def parsed(folder: Path, text: str) -> Experiment:

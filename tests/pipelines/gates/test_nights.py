@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rankbeam.pipelines.gates.checks import Check, _monitored, tolerances_of
+from rankbeam.pipelines.gates.checks import Check, _monitor_check, tolerances_of
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
-from rankbeam.pipelines.monitor.changes import Change, Monitored
+from rankbeam.pipelines.monitor.changes import Change, MonitorResult
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records.errors import InputError
@@ -40,7 +40,7 @@ NO_NIGHT = {**UNKNOWN, "nights": 0, "since": None}
 
 def checked(gate: Gate, *changes: Change) -> Check:
     run = Results("", "run", InMemory({}))
-    return _monitored(gate, "c", "all", Monitored(run, run, changes, ()))
+    return _monitor_check(gate, "c", "all", MonitorResult(run, run, changes, ()))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_without_an_interval_the_gate_is_new_or_missed_and_says_why(
 
 
 def test_a_run_that_is_not_finished_is_new_and_one_without_a_baseline_is_missed() -> None:
-    unfinished = _monitored(AT_LEAST, "c", "all", None)
+    unfinished = _monitor_check(AT_LEAST, "c", "all", None)
     assert (unfinished.is_met, unfinished.reason) == (True, "checked once the run is finished")
-    refused = _monitored(AT_LEAST, "c", "all", InputError("the baseline run is gone", path="out"))
+    refused = _monitor_check(AT_LEAST, "c", "all", InputError("the baseline run is gone", path="out"))
     assert (refused.is_met, refused.is_new, refused.reason) == (False, False, "the baseline run is gone")

@@ -16,7 +16,7 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines, stable
 from support.inputs import write
 
-from rankbeam.pipelines.goldens.export import Chosen, beir
+from rankbeam.pipelines.goldens.export import ExportSelection, beir
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -32,7 +32,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     lost = {"item_id": LOST, "decision": "accept"}  # about a question of documents that have changed
     write(folder / "out" / "reviews.jsonl", json.dumps(lost) + "\n")
-    owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.this_started()}
+    owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.own_start_time()}
     write(folder / "out" / "work-other" / "owner", json.dumps(owner))  # of a run that is not over
     outcome = rankbeam("goldens", goldens_file(folder, reviews={"pool": 3}))
     assert outcome.status == 0
@@ -291,7 +291,7 @@ def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
 def test_ids_that_beirs_reader_would_change_are_refused(out: Path, tmp_path: Path) -> None:
     item = next(item for item in GoldensFolder(str(out)).items() if item.made.evidence)
     evidence = replace(item.made.evidence[0], doc_id='"d"')
-    quoted = Chosen("made", [replace(item, made=replace(item.made, evidence=(evidence,)))], {}, {})
+    quoted = ExportSelection("made", [replace(item, made=replace(item.made, evidence=(evidence,)))], {}, {})
     with pytest.raises(InputError, match="begin with a quotation mark"):
         beir(quoted, str(tmp_path))
 

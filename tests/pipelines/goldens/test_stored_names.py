@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from rankbeam.transforms.goldens.records.items import CallRecord, Golden, Pooled, PoolGrade, Vote, WrittenItem
+from rankbeam.transforms.goldens.records.items import CallRecord, Golden, PooledPassages, PoolGrade, Vote, WrittenItem
 from rankbeam.transforms.records.calls.steps import CallUsage, Usage
 
 STORED = {
@@ -13,7 +13,7 @@ STORED = {
     CallRecord: "step service model_version key input cached output",
     WrittenItem: "item_id type profile topic number round spans state reason detail failure question answer nuggets"
     " evidence dropped_quotes common_run overlap agreement closed_book votes asked",
-    Pooled: "item_id grades asked",
+    PooledPassages: "item_id grades asked",
     PoolGrade: "span doc_id grade reason failure",
     Golden: "made split rank grades difficulty flags",
     Vote: "step criterion verdict reason critic",

@@ -13,7 +13,7 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
 
-from rankbeam.pipelines.labels.draw import Drawing, draw
+from rankbeam.pipelines.labels.draw import LabelSample, draw
 from rankbeam.pipelines.labels.tasks import indexes, last_drawing, read_index, write_tasks
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -198,7 +198,7 @@ def test_decisions_divided_among_annotators_are_counted(sampled: Path, tmp_path:
 
 def test_a_sample_is_continued_after_one_for_another_metric(sampled: Path) -> None:
     (index,) = indexes(str(sampled))
-    write_tasks(str(sampled), read_index(index)[0], Drawing("ContextRelevance@5", ("bm25",)))
+    write_tasks(str(sampled), read_index(index)[0], LabelSample("ContextRelevance@5", ("bm25",)))
     outcome = rankbeam("label", str(sampled), "--more", "4", "--metric", "Faithfulness")
     assert outcome.status == 0, outcome.stderr
     assert outcome.stdout.startswith("Faithfulness(judge=lexical) of ")

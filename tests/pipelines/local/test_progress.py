@@ -2,7 +2,7 @@
 
 import io
 
-from rankbeam.pipelines.local.progress import Progress, shown
+from rankbeam.pipelines.local.progress import Progress, show_progress
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
@@ -46,7 +46,7 @@ def test_a_pool_without_calls_is_not_shown() -> None:
 
 def test_the_last_words_are_the_totals() -> None:
     out = io.StringIO()
-    with shown(Progress(0, 1, {"rag": Quota(requests_per_minute=600)}), out):
+    with show_progress(Progress(0, 1, {"rag": Quota(requests_per_minute=600)}), out):
         count(Counter.JUDGED_QUERIES, 4)
         count(Counter.CALLS_PLANNED, 4, "rag")
         count(Counter.CALLS_DONE, 3, "rag")

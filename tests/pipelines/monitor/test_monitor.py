@@ -20,7 +20,7 @@ from rankbeam.pipelines import report
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import find_run, finished_runs
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import half_width
 
@@ -31,7 +31,7 @@ GATE = {"metric": "RR", "value": "monitor", "at_least": -0.05}
 def ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     install(tmp_path / "types", monkeypatch)
     yield
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def night(folder: Path, number: int, *, worst: int, best: int = 1, queries: int = 40, **changes: Any) -> str:

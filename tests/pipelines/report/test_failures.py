@@ -14,7 +14,7 @@ from support.standins import Faults, serve
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report import coverage
 from rankbeam.pipelines.report.study import Study
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 
 
 def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +26,7 @@ def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monke
     assert (failures["kinds"], failures["total"]) == (["quota", "timeout"], 3)
     assert failures["counts"] == [("a:top_k=20", [2, 0]), ("b:top_k=20", [0, 1]), ("fused:top_k=20", [2, 1])]
     assert "3 failed calls, by kind; fusions and reranked" in Page.of(report.build(results)).text
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def test_failures_stand_with_what_is_reranked_and_with_fusions_of_it(
@@ -41,7 +41,7 @@ def test_failures_stand_with_what_is_reranked_and_with_fusions_of_it(
     path["configurations"] += [reranked, fused]
     failures = coverage.failures(Study(run_experiment(tmp_path, path)))
     assert failures["counts"] == [("a", [2, 0]), ("b", [0, 1]), ("reranked", [2, 0]), ("fused", [2, 1])]
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def test_judged_values_stand_with_their_own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support.judged import RUN_ID, judged_run
 
 from rankbeam.pipelines import report
-from rankbeam.pipelines.manage.derived import left_out, sampled
+from rankbeam.pipelines.manage.derived import left_out, sample_rows
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
@@ -42,13 +42,13 @@ def queries(run: Results) -> set[str]:
 
 
 def test_a_run_with_few_rows_is_read_whole(run: Results) -> None:
-    assert sampled(run) is run
+    assert sample_rows(run) is run
     assert left_out(run.output) == []
 
 
 @pytest.mark.parametrize(("parts", "read"), [(0, 1), (1, 1), (2, 2)])
 def test_of_a_large_table_whole_files_are_read(run: Results, parts: int, read: int) -> None:
-    some = sampled(run, most(run, parts))
+    some = sample_rows(run, most(run, parts))
     assert queries(some) == {query_id for query_id in queries(run) if int(query_id[1]) < read}
     assert [row["query_id"] for row in some.query_metrics("base")] == sorted(queries(some))
     assert some.means == run.means
@@ -59,7 +59,7 @@ def test_of_a_large_table_whole_files_are_read(run: Results, parts: int, read: i
 
 def test_the_report_and_duckdb_hold_what_they_show(run: Results) -> None:
     few = most(run, 1)
-    page = report.build(sampled(run, few))
+    page = report.build(sample_rows(run, few))
     assert '"q0-000"' in page
     assert '"q1-000"' not in page
     assert "read only for a random sample of the queries" in page

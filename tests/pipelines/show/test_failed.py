@@ -14,7 +14,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.exports import as_markdown
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 
 FAILED = {"c": ranks(-1), "d": ranks(-2)}
 RUNS = {
@@ -59,7 +59,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tupl
             assert outcome.exit_code == 0, outcome.stderr
             output[run_id] = outcome.stdout, find_run(str(folder / "out"), run_id)
         yield output
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 @pytest.mark.parametrize("run_id", RUNS)

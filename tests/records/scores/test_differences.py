@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
-from rankbeam.transforms.kernels.statistics.moments import Clustered
+from rankbeam.transforms.kernels.statistics.moments import ClusterStatistics
 from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.aggregates import PairedAggregate
@@ -55,7 +55,7 @@ def test_the_columns_of_a_comparison() -> None:
 def test_the_number_of_clusters_is_null_without_them_and_sets_the_tests_with_them() -> None:
     values = state(np.array([0.5, 0.25, -0.25, 0.0]))
     (plain,) = values.result([SHARE], NONE, Statistics())
-    (result,) = values.result([SHARE], NONE, Statistics(), [Clustered(2.5, 0.2, -0.25, 0.375, 2)])
+    (result,) = values.result([SHARE], NONE, Statistics(), [ClusterStatistics(2.5, 0.2, -0.25, 0.375, 2)])
     assert (plain.clusters, result.clusters, result.queries, result.std_error) == (None, 2.5, 4, 0.2)
     assert result.t_p_value == pytest.approx(2.0 * stats.t.sf(0.125 / 0.2, 1.5))
     assert result.effect_size == plain.effect_size  # relates to the spread of queries

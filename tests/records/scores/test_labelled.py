@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 
 from rankbeam.transforms.judge.metrics import parse_judged
-from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate, stratified
+from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate, stratified_estimate
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
@@ -58,7 +58,7 @@ def test_the_estimate_over_strata_does_not_depend_on_parts(
         )
         for group in groups
     ]
-    expected = stratified(samples)
+    expected = stratified_estimate(samples)
     assert (ours.mean, ours.standard_error) == pytest.approx((expected.mean, expected.standard_error), abs=1e-9)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
-from rankbeam.transforms.kernels.statistics.moments import Clustered
+from rankbeam.transforms.kernels.statistics.moments import ClusterStatistics
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import QueryAggregate, or_null
 from rankbeam.transforms.records.scores.rows import MetricSummary
@@ -83,7 +83,7 @@ def test_what_intervals_are_drawn_from(ends: Range, floor: float, ceiling: float
 
 
 def test_by_clusters_an_interval_of_a_share_is_drawn_from_their_number_and_not_from_that_of_queries() -> None:
-    queries, clusters = state(0.0, 1.0, 1.0, 0.0, 1.0), [Clustered(2.5, 0.3, 0.0, 1.0, 2)]
+    queries, clusters = state(0.0, 1.0, 1.0, 0.0, 1.0), [ClusterStatistics(2.5, 0.3, 0.0, 1.0, 2)]
     (estimate,) = queries.estimates([SHARE], clusters)
     assert estimate == Estimate(2.5, 0.6, 0.3)
     ((by_cluster,), (by_query,)) = queries.result([SHARE], clusters=clusters), queries.result([SHARE])

@@ -23,7 +23,7 @@ _PASSING_REASONS = {
 }  # fmt: skip
 
 
-class Trouble(Enum):
+class ErrorKind(Enum):
     """Kinds of errors, by the way to handle them."""
 
     PERMISSION = "permission denied"
@@ -40,29 +40,29 @@ class Trouble(Enum):
 
 
 _BY_REASON = {
-    **dict.fromkeys(_PASSING_REASONS, Trouble.PASSING),
-    "accessDenied": Trouble.PERMISSION,
-    "quotaExceeded": Trouble.QUOTA,
-    "accessNotConfigured": Trouble.DISABLED,
-    "SERVICE_DISABLED": Trouble.DISABLED,
-    "notFound": Trouble.MISSING,
-    "duplicate": Trouble.EXISTS,
-    "conditionNotMet": Trouble.CHANGED,
+    **dict.fromkeys(_PASSING_REASONS, ErrorKind.PASSING),
+    "accessDenied": ErrorKind.PERMISSION,
+    "quotaExceeded": ErrorKind.QUOTA,
+    "accessNotConfigured": ErrorKind.DISABLED,
+    "SERVICE_DISABLED": ErrorKind.DISABLED,
+    "notFound": ErrorKind.MISSING,
+    "duplicate": ErrorKind.EXISTS,
+    "conditionNotMet": ErrorKind.CHANGED,
 }
 _BY_STATUS = {
-    **dict.fromkeys((408, 429, 500, 502, 503, 504), Trouble.PASSING),
-    401: Trouble.CREDENTIALS,
-    403: Trouble.PERMISSION,
-    404: Trouble.MISSING,
-    409: Trouble.EXISTS,
-    412: Trouble.CHANGED,
+    **dict.fromkeys((408, 429, 500, 502, 503, 504), ErrorKind.PASSING),
+    401: ErrorKind.CREDENTIALS,
+    403: ErrorKind.PERMISSION,
+    404: ErrorKind.MISSING,
+    409: ErrorKind.EXISTS,
+    412: ErrorKind.CHANGED,
 }
 
 
 class BigQueryError(RankbeamError):
     """A request to BigQuery, or a job, failed."""
 
-    def __init__(self, trouble: Trouble, message: str) -> None:
+    def __init__(self, trouble: ErrorKind, message: str) -> None:
         line = shortened(" ".join(message.split()), _LONGEST_MESSAGE)
         super().__init__(f"{trouble.value}: {line}")
         self.trouble, self.message = trouble, line
@@ -82,7 +82,7 @@ class LoadFailed(RankbeamError):
         self.can_repeat = can_repeat
 
 
-def translated(error: Exception) -> BigQueryError:
+def bigquery_error(error: Exception) -> BigQueryError:
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError, TransportError
     from requests.exceptions import RequestException, SSLError
@@ -90,16 +90,16 @@ def translated(error: Exception) -> BigQueryError:
     if isinstance(error, GoogleAPICallError):
         details = next((item for item in error.errors if isinstance(item, Mapping)), {})
         message = str(details.get("message") or error.message)  # without method and address
-        by_status = _BY_STATUS.get(int(error.code or 0), Trouble.REFUSED)
+        by_status = _BY_STATUS.get(int(error.code or 0), ErrorKind.REFUSED)
         trouble = _BY_REASON.get(str(details.get("reason") or error.reason), by_status)
         return BigQueryError(_unless_concurrent(trouble, message), message)
     if isinstance(error, GoogleAuthError):
-        kind = Trouble.PASSING if isinstance(error, TransportError) else Trouble.CREDENTIALS
+        kind = ErrorKind.PASSING if isinstance(error, TransportError) else ErrorKind.CREDENTIALS
         return BigQueryError(kind, reason(error))
     if isinstance(error, SSLError):
-        return BigQueryError(Trouble.REFUSED, str(error))
+        return BigQueryError(ErrorKind.REFUSED, str(error))
     if isinstance(error, RequestException | ConnectionError | TimeoutError):
-        return BigQueryError(Trouble.PASSING, str(error))
+        return BigQueryError(ErrorKind.PASSING, str(error))
     raise error
 
 
@@ -109,33 +109,33 @@ def of_job(job: Any) -> BigQueryError | None:
     if not result:
         return None
     message = str(result.get("message", ""))
-    trouble = _BY_REASON.get(str(result.get("reason")), Trouble.REFUSED)
+    trouble = _BY_REASON.get(str(result.get("reason")), ErrorKind.REFUSED)
     return BigQueryError(_unless_concurrent(trouble, message), message)
 
 
-def _unless_concurrent(trouble: Trouble, message: str) -> Trouble:
+def _unless_concurrent(trouble: ErrorKind, message: str) -> ErrorKind:
     """BigQuery gives no separate reason for transactions that it aborts; their message shows it."""
-    return Trouble.CONCURRENT if _CONCURRENT.search(message) else trouble
+    return ErrorKind.CONCURRENT if _CONCURRENT.search(message) else trouble
 
 
 def _advice(error: BigQueryError, dataset: DatasetName) -> str:
     name = f"{dataset.project}:{dataset.dataset}"
-    if error.trouble is Trouble.PERMISSION:
+    if error.trouble is ErrorKind.PERMISSION:
         return (
             "; grant the account the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
             f"BigQuery Job User (roles/bigquery.jobUser) on the project {dataset.project}"
         )
-    if error.trouble is Trouble.MISSING and "dataset" in error.message.lower():
+    if error.trouble is ErrorKind.MISSING and "dataset" in error.message.lower():
         return f"; make the dataset: bq --location=LOCATION mk --dataset {name}"
     return advice_of(error, dataset.project)
 
 
 def advice_of(error: BigQueryError, project: str | None) -> str:
     """Return advice about an error that does not depend on what was read or written."""
-    if error.trouble is Trouble.CREDENTIALS:
+    if error.trouble is ErrorKind.CREDENTIALS:
         return f"; {SIGN_IN}"
-    if error.trouble is Trouble.DISABLED:
+    if error.trouble is ErrorKind.DISABLED:
         return f"; {enable(f'SERVICE_DISABLED {error.message}', _SERVICE, project)}"
-    if error.trouble is Trouble.QUOTA:
+    if error.trouble is ErrorKind.QUOTA:
         return f"; {wait_for_quota(_SERVICE, project)}"
-    return "; is there a network?" if error.trouble is Trouble.PASSING else ""
+    return "; is there a network?" if error.trouble is ErrorKind.PASSING else ""

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery import errors, tables
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import Column
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session, again_after
@@ -104,7 +104,7 @@ class _Load:
     def finish(self) -> None:
         """Wait for the job; begin another one after a transient error."""
         if self._parts:
-            again = again_after(Trouble.PASSING)
+            again = again_after(ErrorKind.PASSING)
             if (error := self._session.patience.repeated(partial(next, self._attempts()), again)) is not None:
                 raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
 

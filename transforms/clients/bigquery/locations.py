@@ -36,7 +36,7 @@ def _path_of(value: Any) -> Any:
         model = QueryModel.model_validate(value)
         DatasetName.parse(f"{model.project}.any")
     except ValidationError as error:
-        raise ValueError("; ".join(_explained(dict(detail)) for detail in error.errors())) from None
+        raise ValueError("; ".join(_error_text(dict(detail)) for detail in error.errors())) from None
     except InputError as error:
         raise ValueError(f"{value['project']!r} is not a Google Cloud project") from error
     for name, argument in model.parameters.items():
@@ -45,7 +45,7 @@ def _path_of(value: Any) -> Any:
     return TableSource(project=model.project, query=model.query, parameters=model.parameters).path
 
 
-def _explained(error: dict[str, Any]) -> str:
+def _error_text(error: dict[str, Any]) -> str:
     place = ".".join(str(part) for part in error["loc"][:2])
     if error["type"] == "extra_forbidden":
         return f"a query has no {place!r}; {did_you_mean(place, QueryModel.model_fields)}"
@@ -54,12 +54,12 @@ def _explained(error: dict[str, Any]) -> str:
     return f"{place}: {in_words(error)}"
 
 
-def _serialized(path: str) -> str | dict[str, Any]:
+def _serialize_path(path: str) -> str | dict[str, Any]:
     if not is_table(path) or (source := TableSource.parse(path)).table is not None:
         return path
     fields: dict[str, Any] = {"query": source.query, "project": source.project}
     return fields | ({"parameters": source.parameters} if source.parameters else {})
 
 
-Location = Annotated[str, BeforeValidator(_path_of), PlainSerializer(_serialized), Field(min_length=1)]
+Location = Annotated[str, BeforeValidator(_path_of), PlainSerializer(_serialize_path), Field(min_length=1)]
 """A field that takes a path or, as a mapping, a query; it holds, either way, one text."""

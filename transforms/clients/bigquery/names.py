@@ -123,12 +123,12 @@ class TableSource:
         return f"{SCHEME}{self.project} ({shortened(' '.join(self.query.split()))}){where}"
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """The name of a path in messages; a file's path is unchanged."""
     return str(TableSource.parse(path)) if is_table(path) else path
 
 
-def pinned(path: str, run: str) -> str:
+def pinned_path(path: str, run: str) -> str:
     """A path whose query, where it is one, runs once in a run, however often and wherever it is read."""
     if not is_table(path):
         return path

@@ -15,7 +15,7 @@ from typing import Any
 from tenacity import retry_if_exception
 
 from rankbeam.transforms.clients.bigquery import errors, loads, tables
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind, LoadFailed
 from rankbeam.transforms.clients.bigquery.loads import RunFiles
 from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
 from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, parameters
@@ -39,7 +39,7 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
         _load(session, run)
     except (BigQueryError, InputError) as error:
         problem = error.advice(dataset) if isinstance(error, BigQueryError) else str(error)
-        can_repeat = not (isinstance(error, BigQueryError) and error.trouble is Trouble.CONFLICT)
+        can_repeat = not (isinstance(error, BigQueryError) and error.trouble is ErrorKind.CONFLICT)
         raise LoadFailed(f"run {run_id} was not loaded into {dataset}: {problem}", can_repeat=can_repeat) from error
     return run
 
@@ -100,7 +100,9 @@ def _load_once(session: Session, run: RunFiles, key: str) -> None:
 
 def _lost(key: str) -> Callable[[BaseException], bool]:
     """True for a missing staging table: it may have expired, or another attempt at the same load has deleted it."""
-    return lambda error: isinstance(error, BigQueryError) and error.trouble is Trouble.MISSING and key in error.message
+    return lambda error: (
+        isinstance(error, BigQueryError) and error.trouble is ErrorKind.MISSING and key in error.message
+    )
 
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
@@ -109,10 +111,10 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
     if error is None:
         return
     if _MIXED in error.message:
-        raise BigQueryError(Trouble.CONFLICT, f"{_MIXED}; run the experiment again")
+        raise BigQueryError(ErrorKind.CONFLICT, f"{_MIXED}; run the experiment again")
     if _TAKEN in error.message:
         advice = f"this run belongs to the experiment {run.experiment}; run it again with another --run-id"
-        raise BigQueryError(Trouble.CONFLICT, f"{error.message}; {advice}")
+        raise BigQueryError(ErrorKind.CONFLICT, f"{error.message}; {advice}")
     raise error
 
 
@@ -132,7 +134,7 @@ def _attempts(session: Session, run: RunFiles, key: str) -> Iterator[BigQueryErr
         # These rows stay until the job begins: a change needs the job of this number.
         script = job.query if job else statements(session.dataset, key, replaced)
         values = parameters(run_id=run.run_id, started_at=run.started_at, experiment=run.experiment)
-        job = _ended(session, job or session.query(f"{series}_{number - 1}", script, values))
+        job = _wait_for_job(session, job or session.query(f"{series}_{number - 1}", script, values))
         if loads.staging_name(key, "runs") not in job.query:
             continue  # it published another execution
         yield errors.of_job(job)
@@ -149,7 +151,7 @@ def _jobs_before(session: Session, series: str) -> int:
     return absent
 
 
-def _ended(session: Session, job: Any) -> Any:
+def _wait_for_job(session: Session, job: Any) -> Any:
     try:
         return session.wait(job)
     except BigQueryError as error:

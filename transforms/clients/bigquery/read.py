@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, advice_of, of_job, translated
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind, advice_of, bigquery_error, of_job
 from rankbeam.transforms.clients.bigquery.names import Scalar, TableName, TableSource
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
 from rankbeam.transforms.clients.storage.remedies import reason
@@ -78,7 +78,7 @@ def exists(source: TableSource) -> bool:
         try:
             _table(source, IMPATIENT)
         except BigQueryError as error:
-            if error.trouble is not Trouble.MISSING:
+            if error.trouble is not ErrorKind.MISSING:
                 raise
             return False
         return True
@@ -95,15 +95,15 @@ def volume(source: TableSource) -> tuple[int, bool]:
         return _dry_run(source, query).total_bytes_processed or 0, True
 
 
-def stored(source: TableSource, columns: Sequence[str]) -> tuple[str, str]:
+def stored_table(source: TableSource, columns: Sequence[str]) -> tuple[str, str]:
     """The table that holds the rows of a source, and who pays; a query may have begun on another worker."""
     with refusals(source):
         if source.table is None:
-            return _result(source, source.query, _dry_run(source, source.query).location)
+            return _run_query(source, source.query, _dry_run(source, source.query).location)
         table = _table(source, PATIENCE)
         if table.table_type in _STORED:
             return table.reference.to_bqstorage(), _client(source).project
-        return _result(source, _select(source, columns), table.location)
+        return _run_query(source, _select(source, columns), table.location)
 
 
 @contextmanager
@@ -114,16 +114,16 @@ def refusals(source: TableSource) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # `translated` raises again what is not Google's
-        refusal = error if isinstance(error, BigQueryError) else translated(error)
+        refusal = error if isinstance(error, BigQueryError) else bigquery_error(error)
         problem = f"{refusal.trouble.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal, source)}"
         raise InputError(problem, path=str(source)) from error
 
 
 def _advice(refusal: BigQueryError, source: TableSource) -> str:
     trouble = refusal.trouble
-    if trouble is Trouble.PERMISSION:
+    if trouble is ErrorKind.PERMISSION:
         return f"; it needs {_READ_ROLES if source.table else _QUERY_ROLES}"
-    if trouble is Trouble.MISSING:
+    if trouble is ErrorKind.MISSING:
         return _near(source)
     return advice_of(refusal, source.project)
 
@@ -152,7 +152,7 @@ def _table(source: TableSource, patience: Patience) -> Any:
     return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
 
 
-def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
+def _run_query(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
     """The table that holds the result of a query; the query runs where its tables are."""
     from google.api_core.exceptions import Conflict
 
@@ -166,7 +166,7 @@ def _result(source: TableSource, query: str, location: str | None) -> tuple[str,
                 job = client.query(query, job_config=_config(source), job_id=job_id, job_retry=None, **where)
             except Conflict:  # another worker began it, or this one
                 job = client.get_job(job_id, **where)
-                if (error := of_job(job)) is not None and error.trouble is Trouble.PASSING:
+                if (error := of_job(job)) is not None and error.trouble is ErrorKind.PASSING:
                     continue
             job.result(page_size=1)
             return job
@@ -210,7 +210,7 @@ def _client(source: TableSource) -> Any:
 def _sign_in() -> tuple[Any, str | None]:
     credentials = _sign_in_once(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
     if isinstance(credentials, str):
-        raise BigQueryError(Trouble.CREDENTIALS, credentials)
+        raise BigQueryError(ErrorKind.CREDENTIALS, credentials)
     return credentials
 
 
@@ -229,13 +229,13 @@ def _sign_in_once(_file: str | None) -> tuple[Any, str | None] | str:
 
 def streams(source: TableSource, columns: Sequence[str]) -> list[TableSource]:
     """Open a session, and divide the rows into streams."""
-    names = _open(source, columns, _MOST_STREAMS) or [""]
+    names = _open_streams(source, columns, _MOST_STREAMS) or [""]
     return [replace(source, stream=name, number=i) for i, name in enumerate(names, 1)]
 
 
 def batches(source: TableSource, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read a stream, or all rows in one."""
-    names = [source.stream] if source.stream is not None else _open(source, columns, 1)
+    names = [source.stream] if source.stream is not None else _open_streams(source, columns, 1)
     with refusals(source), _storage_client() as client:
         for name in filter(None, names):
             schema = None
@@ -245,11 +245,11 @@ def batches(source: TableSource, columns: Sequence[str]) -> Iterator[pa.RecordBa
                 yield pa.ipc.read_record_batch(pa.py_buffer(message.arrow_record_batch.serialized_record_batch), schema)
 
 
-def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
+def _open_streams(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
     """The names of the streams of a new session."""
     from google.cloud.bigquery_storage_v1 import types
 
-    resource, project = stored(source, columns)
+    resource, project = stored_table(source, columns)
     request = types.ReadSession(
         table=resource,
         data_format=types.DataFormat.ARROW,

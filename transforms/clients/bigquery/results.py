@@ -70,7 +70,7 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     schema = pa.schema([tables.TABLES[name].field(column) for column in columns])
     with _refusals(dataset, name):
-        absent = _absent(dataset, name, schema)
+        absent = _missing_columns(dataset, name, schema)
         selected = ", ".join(f"`{column}`" for column in schema.names if column not in absent)
         query = f"SELECT {selected} FROM {dataset.table(name).quoted}{where}"  # noqa: S608  names are checked
         source = TableSource(project=dataset.project, query=query, parameters=dict(parameters or {}))
@@ -89,7 +89,7 @@ def _exists(dataset: DatasetName, name: str) -> bool:
         return read.exists(TableSource(table=str(dataset.table(name)), project=dataset.project))
 
 
-def _absent(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
+def _missing_columns(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
     """The nullable columns that a table of an older release lacks."""
     if all(not field.nullable for field in schema):
         return set()

@@ -23,18 +23,18 @@ def clustering_of(schema: pa.Schema) -> list[str]:
     return [name for name in _CLUSTERED_BY if name in schema.names]
 
 
-def merged(existing: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+def merge_columns(existing: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
     """The columns of an existing table, extended so that it takes rows of these columns, at every depth.
 
     Missing columns follow the table's own, and are NULLABLE; a column that is REQUIRED there and NULLABLE here becomes
     NULLABLE. No column becomes REQUIRED: rows of earlier runs may have no value.
 
-    >>> merged([{"name": "n", "type": "STRING", "mode": "REQUIRED"}], [{"name": "n", "type": "STRING"}])
+    >>> merge_columns([{"name": "n", "type": "STRING", "mode": "REQUIRED"}], [{"name": "n", "type": "STRING"}])
     [{'name': 'n', 'type': 'STRING', 'mode': 'NULLABLE'}]
     """
     theirs = {_key(column): column for column in existing}
     ours = {_key(column): column for column in columns}
-    extended = [_relaxed(column, ours[name]) if name in ours else column for name, column in theirs.items()]
+    extended = [_relax_column(column, ours[name]) if name in ours else column for name, column in theirs.items()]
     return extended + [_nullable(column) for name, column in ours.items() if name not in theirs]
 
 
@@ -42,7 +42,7 @@ def differences(existing: Sequence[Column], columns: Sequence[Column], prefix: s
     """The reason why rows of some columns do not fit into an existing table, not even when columns are added.
 
     The order of columns is not a difference, nor are columns that allow more than needed, nor REQUIRED ones that
-    `merged` relaxes.
+    `merge_columns` relaxes.
 
     >>> list(differences([{"name": "n", "type": "STRING"}], [{"name": "n", "type": "INTEGER", "mode": "REQUIRED"}]))
     ['n is STRING there, and INTEGER here']
@@ -72,13 +72,13 @@ def _difference(there: Column, here: Column, path: str) -> Iterator[str]:
         yield from differences(there.get("fields", ()), here["fields"], f"{path}.")
 
 
-def _relaxed(there: Column, here: Column) -> Column:
+def _relax_column(there: Column, here: Column) -> Column:
     """An existing column, extended to accept the values of our column of the same type."""
     column = dict(there)
     if (_mode(there), _mode(here)) == ("REQUIRED", "NULLABLE"):
         column["mode"] = "NULLABLE"
     if there.get("fields"):
-        column["fields"] = merged(there["fields"], here.get("fields", ()))
+        column["fields"] = merge_columns(there["fields"], here.get("fields", ()))
     return column
 
 

@@ -25,7 +25,7 @@ from tenacity import (
 from tenacity.retry import retry_base
 
 from rankbeam.transforms.clients.bigquery import errors
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind
 from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep  # waits some seconds
 
     def call(self, work: Callable[[], T]) -> T:
-        return self.repeated(lambda: _translating(work), retry_if_exception(_is_passing))
+        return self.repeated(lambda: _translate_errors(work), retry_if_exception(_is_passing))
 
     def repeated(self, work: Callable[[], T], again: retry_base, attempts: int | None = None) -> T:
         """Do the work, and repeat it after random waits; returns or raises the last outcome."""
@@ -57,14 +57,14 @@ class Patience:
         result: T = Retrying(retry=again, stop=most, wait=waits, sleep=self.sleep, retry_error_callback=_outcome)(work)
         return result
 
-    def polled(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:
+    def poll(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:
         waits = wait_exponential(self.poll_s, exp_base=1.5, max=max(10.0, self.poll_s))
         result: T = Retrying(retry=retry_if_result(is_pending), wait=waits, sleep=self.sleep)(work)
         return result
 
 
 def _is_passing(error: BaseException) -> bool:
-    return isinstance(error, BigQueryError) and error.trouble is Trouble.PASSING
+    return isinstance(error, BigQueryError) and error.trouble is ErrorKind.PASSING
 
 
 def _outcome(state: RetryCallState) -> Any:
@@ -75,7 +75,7 @@ PATIENCE = Patience()
 IMPATIENT = Patience(attempts=3)  # for checks before the work begins, while the user waits
 
 
-def again_after(*troubles: Trouble) -> retry_base:
+def again_after(*troubles: ErrorKind) -> retry_base:
     """Repeat work that returns an error of one of these kinds."""
     return retry_if_result(lambda error: error is not None and error.trouble in troubles)
 
@@ -102,7 +102,7 @@ class Session:
         # A server without TLS gets no credentials, as they could be intercepted.
         plain = os.environ.get(_HOST, "").startswith("http://")
         project, credentials = self.dataset.project, AnonymousCredentials() if plain else None
-        return _translating(lambda: bigquery.Client(project=project, credentials=credentials))
+        return _translate_errors(lambda: bigquery.Client(project=project, credentials=credentials))
 
     @cached_property
     def location(self) -> str:
@@ -123,7 +123,7 @@ class Session:
         try:
             return self._ask("create_table", table)
         except BigQueryError as error:
-            if error.trouble is not Trouble.EXISTS:
+            if error.trouble is not ErrorKind.EXISTS:
                 raise
             return self._ask("get_table", table.reference)
 
@@ -134,12 +134,12 @@ class Session:
         self._ask("delete_table", str(self.dataset.table(name)), not_found_ok=True)
 
     def job(self, job_id: str) -> Any | None:
-        return self._unless_missing(lambda: self._refreshed(job_id))
+        return self._unless_missing(lambda: self._get_job(job_id))
 
     def query(self, job_id: str, statements: str, config: Any) -> Any:
         """Start a job with statements, or find the one with that id."""
         where = {"location": self.location, "job_retry": None}
-        return self._begun(job_id, lambda: self._ask("query", statements, config, job_id, **where))
+        return self._begin_job(job_id, lambda: self._ask("query", statements, config, job_id, **where))
 
     def outcome(self, job_id: str, statements: str, config: Any = None) -> BigQueryError | None:
         """Wait for a job with statements, and return the error that it ended with, if any."""
@@ -147,7 +147,7 @@ class Session:
 
     def committed(self, attempt: Callable[[], BigQueryError | None]) -> BigQueryError | None:
         """Repeat a transaction while others write to the same tables; returns the error of the last attempt."""
-        again = again_after(Trouble.CONCURRENT, Trouble.PASSING)
+        again = again_after(ErrorKind.CONCURRENT, ErrorKind.PASSING)
         return self.patience.repeated(attempt, again, self.patience.conflicts + 1)
 
     def rows(self, query: str, config: Any) -> list[Any]:
@@ -157,7 +157,7 @@ class Session:
 
     def load_uris(self, job_id: str, uris: list[str], table: TableName, config: Any) -> Any:
         where = {"job_id": job_id, "job_config": config, "location": self.location}
-        return self._begun(job_id, lambda: self._ask("load_table_from_uri", uris, str(table), **where))
+        return self._begin_job(job_id, lambda: self._ask("load_table_from_uri", uris, str(table), **where))
 
     def load_file(self, job_id: str, path: str, table: TableName, config: Any) -> Any:
         # A large file is uploaded in pieces, of which only a failed one is repeated; a small one starts over.
@@ -170,14 +170,14 @@ class Session:
                     content, str(table), num_retries=retries, timeout=_UPLOAD_S, **where
                 )
 
-        return self._begun(job_id, lambda: self.patience.call(upload))
+        return self._begin_job(job_id, lambda: self.patience.call(upload))
 
     def wait(self, job: Any) -> Any:
         if job.state == "DONE":
             return job
-        return self.patience.polled(lambda: self._refreshed(job.job_id), lambda job: job.state != "DONE")
+        return self.patience.poll(lambda: self._get_job(job.job_id), lambda job: job.state != "DONE")
 
-    def _refreshed(self, job_id: str) -> Any:
+    def _get_job(self, job_id: str) -> Any:
         return self._ask("get_job", job_id, location=self.location)
 
     def _ask(self, method: str, *arguments: Any, **more: Any) -> Any:
@@ -185,31 +185,31 @@ class Session:
         once = {"retry": None, "timeout": _REQUEST_S, **more}
         return self.patience.call(lambda: getattr(self.client, method)(*arguments, **once))
 
-    def _begun(self, job_id: str, begin: Callable[[], Any]) -> Any:
+    def _begin_job(self, job_id: str, begin: Callable[[], Any]) -> Any:
         try:
             return begin()
         except BigQueryError as error:
-            if error.trouble is not Trouble.EXISTS:
+            if error.trouble is not ErrorKind.EXISTS:
                 raise
         # A new job may take a moment to become visible.
         job = self.patience.repeated(lambda: self.job(job_id), retry_if_result(lambda job: job is None))
         if job is None:
-            raise BigQueryError(Trouble.PASSING, f"job {job_id} exists, but cannot be found")
+            raise BigQueryError(ErrorKind.PASSING, f"job {job_id} exists, but cannot be found")
         return job
 
     def _unless_missing(self, ask: Callable[[], T]) -> T | None:
         try:
             return ask()
         except BigQueryError as error:
-            if error.trouble is not Trouble.MISSING:
+            if error.trouble is not ErrorKind.MISSING:
                 raise
             return None
 
 
-def _translating(work: Callable[[], T]) -> T:
+def _translate_errors(work: Callable[[], T]) -> T:
     try:
         return work()
     except BigQueryError:
         raise
     except Exception as error:  # `translated` raises again what is not Google's
-        raise errors.translated(error) from error
+        raise errors.bigquery_error(error) from error

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rankbeam.transforms.clients.bigquery import schemas
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import Column
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session
@@ -36,27 +36,27 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
 
 
 def ensure(session: Session, name: str) -> list[Column]:
-    """Create a table, or extend an existing one for our rows (`schemas.merged`); return its columns."""
+    """Create a table, or extend an existing one for our rows (`schemas.merge_columns`); return its columns."""
     required = schemas.columns_of(tables.TABLES[name])
     for _ in range(session.patience.conflicts):
         table = session.table(name)
         if table is None:
             table = session.create(_new(session, name, required))
         if problems := list(_problems(name, table)):
-            raise BigQueryError(Trouble.REFUSED, _not_fitting(session.dataset, problems))
+            raise BigQueryError(ErrorKind.REFUSED, _not_fitting(session.dataset, problems))
         existing = _columns(table)
-        columns = schemas.merged(existing, required)
+        columns = schemas.merge_columns(existing, required)
         if columns == existing:
             return columns
         table.schema = columns
         try:
             session.update(table, ["schema"])
         except BigQueryError as error:
-            if error.trouble is not Trouble.CHANGED:
+            if error.trouble is not ErrorKind.CHANGED:
                 raise
         else:
             return columns
-    raise BigQueryError(Trouble.CHANGED, f"table {name} keeps being changed by others")
+    raise BigQueryError(ErrorKind.CHANGED, f"table {name} keeps being changed by others")
 
 
 def partition_ms(days: int) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from rankbeam.transforms.clients.calls.health import Begun, Breaker, StepBreaker
+from rankbeam.transforms.clients.calls.health import Breaker, StartedAttempt, StepBreaker
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.pacing import Pacer, TokenReservation, first_to_begin, lane_pacer
 from rankbeam.transforms.records.calls.quota import Quota
@@ -20,7 +20,7 @@ _LOOK_AGAIN_S = 0.1
 _MOST_CANDIDATES = 9  # waiting calls that are considered: no call is overtaken by more than eight
 
 
-class Stopped(Exception):
+class LaneStopped(Exception):
     """The lane was stopped; raised in attempts that wait to begin."""
 
 
@@ -41,14 +41,14 @@ def window(quota: Quota) -> int | None:
 class Permit:
     """The right to make one attempt."""
 
-    begun: tuple[Begun, Begun]  # as counted by the breakers of the service and of the step's answers
+    begun: tuple[StartedAttempt, StartedAttempt]  # as counted by the breakers of the service and of the step's answers
     reservation: TokenReservation | None  # the reserved tokens; None if tokens are not counted
     used: float | None = None  # tokens that the attempt used; None until that is known
     is_usable: bool = True
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _Waiter:
     number: int
     breaker: StepBreaker
     tokens: float
@@ -68,7 +68,7 @@ class Admission:
         self._pacer: Pacer = lane_pacer(quota.requests_per_minute, lane, quota.lanes, quota.tokens_per_minute)
         self._clock, self._is_held = clock, is_held
         self._slots = quota.slots(lane)
-        self._lines: dict[StepBreaker, list[_Waiting]] = {}
+        self._lines: dict[StepBreaker, list[_Waiter]] = {}
         self._numbers = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._stop = asyncio.Event()
@@ -86,7 +86,7 @@ class Admission:
             breaker.answered(permit.begun, self._clock.monotonic(), is_usable=permit.is_usable)
         except CallError as error:
             breaker.failed(permit.begun, error, self._clock.monotonic())
-            self._count(permit, error)
+            self._note_failure(permit, error)
             raise
         except BaseException:
             breaker.ended(permit.begun, self._clock.monotonic())
@@ -111,13 +111,13 @@ class Admission:
         return breaker.wait_until(now) == now
 
     async def pause(self, seconds: float) -> None:
-        """Wait; raises `Stopped` if the lane is stopped."""
+        """Wait; raises `LaneStopped` if the lane is stopped."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
         except TimeoutError:
             return
-        raise Stopped
+        raise LaneStopped
 
     def stop(self) -> None:
         """Let no further attempt begin; called on the loop."""
@@ -126,11 +126,11 @@ class Admission:
 
     def refuse_when_stopped(self) -> None:
         if self._stop.is_set():
-            raise Stopped
+            raise LaneStopped
 
     async def _permit(self, breaker: StepBreaker, tokens: float, is_new: bool) -> Permit:
         self._refuse_above_the_window(tokens)
-        waiting = _Waiting(next(self._numbers), breaker, tokens, is_new)
+        waiting = _Waiter(next(self._numbers), breaker, tokens, is_new)
         line = self._lines.setdefault(breaker, [])
         line.append(waiting)
         try:
@@ -150,23 +150,23 @@ class Admission:
             advice = "raise tokens_per_minute, or ask for a shorter answer"
             raise CallError(FailureKind.INVALID, f"{problem}: {advice}", 0)
 
-    def _may_begin(self, waiting: _Waiting) -> bool:
+    def _may_begin(self, waiting: _Waiter) -> bool:
         self.refuse_when_stopped()
         if waiting.breaker.service.first_refusal is not None:  # it ends the run
-            raise Stopped
+            raise LaneStopped
         if waiting.breaker.is_given_up(now := self._clock.monotonic()):
             raise waiting.breaker.refusal(now)
         first, wait_s = self._first()
         return first is waiting and wait_s == 0
 
-    def _begin(self, waiting: _Waiting) -> Permit:
+    def _begin(self, waiting: _Waiter) -> Permit:
         now = self._clock.monotonic()
         for other in self._candidates(now):
             other.overtaken += other.number < waiting.number
         self._slots -= 1
         return Permit(waiting.breaker.begin(), self._pacer.spend(now, waiting.tokens))
 
-    def _first(self) -> tuple[_Waiting | None, float]:
+    def _first(self) -> tuple[_Waiter | None, float]:
         """The attempt to begin next, and seconds until then; None if another attempt must end first."""
         now = self._clock.monotonic()
         candidates = self._candidates(now)
@@ -178,9 +178,9 @@ class Admission:
         position = first_to_begin(waits_s, [waiting.overtaken for waiting in candidates])
         return candidates[position], max(waits_s[position], _LOOK_AGAIN_S if self._is_held() else 0.0)
 
-    def _candidates(self, now: float) -> list[_Waiting]:
+    def _candidates(self, now: float) -> list[_Waiter]:
         """The first attempts that their breakers allow, in the order of the queue."""
-        candidates: list[_Waiting] = []
+        candidates: list[_Waiter] = []
         for breaker, line in self._lines.items():
             if line and breaker.wait_until(now) == now:
                 candidates += [_probe(line, breaker)] if breaker.is_open else line[:_MOST_CANDIDATES]
@@ -211,7 +211,7 @@ class Admission:
         self.waited_s += self._clock.monotonic() - since
         self._wake_next()
 
-    def _count(self, permit: Permit, error: CallError) -> None:
+    def _note_failure(self, permit: Permit, error: CallError) -> None:
         """Adapt the pace to a failed attempt."""
         if error.kind is FailureKind.QUOTA:
             self._pacer.push_back(self._clock.monotonic())
@@ -225,7 +225,7 @@ class Admission:
             permit.used = min(permit.reservation.tokens, self._pacer.mean_tokens())
 
 
-def _probe(line: list[_Waiting], breaker: StepBreaker) -> _Waiting:
+def _probe(line: list[_Waiter], breaker: StepBreaker) -> _Waiter:
     """The first call that has not been attempted, or else the first: calls that always fail must not block the others.
 
     If answers were malformed, the first in line: the service may answer a repair.

@@ -10,20 +10,20 @@ from rankbeam.transforms.records.wrong_values import in_words
 T = TypeVar("T")
 
 
-def checked(form: TypeAdapter[T], reply: Any) -> T:
+def validate_reply(form: TypeAdapter[T], reply: Any) -> T:
     try:
         return form.validate_python(reply)
     except ValidationError as error:
         raise _malformed(error) from error
 
 
-def written(form: TypeAdapter[T], reply: Any) -> str:
-    """The answer that the ledger stores, `checked`, as compact JSON."""
-    return form.dump_json(checked(form, reply)).decode()
+def encode_answer(form: TypeAdapter[T], reply: Any) -> str:
+    """The answer that the ledger stores, `validate_reply`, as compact JSON."""
+    return form.dump_json(validate_reply(form, reply)).decode()
 
 
-def parsed(form: TypeAdapter[T], answer: str) -> T:
-    """Parse the result of `written` and validate it again: another program may have edited the ledger."""
+def parse_answer(form: TypeAdapter[T], answer: str) -> T:
+    """Parse the result of `encode_answer` and validate it again: another program may have edited the ledger."""
     try:
         return form.validate_json(answer)
     except ValidationError as error:

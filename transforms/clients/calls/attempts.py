@@ -19,7 +19,7 @@ _MOST_FORMS = 6  # at least the number of request parts that a service may refus
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnsweredCall:
     """A call that a service answered."""
 
     open_call: OpenCall

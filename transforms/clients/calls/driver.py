@@ -17,7 +17,7 @@ Emit = Callable[[Outcome, int], None]
 _BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # without texts and payloads; measured
 
 
-class Waiting(CallError):
+class BatchPending(CallError):
     """The outcome of a call that waits for a batch job."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class OpenCall:
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
         """The reply as read by each task: a value, or the CallError that its work's `read` raised."""
-        return [_read(open_task.work, self.call, reply) for open_task, _ in self.requested_by[skip:]]
+        return [_read_reply(open_task.work, self.call, reply) for open_task, _ in self.requested_by[skip:]]
 
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterable[tuple["OpenCall", Reply, Sequence[Any]]]:
         """The calls of the request, with their replies and outcomes; just this call if it is made alone."""
@@ -92,7 +92,7 @@ class Driver:
 
     def _continue(self, open_task: OpenTask) -> None:
         """Advance a task whose calls have ended; a task that waits for a batch job ends here."""
-        waiting = next((outcome for outcome in open_task.outcomes if isinstance(outcome, Waiting)), None)
+        waiting = next((outcome for outcome in open_task.outcomes if isinstance(outcome, BatchPending)), None)
         if waiting is None:
             self._advance(open_task, open_task.outcomes)
             return
@@ -158,7 +158,7 @@ def _serves(call: Call, needed: Call) -> bool:
     return call.depth.covers(needed.depth)
 
 
-def _read(work: Work[Any], call: Call, reply: Reply) -> Any:
+def _read_reply(work: Work[Any], call: Call, reply: Reply) -> Any:
     try:
         return work.read(call, reply)
     except CallError as error:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rankbeam.transforms.clients.calls.fanout import Alone
+from rankbeam.transforms.clients.calls.fanout import SingleService
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -108,7 +108,7 @@ def call_all(
     """
     contents = [(content_key(payload), json.dumps(payload, ensure_ascii=False)) for payload in payloads]
     calls = [Call(_NAME, key, text) for key, text in dict(contents).items()]
-    values = Alone(service, _NAME, quota, Ledger(ledger), clock).done(_OneCall(service), calls)
+    values = SingleService(service, _NAME, quota, Ledger(ledger), clock).done(_OneCall(service), calls)
     by_key = {call.key: value for call, value in zip(calls, values, strict=True)}
     return [by_key[key] for key, _ in contents]
 
@@ -123,7 +123,7 @@ class _OneCall:
     services: ClassVar[tuple[str]] = (_NAME,)
 
     def steps(self, item: Call) -> Steps[Any]:
-        (value,) = accepted((yield [item]))
+        (value,) = results_or_raise((yield [item]))
         return value
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every answer is read alike

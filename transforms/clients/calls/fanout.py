@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lane_context import SharedServices
@@ -29,13 +29,13 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import (
     CallAnswer,
-    Recalled,
+    RecalledTasks,
     Subject,
     Task,
     Usage,
     Work,
     over_budget,
-    summed,
+    sum_by_position,
 )
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import CallError, InputError
@@ -110,10 +110,10 @@ class FanOut:
         """Begin a lane; returns at once. `outcomes` reads its tasks once all lanes have their shares of the budget."""
         self._shared.account.limit += self._stage.budget_of_lane(lane.pools)
         self._feeds.append(feed)
-        self._ends.append(asyncio.run_coroutine_threadsafe(self._run(lane, feed), self._clock.loop()))
+        self._ends.append(asyncio.run_coroutine_threadsafe(self._run_lane(lane, feed), self._clock.loop()))
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
-    async def _run(self, lane: Lane, feed: Feed) -> None:
+    async def _run_lane(self, lane: Lane, feed: Feed) -> None:
         run = LaneRun(lane, feed, self._context)
         self._runs.append((lane, run))
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
@@ -124,21 +124,21 @@ class FanOut:
 
     def outcomes(self) -> Iterator[Outcome | None]:
         """Like `taken`, for lanes without recalled tasks."""
-        return (taken for taken in self.taken() if not isinstance(taken, Recalled))
+        return (taken for taken in self.taken() if not isinstance(taken, RecalledTasks))
 
-    def taken(self) -> Iterator[Outcome | Recalled | None]:
+    def taken(self) -> Iterator[Outcome | RecalledTasks | None]:
         """Read the tasks of all lanes that were begun, and yield every outcome as it arrives."""
         with self._clock.at_work():
-            yield from self._taken()
-        for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), Stopped)):
-            end.result()  # raises the first error, rather than the `Stopped` of lanes that it stopped
+            yield from self._take_outcomes()
+        for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), LaneStopped)):
+            end.result()  # raises the first error, rather than the `LaneStopped` of lanes that it stopped
 
-    def _taken(self) -> Iterator[Outcome | Recalled | None]:
+    def _take_outcomes(self) -> Iterator[Outcome | RecalledTasks | None]:
         try:
             self._look_up()
             while not self.ended:
                 has_read = not self.is_full() and self._read_tasks()
-                if not self._outcomes and (recalled := self._recalled()) is not None:
+                if not self._outcomes and (recalled := self._next_recalled()) is not None:
                     yield recalled
                     continue
                 yield self._outcomes.get(0.0 if has_read else _TICK_S)
@@ -182,7 +182,7 @@ class FanOut:
                 self._stage.name,
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
-                summed(usages.get((pool, model), ())),
+                sum_by_position(usages.get((pool, model), ())),
             )
             for (pool, model), total in sorted(totals.items())
         ]
@@ -205,7 +205,7 @@ class FanOut:
             for feed in self._feeds:
                 feed.look_up(self._lookup)
 
-    def _recalled(self) -> Recalled | None:
+    def _next_recalled(self) -> RecalledTasks | None:
         """Answers in the ledger that have not been read yet; None if there are none."""
         feeds = self._feeds if not self._is_stopping else ()
         return next((recalled for feed in feeds if (recalled := feed.read_recalled()) is not None), None)
@@ -271,7 +271,7 @@ def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
 
 
 @dataclass
-class Alone:
+class SingleService:
     """One service that a process calls outside a pipeline."""
 
     service: Service

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.task_batches import Group, group_of
 from rankbeam.transforms.clients.ledger import Lookup
-from rankbeam.transforms.records.calls.steps import Recalled
+from rankbeam.transforms.records.calls.steps import RecalledTasks
 
 _AT_ONCE, _BYTES_AT_ONCE = 128, 1 << 20
 _MOST_READY = 512
@@ -71,7 +71,7 @@ class Feed:
         if self._recall is not None:
             self._number = self._recall.look_up(lookup)
 
-    def read_recalled(self) -> Recalled | None:
+    def read_recalled(self) -> RecalledTasks | None:
         """Tasks that the ledger answers, which need not be taken; None if there are no more."""
         if self._recall is None or self._recall.has_ended:
             return None

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.records.errors import CallError, FailureKind, counted
+from rankbeam.transforms.records.errors import CallError, FailureKind, pluralize
 
 FAILURES_TO_OPEN = 20
 MOST_UNCONFIRMED = 2 * FAILURES_TO_OPEN
@@ -40,7 +40,7 @@ class NotAsked(CallError):
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedAttempt:
     """An attempt that was begun."""
 
     answers: int
@@ -95,11 +95,11 @@ class Breaker:
         most = 1 if self._awaits_first else MOST_UNCONFIRMED
         return now if self._unconfirmed < most else None
 
-    def begin(self) -> Begun:
+    def begin(self) -> StartedAttempt:
         """Count an attempt that begins; the caller has waited until `wait_until`."""
         self._unconfirmed += 1
         self._is_probing = self.is_open
-        return Begun(self._answers, self._is_probing)
+        return StartedAttempt(self._answers, self._is_probing)
 
     def stop(self, error: CallError, now: float) -> None:
         """Give the service up permanently, even if more answers arrive: no call of its quota pool can succeed soon."""
@@ -121,7 +121,7 @@ class Breaker:
         """Record that the ledger has an answer of the service."""
         self._has_answered = True
 
-    def failed(self, begun: Begun, error: CallError, now: float) -> None:
+    def failed(self, begun: StartedAttempt, error: CallError, now: float) -> None:
         """Record a failed attempt; failures due to a single query do not count."""
         # A service that has answered before may only be down for now.
         is_lasting = error.kind is FailureKind.PERMISSION or not self._has_answered
@@ -133,7 +133,7 @@ class Breaker:
         else:
             self._add(begun, error, now)
 
-    def rejected(self, begun: Begun, call: str, error: CallError, now: float) -> None:
+    def rejected(self, begun: StartedAttempt, call: str, error: CallError, now: float) -> None:
         """Record an empty or malformed answer to a call; further ones to the same call count only for probes."""
         if call in self._rejected and not begun.is_probe:
             self.ended(begun, now)
@@ -141,7 +141,7 @@ class Breaker:
             self._rejected.add(call)
             self._add(begun, error, now)
 
-    def _add(self, begun: Begun, error: CallError, now: float) -> None:
+    def _add(self, begun: StartedAttempt, error: CallError, now: float) -> None:
         self._awaits_first = False
         self._failures += 1
         self._may_recover |= error.kind.is_transient
@@ -155,7 +155,7 @@ class Breaker:
         elif self._opened is None and (self._failures >= FAILURES_TO_OPEN or self._is_given_up):
             self._open(now)
 
-    def ended(self, begun: Begun, now: float) -> None:
+    def ended(self, begun: StartedAttempt, now: float) -> None:
         """Record that an attempt ended without evidence about the service."""
         self._awaits_first = False
         if begun.answers == self._answers:
@@ -180,7 +180,7 @@ class Breaker:
         message = "" if self._last is None else self._last.message
         if self._rejected:
             return f"{len(self._rejected)} different calls in a row had empty or malformed answers, the last: {message}"
-        return f"{counted(self._failures, 'attempt')} in a row failed, the last with: {message}{self._long_wait()}"
+        return f"{pluralize(self._failures, 'attempt')} in a row failed, the last with: {message}{self._long_wait()}"
 
     def _long_wait(self) -> str:
         """The pause that the last refusal asks for, if that is too long."""
@@ -216,10 +216,10 @@ class StepBreaker:
         service_at, answers_at = self.service.wait_until(now), self.answers.wait_until(now)
         return None if service_at is None or answers_at is None else max(service_at, answers_at)
 
-    def begin(self) -> tuple[Begun, Begun]:
+    def begin(self) -> tuple[StartedAttempt, StartedAttempt]:
         return self.service.begin(), self.answers.begin()
 
-    def answered(self, begun: tuple[Begun, Begun], now: float, *, is_usable: bool) -> None:
+    def answered(self, begun: tuple[StartedAttempt, StartedAttempt], now: float, *, is_usable: bool) -> None:
         """Record an answer; an unusable one (blocked or truncated) says nothing about the answers to its step."""
         self.service.answered()
         if is_usable:
@@ -227,7 +227,7 @@ class StepBreaker:
         else:
             self.answers.ended(begun[1], now)
 
-    def failed(self, begun: tuple[Begun, Begun], error: CallError, now: float) -> None:
+    def failed(self, begun: tuple[StartedAttempt, StartedAttempt], error: CallError, now: float) -> None:
         service_begun, answers_begun = begun
         if error.kind in _REPLIED:
             self.service.answered()
@@ -238,7 +238,7 @@ class StepBreaker:
         else:
             self.answers.ended(answers_begun, now)
 
-    def ended(self, begun: tuple[Begun, Begun], now: float) -> None:
+    def ended(self, begun: tuple[StartedAttempt, StartedAttempt], now: float) -> None:
         self.service.ended(begun[0], now)
         self.answers.ended(begun[1], now)
 

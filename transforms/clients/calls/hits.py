@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.calls.driver import OpenCall, Waiting
+from rankbeam.transforms.clients.calls.driver import BatchPending, OpenCall
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
@@ -69,11 +69,11 @@ class Hits:
             with suppress(InputError):  # the lane's session reports it
                 await asyncio.to_thread(self._flush)
             await self.refresh()
-        reads = self._read(calls)
+        reads = self._read_answers(calls)
         while batch := await asyncio.to_thread(lambda: list(islice(reads, _READ_AT_ONCE))):
             yield batch
 
-    def _read(self, calls: dict[str, OpenCall]) -> Iterator[Read]:
+    def _read_answers(self, calls: dict[str, OpenCall]) -> Iterator[Read]:
         for entry in self._lookup.read({key: open_call.call.depth for key, open_call in calls.items()}):
             open_call = calls[entry.key]
             reply = Reply(entry.answer, entry.tokens)
@@ -117,7 +117,7 @@ class Parking:
         self._bytes += len(call.payload)
         if self._bytes >= _MOST_BYTES:
             self.flush()
-        return Waiting()
+        return BatchPending()
 
     def flush(self) -> None:
         pending, self._pending, self._bytes = self._pending, [], 0

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rankbeam.transforms.clients.calls.attempts import Answered, Attempts
+from rankbeam.transforms.clients.calls.attempts import AnsweredCall, Attempts
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
@@ -166,7 +166,7 @@ class InFlight:
     def begin(self, call: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(call)
         self._calls.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_done)
 
     async def end(self) -> None:
         """Wait until all calls have ended; raises their first exception, if any."""
@@ -175,7 +175,7 @@ class InFlight:
         if self._errors:
             raise self._errors[0]
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._calls.discard(task)
         error = asyncio.CancelledError("a call was cancelled") if task.cancelled() else task.exception()
         if error is not None:
@@ -228,7 +228,7 @@ class CallOwner(Protocol):
         """True while no call may begin, because answers cannot be written."""
         ...
 
-    def answered(self, answered: Answered) -> None: ...
+    def answered(self, answered: AnsweredCall) -> None: ...
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
         """Take the final failure of a call."""

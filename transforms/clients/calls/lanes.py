@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from rankbeam.transforms.clients.calls.admission import Stopped
-from rankbeam.transforms.clients.calls.attempts import Answered, after
+from rankbeam.transforms.clients.calls.admission import LaneStopped
+from rankbeam.transforms.clients.calls.attempts import AnsweredCall, after
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
@@ -86,7 +86,7 @@ class LaneRun:
         self.sums = CallSums()
         self._answer_counts: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self._records = {
-            pool: ledger.record(pool, lane.number, partial(self._counted, pool), clock) for pool in lane.pools
+            pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
         }
         self._writer = ledger.writer(self._write_records, clock)
         self._lookup = context.lookup
@@ -136,7 +136,7 @@ class LaneRun:
         return self._feed.left
 
     async def run(self) -> None:
-        """Run all tasks of the feed until they have outcomes; raises `Stopped` if the lane was stopped before that."""
+        """Run all tasks of the feed until they have outcomes; raises `LaneStopped` if the lane was stopped before."""
         await self._hits.refresh()
         if self._parking is not None:
             await asyncio.to_thread(self._parking.load)
@@ -155,7 +155,7 @@ class LaneRun:
                 await asyncio.to_thread(self._parking.flush)
             await asyncio.to_thread(self._write_records)
         if self._is_stopped and not self._is_over():
-            raise Stopped
+            raise LaneStopped
 
     def stop(self) -> None:
         """Begin no further call; calls in flight may end. Called on the loop."""
@@ -194,7 +194,7 @@ class LaneRun:
         async with LedgerSession(self._ledger, leases, self._writer, records, hooks, self._clock.monotonic):
             try:
                 for name, pool in self._pools.items():
-                    pool.ask_last(await asyncio.to_thread(self._ledger.tried, name, self._lane.number))
+                    pool.ask_last(await asyncio.to_thread(self._ledger.tried_keys, name, self._lane.number))
                     self._in_flight.begin(pool.begin_all())
                 await self._in_flight.end()
             finally:
@@ -259,12 +259,12 @@ class LaneRun:
             self._driver.settle(open_call, [refusal] * len(open_call.requested_by))
             self._news.set()
             return
-        if self._shared.joins(open_call, partial(self._joined, open_call)):
+        if self._shared.joins(open_call, partial(self._take_outcome, open_call)):
             return
         self._pools[self._stage.pools[open_call.call.service]].add(open_call)
         self._has_missed.set()
 
-    def _joined(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
+    def _take_outcome(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
         """Take the outcome of a call that another lane has made."""
         if isinstance(outcome, CallError):
             self.failed(open_call, outcome)
@@ -275,7 +275,7 @@ class LaneRun:
 
     async def _pause(self, open_call: OpenCall) -> None:
         admission = next(iter(self._pools.values())).admission
-        with suppress(Stopped):
+        with suppress(LaneStopped):
             await admission.pause(float(open_call.call.payload))
             self._driver.settle(open_call, [None] * len(open_call.requested_by))
             self._news.set()
@@ -307,7 +307,7 @@ class LaneRun:
         await self._read_hits()
         return not self._is_over()
 
-    def answered(self, answered: Answered) -> None:
+    def answered(self, answered: AnsweredCall) -> None:
         call = answered.open_call.call
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
@@ -329,7 +329,7 @@ class LaneRun:
             record.write()
         self._unexpected.write()
 
-    def _counted(self, pool: str) -> LaneCounts:
+    def _lane_counts(self, pool: str) -> LaneCounts:
         services, tally = self._stage.services_of([pool]), self.tally
         counters = (Counter.LEDGER_HITS, Counter.CALLS_MADE, Counter.CALLS_PLANNED)
         hits, calls, planned = (sum(tally[counter, name] for name in services) for counter in counters)

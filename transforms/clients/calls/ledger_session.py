@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
-from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.ledger import Ledger, LedgerWriter, UseRecord
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease
 from rankbeam.transforms.records.errors import InputError
@@ -77,7 +77,7 @@ class LedgerSession:
             await self._write_all()
         finally:
             await self._release()
-        if self._problem is not None and (error is None or isinstance(error, Stopped)):
+        if self._problem is not None and (error is None or isinstance(error, LaneStopped)):
             raise self._problem from None
 
     async def _claim(self, lease: Lease) -> bool:

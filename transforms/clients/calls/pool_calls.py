@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from rankbeam.transforms.clients.calls.admission import Admission, Stopped
-from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
+from rankbeam.transforms.clients.calls.admission import Admission, LaneStopped
+from rankbeam.transforms.clients.calls.attempts import AnsweredCall, Attempts, after
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.clients.calls.together import Joining, Together
+from rankbeam.transforms.clients.calls.together import CallCombiner, CombinedCall
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
@@ -43,7 +43,7 @@ class PoolCalls:
         self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[OpenCall, None] = {}
-        self._together = Joining()
+        self._together = CallCombiner()
         self._last: dict[OpenCall, None] = {}
         self._tried_before: frozenset[str] = frozenset()
         self._tried: set[str] = set()
@@ -110,7 +110,7 @@ class PoolCalls:
             await self._shared.disconnect(service)
 
     async def begin_all(self) -> None:
-        with suppress(Stopped):
+        with suppress(LaneStopped):
             while (open_call := await self._first_waiting()) is not None:
                 await self._begin(open_call)
 
@@ -155,7 +155,7 @@ class PoolCalls:
                 self._settle(open_call, reply, open_call.read(reply), attempts)
             else:
                 self._fail(open_call, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
-        except Stopped:
+        except LaneStopped:
             pass  # the calls that wait behind it stop as well
         finally:
             if attempts.made:
@@ -175,7 +175,7 @@ class PoolCalls:
             breaker = self._breakers[open_call.call.service]
             if breaker.access is not None and breaker.first_refusal is error:
                 raise breaker.access.refusal(open_call.call.service, error) from None
-            if not attempts.may_pass(error) or (isinstance(open_call, Together) and open_call.splits_at(error)):
+            if not attempts.may_pass(error) or (isinstance(open_call, CombinedCall) and open_call.splits_at(error)):
                 raise
             pause_s = attempts.pause_s(error)
             would_begin = self._clock.monotonic() + pause_s
@@ -200,7 +200,9 @@ class PoolCalls:
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
             self._owner.answered(
-                Answered(part, part_reply, [after(value, count, part_reply.tokens) for value in values], count, seconds)
+                AnsweredCall(
+                    part, part_reply, [after(value, count, part_reply.tokens) for value in values], count, seconds
+                )
             )
             count, seconds = 0, 0.0
 
@@ -251,7 +253,7 @@ class PoolCalls:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except CallError as error:
             tokens = self._possible(call, error.tokens)
-            self._count(call.service, attempts, tokens)
+            self._count_tokens(call.service, attempts, tokens)
             if error.kind is not FailureKind.TIMEOUT:  # an answer that came too late may be charged
                 reservation.cost = self._cost(tokens)
             if error.stops_pool:
@@ -268,7 +270,7 @@ class PoolCalls:
             attempts.seconds += took_s
         attempts.answered_s = took_s
         reply = replace(reply, tokens=self._possible(call, reply.tokens))
-        self._count(call.service, attempts, reply.tokens)
+        self._count_tokens(call.service, attempts, reply.tokens)
         reservation.cost = self._cost(reply.tokens)
         self._shared.dearest[call.service] = max(self._shared.dearest.get(call.service, 0.0), reservation.cost)
         return reply
@@ -306,14 +308,14 @@ class PoolCalls:
         """The cost of one attempt; 0 without a price."""
         return self._quota.cost(1, tokens) or 0.0
 
-    def _count(self, service: str, attempts: Attempts, tokens: Tokens) -> None:
+    def _count_tokens(self, service: str, attempts: Attempts, tokens: Tokens) -> None:
         attempts.tokens += tokens
         self._tally[Counter.INPUT_TOKENS, service] += tokens.input
         self._tally[Counter.CACHED_TOKENS, service] += tokens.cached
         self._tally[Counter.OUTPUT_TOKENS, service] += tokens.output
 
     def _fail(self, open_call: OpenCall, error: CallError) -> None:
-        if isinstance(open_call, Together):
+        if isinstance(open_call, CombinedCall):
             again = self._together.split(open_call, error)
             if again and error.kind is FailureKind.OVER_BUDGET:
                 self._budget.refused -= 1  # smaller requests may fit into the budget

@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
 from rankbeam.transforms.clients.ledger.rows import StoredRow
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.calls.steps import OneCall, Recalled, Subject, Work
+from rankbeam.transforms.records.calls.steps import OneCall, RecalledTasks, Subject, Work
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 200_000, 64 << 20
 """The most tasks whose answers are read together, in the order of the files, so that each file is read once."""
@@ -34,7 +34,7 @@ class Recall:
         self._batches = batches
         self._numbers: list[IntArray] = []
         self._rejected: deque[bytes] = deque()
-        self._read: Iterator[Recalled] = iter(())
+        self._read: Iterator[RecalledTasks] = iter(())
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
@@ -61,7 +61,7 @@ class Recall:
         """Take the row of a task whose answer could not be used; None if no such task waits now."""
         return self._rejected.popleft() if self._rejected else None
 
-    def read(self) -> Recalled | None:
+    def read(self) -> RecalledTasks | None:
         """The values of some more tasks; None at the end."""
         recalled = next(self._read, None)
         self.has_ended = recalled is None
@@ -79,12 +79,12 @@ class Recall:
                 numbers[rows] = index.newest(names, work.depth)
         return numbers
 
-    def _values(self, lookup: Lookup, index: Index) -> Iterator[Recalled]:
+    def _values(self, lookup: Lookup, index: Index) -> Iterator[RecalledTasks]:
         for tasks, numbers in self._windows():
             order = index.in_order(numbers)
             in_order = tasks.take(pa.array(order))
             for here, stored in lookup.read_at(index, numbers[order]):
-                yield from self._recalled(in_order[here].to_pylist(), stored)
+                yield from self._recall_values(in_order[here].to_pylist(), stored)
 
     def _windows(self) -> Iterator[tuple[pa.Array, IntArray]]:
         """The tasks that the ledger answers, in groups that are read together, with the numbers of their answers."""
@@ -100,7 +100,7 @@ class Recall:
         if numbers:
             yield pa.concat_arrays(tasks), np.concatenate(numbers)
 
-    def _recalled(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[Recalled]:
+    def _recall_values(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[RecalledTasks]:
         """The values of tasks, by work; a task without a value is rejected."""
         by_work: dict[str, list[tuple[bytes, Sequence[Subject], bytes]]] = {}
         for row, answer in zip(rows, stored, strict=True):
@@ -120,4 +120,4 @@ class Recall:
                 if has_value[position]
                 for subject in subjects
             ]
-            yield Recalled(name, [subject for _, subject in pairs], [position for position, _ in pairs], values)
+            yield RecalledTasks(name, [subject for _, subject in pairs], [position for position, _ in pairs], values)

@@ -102,7 +102,7 @@ class Service(Protocol):
         ...
 
 
-async def connected(module: str, parameters: Service) -> Connection:
+async def open_connection(module: str, parameters: Service) -> Connection:
     """Call the `connect(parameters)` of a module.
 
     The module knows the class of its parameters, and is imported only where calls are made: many service libraries take

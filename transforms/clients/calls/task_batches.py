@@ -62,10 +62,10 @@ def fields_of(row: bytes) -> Iterator[tuple[str, str, Any, tuple[Subject, ...]]]
         yield name, work, item, tuple(map(Subject._make, subjects))
 
 
-def sharded(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+def shard_batch(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Split a batch by a hash of the name: all tasks with the same name are in one shard."""
     names = (name.encode("utf-8", "surrogatepass") for name in batch["name"].to_pylist())
-    return dealt(batch, [zlib.crc32(name) % _SHARDS for name in names])
+    return split_batch(batch, [zlib.crc32(name) % _SHARDS for name in names])
 
 
 def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
@@ -77,12 +77,14 @@ def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
     repeated = pa.array([name for name, number in names.items() if number > 1], pa.string())
     del names
     groups: dict[str, Group] = {}
-    yield from _combined(_unrepeated(repeated, shard, groups))
-    joined = ((name, _joined(group)) for name, group in groups.items())
+    yield from _combine_batches(_unrepeated_rows(repeated, shard, groups))
+    joined = ((name, _merge_tasks(group)) for name, group in groups.items())
     yield from _batches((name, tasks[0].work if len(tasks) == 1 else None, _pickled(tasks)) for name, tasks in joined)
 
 
-def _unrepeated(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, Group]) -> Iterator[pa.RecordBatch]:
+def _unrepeated_rows(
+    repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, Group]
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows whose names are not repeated; add the tasks of the others to `groups`."""
     for reference in shard:
         batch = reference.batch()
@@ -93,7 +95,7 @@ def _unrepeated(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str
         yield batch.filter(pc.invert(is_repeated)) if repeated_rows.num_rows else batch
 
 
-def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _combine_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Combine small batches into batches of the usual size."""
     parts: list[pa.RecordBatch] = []
     for batch in batches:
@@ -106,7 +108,7 @@ def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(parts)
 
 
-def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def split_batch(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Split a batch by the lane, or another number, of each row."""
     rows = grouped((lane, row) for row, lane in enumerate(lanes))
     for lane, numbers in sorted(rows.items()):
@@ -130,7 +132,7 @@ def _batch(rows: Iterable[_Row]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], schema=SCHEMA)
 
 
-def _joined(tasks: Iterable[Task]) -> Group:
+def _merge_tasks(tasks: Iterable[Task]) -> Group:
     by_work = grouped((task.work, task) for task in tasks)
     return tuple(
         equal_tasks[-1]._replace(subjects=tuple(subject for task in equal_tasks for subject in task.subjects))

@@ -30,13 +30,13 @@ _SPLITTING = {
 
 
 @dataclass(eq=False)
-class Together(OpenCall):
+class CombinedCall(OpenCall):
     """Several calls made in one request, which other code treats as one call without a key."""
 
     parts: Sequence[OpenCall] = ()  # the calls, at least two
 
     @classmethod
-    def of(cls, parts: Sequence[OpenCall]) -> "Together":
+    def of(cls, parts: Sequence[OpenCall]) -> "CombinedCall":
         payload = json.dumps([part.call.payload for part in parts], ensure_ascii=False)
         return cls(
             replace(parts[0].call, key=None, payload=payload, positions=None, keeps_malformed=False), [], parts=parts
@@ -63,7 +63,7 @@ class Together(OpenCall):
             extra = Tokens()
 
 
-class Joining:
+class CallCombiner:
     """Chooses the calls of each request: fewer if their last request failed as a whole."""
 
     def __init__(self) -> None:
@@ -84,9 +84,9 @@ class Joining:
         for part in parts[1:]:
             del waiting[part]
             self._most.pop(part, None)
-        return first if len(parts) == 1 else Together.of(parts)
+        return first if len(parts) == 1 else CombinedCall.of(parts)
 
-    def split(self, request: Together, error: CallError) -> bool:
+    def split(self, request: CombinedCall, error: CallError) -> bool:
         """Return whether the calls of a failed request are made again, in requests of half the size."""
         is_final = error.kind not in (*_SPLITTING, FailureKind.UNAVAILABLE)
         if is_final or error.stops_pool or isinstance(error, NotAsked):
@@ -95,10 +95,10 @@ class Joining:
         return True
 
 
-def shared(tokens: Tokens, lengths: Sequence[int]) -> list[Tokens]:
+def divide_tokens(tokens: Tokens, lengths: Sequence[int]) -> list[Tokens]:
     """The tokens of a request, divided among its texts by length; their sum is exact.
 
-    >>> shared(Tokens(10, 0, 0), [1, 1, 2])
+    >>> divide_tokens(Tokens(10, 0, 0), [1, 1, 2])
     [Tokens(input=2, cached=0, output=0), Tokens(input=3, cached=0, output=0), Tokens(input=5, cached=0, output=0)]
     """
     fresh, cached, output = (

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
-from rankbeam.transforms.clients.extras import LOCAL, missing
+from rankbeam.transforms.clients.extras import LOCAL, missing_extra
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.blocks import Span, kept_whole
 from rankbeam.transforms.kernels.chunks import By, windows, words
@@ -34,7 +34,7 @@ class ModelTokens(Chunker):
 
     def spans(self, text: str) -> list[Span]:
         """See `Chunker`; a chunk's tokens are counted on their own, since its first word may have other tokens then."""
-        ends = [end for _, end in self._encoded(text).offsets]
+        ends = [end for _, end in self._encode(text).offsets]
         units = [unit for word in words(text) for unit in self._units(text, word, ends)]
         begins, stops = [bisect_right(ends, start) for start, _ in units], [bisect_right(ends, end) for _, end in units]
         return [
@@ -49,11 +49,11 @@ class ModelTokens(Chunker):
         ]
 
     def count(self, text: str) -> int:
-        return len(self._encoded(text).ids)
+        return len(self._encode(text).ids)
 
     @property
     def identity(self) -> Sequence[object]:
-        return ["tokenizer", _loaded(self.path)[0], self.size, self.overlap]
+        return ["tokenizer", _load_tokenizer(self.path)[0], self.size, self.overlap]
 
     def __str__(self) -> str:
         shared = f", {self.overlap:,} of them shared" if self.overlap else ""
@@ -66,12 +66,12 @@ class ModelTokens(Chunker):
             return [word]
         return kept_whole(text, [(at, at + 1) for at in range(start, end)], lambda *_: False)
 
-    def _encoded(self, text: str) -> Any:
-        return _loaded(self.path)[1].encode(text, add_special_tokens=False)
+    def _encode(self, text: str) -> Any:
+        return _load_tokenizer(self.path)[1].encode(text, add_special_tokens=False)
 
 
 @lru_cache(maxsize=4)
-def _loaded(path: str) -> tuple[str, Any]:
+def _load_tokenizer(path: str) -> tuple[str, Any]:
     """The hash of a tokenizer's file, and the tokenizer, without the limit of length that many files have."""
     from tokenizers import Tokenizer
 
@@ -119,7 +119,7 @@ class Chunks(CorpusParameters):
                 raise ValueError(
                     "intact cannot be combined with a tokenizer, which keeps graphemes anyway; remove one of the two"
                 )
-            if (problem := missing("tokenizers", LOCAL, "tokenizers")) is not None:
+            if (problem := missing_extra("tokenizers", LOCAL, "tokenizers")) is not None:
                 raise ValueError(problem)
         return self
 

@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from rankbeam.transforms.clients.calls.answers import parsed, written
-from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
+from rankbeam.transforms.clients.calls.answers import encode_answer, parse_answer
+from rankbeam.transforms.records.calls.steps import Call, Steps, results_or_raise
 from rankbeam.transforms.records.errors import CallError, FailureKind
 
 Item = TypeVar("Item")
@@ -30,7 +30,7 @@ class AnswerForms:
     forms: Mapping[str, TypeAdapter[Any]]  # form of the answer to each request
 
     def stored(self, request: str, values: Mapping[str, Any]) -> str:
-        return json.dumps({"request": request, "answer": json.loads(written(self.forms[request], dict(values)))})
+        return json.dumps({"request": request, "answer": json.loads(encode_answer(self.forms[request], dict(values)))})
 
     def read(self, answer: str) -> Any:
         try:
@@ -38,7 +38,7 @@ class AnswerForms:
             form, content = self.forms[values["request"]], json.dumps(values["answer"])
         except (ValueError, KeyError, TypeError) as error:
             raise CallError(FailureKind.MALFORMED, f"the answer is not of {self.api}") from error
-        return parsed(form, content)
+        return parse_answer(form, content)
 
 
 def all_pages(request: Callable[[str], Call]) -> Steps[tuple[Any, ...]]:
@@ -46,7 +46,7 @@ def all_pages(request: Callable[[str], Call]) -> Steps[tuple[Any, ...]]:
     items: list[Any] = []
     token = ""
     while True:
-        (page,) = accepted((yield [request(token)]))
+        (page,) = results_or_raise((yield [request(token)]))
         items += page.items
         if not (token := page.next):
             return tuple(items)

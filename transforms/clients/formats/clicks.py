@@ -56,14 +56,14 @@ def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGra
 
 
 def _checked_batches(path: str) -> Iterator[pa.RecordBatch]:
-    for batch in _read(path):
+    for batch in _read_counts(path):
         clicks, impressions = (batch[name].to_numpy() for name in ("clicks", "impressions"))
         _refuse(path, batch, clicks < 0, "has a negative number of clicks")
         _refuse(path, batch, clicks > impressions, "has more clicks than impressions")
         yield batch
 
 
-def _read(path: str) -> Iterator[pa.RecordBatch]:
+def _read_counts(path: str) -> Iterator[pa.RecordBatch]:
     schema = with_line(COUNTS)
     if is_table(path):
         return tables.read_rows(path, ROLE, schema)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.clients.storage.batches import Spilled, spilled
-from rankbeam.transforms.clients.workers import Workers, ahead
+from rankbeam.transforms.clients.storage.batches import SpilledBatch, spill_batch
+from rankbeam.transforms.clients.workers import Workers, read_ahead
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
 from rankbeam.transforms.records import columns
@@ -21,11 +21,11 @@ _SLICE_BYTES = 1 << 20  # Flink refuses an element that does not fit into a sort
 
 
 @dataclass(frozen=True)
-class Divided:
+class DividedPart:
     """A part of a file, divided by bucket."""
 
     rows: int
-    pieces: list[tuple[int, pa.RecordBatch | Spilled]]
+    pieces: list[tuple[int, pa.RecordBatch | SpilledBatch]]
 
 
 def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -48,15 +48,15 @@ def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(pending) if len(pending) > 1 else pending[0]
 
 
-def divided(rows: int, part: pa.RecordBatch, buckets: int) -> Divided:
+def divide_part(rows: int, part: pa.RecordBatch, buckets: int) -> DividedPart:
     """Divide a part; large pieces are spilled if batches are, and sliced otherwise."""
     pieces = ((bucket, passed) for bucket, piece in divide(part, buckets) for passed in _passed_on(piece))
-    return Divided(rows, list(pieces))
+    return DividedPart(rows, list(pieces))
 
 
-def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | Spilled]:
-    stored = spilled(piece)
-    if isinstance(stored, Spilled):
+def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | SpilledBatch]:
+    stored = spill_batch(piece)
+    if isinstance(stored, SpilledBatch):
         yield stored
         return
     slices = max(1, min(piece.num_rows, piece.nbytes // _SLICE_BYTES))
@@ -65,22 +65,26 @@ def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | Spilled]:
         yield piece.slice(start, rows)
 
 
-def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
+def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[DividedPart]:
     """Divide a file's rows, one large part at a time, in separate threads."""
-    workers: Workers[Divided] = Workers()
-    for rows, part in ahead(parts_of(batches, buckets)):
-        yield from workers.submit(divided, rows, part, buckets)
+    workers: Workers[DividedPart] = Workers()
+    for rows, part in read_ahead(parts_of(batches, buckets)):
+        yield from workers.submit(divide_part, rows, part, buckets)
     yield from workers.finish()
 
 
-def reduced(part: Divided) -> tuple[int, list[tuple[int, Any]]]:
-    """A divided part to send to another process, for `restored`: a spilled piece is sent as its place."""
-    return part.rows, [(bucket, piece.place if isinstance(piece, Spilled) else piece) for bucket, piece in part.pieces]
+def encode_part(part: DividedPart) -> tuple[int, list[tuple[int, Any]]]:
+    """A divided part to send to another process, for `decode_part`: a spilled piece is sent as its place."""
+    return part.rows, [
+        (bucket, piece.place if isinstance(piece, SpilledBatch) else piece) for bucket, piece in part.pieces
+    ]
 
 
-def restored(message: tuple[int, list[tuple[int, Any]]]) -> Divided:
+def decode_part(message: tuple[int, list[tuple[int, Any]]]) -> DividedPart:
     rows, pieces = message
-    return Divided(rows, [(bucket, Spilled(piece) if isinstance(piece, bytes) else piece) for bucket, piece in pieces])
+    return DividedPart(
+        rows, [(bucket, SpilledBatch(piece) if isinstance(piece, bytes) else piece) for bucket, piece in pieces]
+    )
 
 
 def divide(part: pa.RecordBatch, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:

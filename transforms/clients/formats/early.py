@@ -22,7 +22,7 @@ from rankbeam.transforms.records.errors import InputError
 if TYPE_CHECKING:  # importing Arrow would delay the start of the other process
     import pyarrow as pa
 
-    from rankbeam.transforms.clients.formats.divided import Divided
+    from rankbeam.transforms.clients.formats.divided import DividedPart
 
 File = tuple[str, str]  # a role, for example "run", and the path of a local file
 
@@ -66,7 +66,7 @@ def buckets() -> int | None:
     return next((reading.buckets for reading in _begun.values()), None)
 
 
-def begun(file: File) -> "Iterator[Divided] | None":
+def take_parts(file: File) -> "Iterator[DividedPart] | None":
     """Take the parts of a file that is being read; None if it is not, or its parts have been taken."""
     reading = _begun.pop(file, None)
     return None if reading is None else reading.parts()
@@ -77,8 +77,8 @@ class _Reading:
         self._path, self.buckets = path, buckets
         self.received: SimpleQueue[Any] = SimpleQueue()
 
-    def parts(self) -> "Iterator[Divided]":
-        from rankbeam.transforms.clients.formats.divided import restored
+    def parts(self) -> "Iterator[DividedPart]":
+        from rankbeam.transforms.clients.formats.divided import decode_part
 
         while (message := self.received.get()) is not None:
             if isinstance(message, EOFError):
@@ -86,7 +86,7 @@ class _Reading:
                 raise InputError(problem, path=self._path)
             if isinstance(message, Exception):
                 raise message
-            yield restored(message)
+            yield decode_part(message)
 
 
 def _receive(stream: IO[bytes], readings: Sequence[_Reading]) -> None:
@@ -117,11 +117,11 @@ def main() -> None:
 
 
 def _send_file(read: "Callable[[str], Iterator[pa.RecordBatch]]", path: str, buckets: int) -> None:
-    from rankbeam.transforms.clients.formats.divided import in_parts, reduced
+    from rankbeam.transforms.clients.formats.divided import encode_part, in_parts
 
     try:
         for part in in_parts(read(path), buckets):
-            _send(reduced(part))
+            _send(encode_part(part))
     except BrokenPipeError:
         raise
     except Exception as error:

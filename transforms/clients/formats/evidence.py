@@ -72,7 +72,7 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
         for entry in texts.read_entries(path, "corpus"):
             for place, line, evidence in by_document.pop(entry.id, ()):
                 if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
-                    problems[place, line] = _misquoted(evidence, there, _nearest(evidence, entry.text))
+                    problems[place, line] = _misquote_problem(evidence, there, _nearest(evidence, entry.text))
     for doc_id, entries in by_document.items():
         for place, line, _ in entries:
             problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"
@@ -88,7 +88,7 @@ def _nearest(evidence: _Evidence, text: str) -> int:
     return min((place for place in places if place >= 0), key=lambda place: abs(place - evidence.start), default=-1)
 
 
-def _misquoted(evidence: _Evidence, there: str, position: int) -> str:
+def _misquote_problem(evidence: _Evidence, there: str, position: int) -> str:
     quote, text = (shortened(repr(words), _MOST_SHOWN) for words in (evidence.quote, there))
     problem = f"text[{evidence.start}:{evidence.end}] of document {evidence.doc_id!r} is {text}, not the quote {quote}"
     advice = "; spans count code points of the text as the corpus has it, without the title"
@@ -104,13 +104,13 @@ def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
 def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
     form = recognise(path, ROLE)
     if form is Format.JSON_LINES:
-        for line, text in json_lines.numbered(path):
-            yield line, json_lines.validated(path, line, text, _Evidence)
+        for line, text in json_lines.numbered_lines(path):
+            yield line, json_lines.parse_model(path, line, text, _Evidence)
         return
     rows = tables.read_parquet_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
     for row, values in rows:
         is_given = {name: value for name, value in values.items() if value is not None}  # null means no value
-        yield row, json_lines.modelled(shown(path), row, is_given, _Evidence)
+        yield row, json_lines.validate_model(shown(path), row, is_given, _Evidence)
 
 
 def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -1,8 +1,8 @@
 """Check that judgements share queries and documents with other files: without shared ids every score would be 0.
 
-Ids are compared by their hashes, 8 bytes each. `disjoint` reads the other file until it meets one judged query and one
-judged document, usually in the first block. `lacking` reads a corpus to its end: no retriever finds the relevant
-documents that it lacks, so recall has a limit below 1.
+Ids are compared by their hashes, 8 bytes each. `disjoint_errors` reads the other file until it meets one judged query
+and one judged document, usually in the first block. `corpus_warnings` reads a corpus to its end: no retriever finds the
+relevant documents that it lacks, so recall has a limit below 1.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ Ids = Mapping[str, StringArray]  # ids of queries, of documents, or of both
 _Judged = tuple[Mapping[str, HashArray], Mapping[str, str]]  # sorted hashes, and an example, by kind of id
 
 
-def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
+def disjoint_errors(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
     """An error for each file that shares no query, or no document, with the judgements."""
     distinct = list(dict.fromkeys(others))
     judged = _judged_ids(qrels) if distinct else None
@@ -49,7 +49,7 @@ def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
 
 
 def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
-    if problems := disjoint(qrels, others):
+    if problems := disjoint_errors(qrels, others):
         raise InputError("\n".join(map(str, problems)))
 
 
@@ -140,18 +140,18 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
             yield pa.array(part, pa.string())
 
 
-def hashed(doc_ids: StringArray) -> HashArray:
-    """Hashes of a corpus's ids, for `lacking`."""
+def hash_ids(doc_ids: StringArray) -> HashArray:
+    """Hashes of a corpus's ids, for `corpus_warnings`."""
     return np.unique(hashing.hash_strings(doc_ids))
 
 
-def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
+def corpus_warnings(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
     """A warning if a corpus lacks relevant documents; judgements in BigQuery are not read again for this."""
     if judgements is None or is_table(judgements.qrels):
         return
     queries = _query_hashes(judgements.queries)
     relevant, missing, examples = _NONE, _NONE, set[str]()
-    for doc_ids in _relevant(judgements.qrels, queries):
+    for doc_ids in _relevant_ids(judgements.qrels, queries):
         hashes = hashing.hash_strings(doc_ids)
         is_missing = ~_among(hashes, corpus)
         relevant, missing = np.union1d(relevant, hashes), np.union1d(missing, hashes[is_missing])
@@ -164,7 +164,7 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
         )
 
 
-def _relevant(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
+def _relevant_ids(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
     for path in sources.expand(qrels):
         for batch in rows.read_qrels(path):
             is_relevant = pc.greater(batch["grade"], 0.0)

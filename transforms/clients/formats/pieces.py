@@ -43,7 +43,7 @@ def pieces_of(pattern: str, role: str) -> list[Piece]:
     return [piece for path, size, _ in matching.version(pattern) for piece in _pieces_of_file(path, size, role)]
 
 
-def located(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def locate_errors(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of a piece; an error names the line in the whole file."""
     try:
         yield from batches
@@ -92,7 +92,7 @@ def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_
         with files.open_raw(path) as handle:
             yield from _lines_from(path, handle, begin, end, block_bytes)
     except gcs.errors(path) as error:
-        raise InputError(f"reading failed: {gcs.explained(error, path)}", path=path) from error
+        raise InputError(f"reading failed: {gcs.error_text(error, path)}", path=path) from error
 
 
 def lines_before(path: str, position: int, block_bytes: int = files.BLOCK_BYTES) -> int:
@@ -121,15 +121,15 @@ def _lines_from(path: str, handle: BinaryIO, begin: int, end: int, block_bytes: 
             return
         last = rest.find(b"\n", end - 1 - start) if at >= end else -1
         if last >= 0:
-            yield _unmarked(rest[: last + 1], start)
+            yield _strip_bom(rest[: last + 1], start)
             return
         if whole := rest.rfind(b"\n") + 1:
-            yield _unmarked(rest[:whole], start)
+            yield _strip_bom(rest[:whole], start)
             rest = rest[whole:]
         files.refuse_endless(path, [rest])
     if rest and is_inside and at - len(rest) < end:
-        yield _unmarked(rest, at - len(rest))
+        yield _strip_bom(rest, at - len(rest))
 
 
-def _unmarked(block: bytes, start: int) -> bytes:
+def _strip_bom(block: bytes, start: int) -> bytes:
     return block.removeprefix(_BYTE_ORDER_MARK) if start == 0 else block

@@ -8,7 +8,7 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.syntax import lines, named, separated
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import InputError, pluralize
 
 
 class Format(StrEnum):
@@ -198,4 +198,4 @@ def _looks_like(line: str) -> str:
         return str(form)
     if (other := _foreign_table(first)) is not None:
         return other
-    return f"text of {counted(len(first.split()), 'word')} a line, beginning with {first[:60]!r}"
+    return f"text of {pluralize(len(first.split()), 'word')} a line, beginning with {first[:60]!r}"

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.judged import Conflict, flat, repeated_id
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
-from rankbeam.transforms.clients.storage.json_paths import structured
+from rankbeam.transforms.clients.storage.json_paths import parse_literal
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import StringArray
 from rankbeam.transforms.records import columns
@@ -57,7 +57,7 @@ class _Reference(BaseModel):
 
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
     """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
-    rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
+    rows = (_row(path, line, text) for line, text in json_lines.numbered_lines(path))
     yield from json_lines.in_batches(rows, columns.REFERENCES, _BATCH_ROWS)
 
 
@@ -69,12 +69,12 @@ def reference_rows(pattern: str) -> Iterator[dict[str, Any]]:
 
 
 def _row(path: str, line: int, text: str) -> dict[str, Any]:
-    reference = json_lines.validated(path, line, text, _Reference)
+    reference = json_lines.parse_model(path, line, text, _Reference)
     query_id = json_id(path, line, reference.query_id)
     return {"query_id": query_id, "reference": reference.model_dump(exclude={"query_id"}), "line": line}
 
 
-def referenced(
+def join_references(
     references: References,
     queries: pa.RecordBatch,
     parts: Mapping[str, Sequence[pa.RecordBatch]],
@@ -139,7 +139,7 @@ def _expected_steps(items: pa.StructArray, owner: pa.Array, ids: StringArray) ->
     expected: list[list[dict[str, Any]] | None] = [None] * len(ids)
     is_steps = np.zeros(len(items), bool)
     for place in np.flatnonzero(pc.equal(items.field("name"), EXPECTED_STEPS)).tolist():
-        value = structured(items.field("value")[place].as_py())
+        value = parse_literal(items.field("value")[place].as_py())
         if has_steps(value):
             query = owner[place].as_py()
             try:

@@ -94,13 +94,15 @@ class ReplayReader:
 
     def configs(self, path: str) -> Iterator[str]:
         if not self.columns and is_own(path):
-            for line, text in json_lines.numbered(path):
-                yield as_text(json_lines.validated(path, line, text, _Answer).config)
+            for line, text in json_lines.numbered_lines(path):
+                yield as_text(json_lines.parse_model(path, line, text, _Answer).config)
         else:
             yield from (case.config for case in read_cases(CaseSource(path, self.columns, flatten=True)))
 
     def _own_rows(self, path: str) -> Iterator[pa.RecordBatch]:
-        lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
+        lines = (
+            (line, json_lines.parse_model(path, line, text, _Answer)) for line, text in json_lines.numbered_lines(path)
+        )
         chosen = ((line, row) for line, row in lines if self.config is None or as_text(row.config) == self.config)
         rows = (_row(path, line, row) for line, row in chosen)
         yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
@@ -110,8 +112,8 @@ def is_own(path: str) -> bool:
     """Return whether a file has rankbeam's own lines, judging by the keys of its first line."""
     if shape_of(path) is not Shape.LINES:
         return False
-    line, text = next(json_lines.numbered(path))
-    value = json_lines.parsed(path, line, text)
+    line, text = next(json_lines.numbered_lines(path))
+    value = json_lines.parse_line(path, line, text)
     return not isinstance(value, dict) or (tool_of(value).name in (OWN, COMMON.name) and not _FOREIGN & value.keys())
 
 

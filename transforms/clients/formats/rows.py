@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.pieces import Piece, located
+from rankbeam.transforms.clients.formats.pieces import Piece, locate_errors
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import ids, json_lines, lines, named, separated, tables
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.workers import ahead
+from rankbeam.transforms.clients.workers import read_ahead
 from rankbeam.transforms.kernels import hashing, text
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records import columns
@@ -58,7 +58,7 @@ _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     """Read judgements: TREC, BEIR, CSV, JSON lines, ranx' JSON, Parquet or a BigQuery table; a thread reads ahead."""
-    return ahead(_qrels(path))
+    return read_ahead(_qrels(path))
 
 
 def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
@@ -67,20 +67,20 @@ def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
     if form not in _WITH_SUBTOPICS:
         problem = f"holds {form} without subtopics; metrics of subtopics need TREC's four columns"
         raise InputError(f"{problem} (query subtopic document grade), or a column named subtopic", path=shown(path))
-    return ahead(_read(path, _SUBTOPIC_QRELS, form, None))
+    return read_ahead(_read_batches(path, _SUBTOPIC_QRELS, form, None))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
     """Read a run: TREC, MS MARCO, CSV, JSON lines, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
-    return ahead(_run(path))
+    return read_ahead(_run(path))
 
 
 def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    return read_qrels(piece.path) if piece.end is None else located(piece, ahead(_qrels(piece.path, piece)))
+    return read_qrels(piece.path) if piece.end is None else locate_errors(piece, read_ahead(_qrels(piece.path, piece)))
 
 
 def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    return read_run(piece.path) if piece.end is None else located(piece, ahead(_run(piece.path, piece)))
+    return read_run(piece.path) if piece.end is None else locate_errors(piece, read_ahead(_run(piece.path, piece)))
 
 
 def run_tag(path: str) -> str | None:
@@ -95,14 +95,14 @@ def run_tag(path: str) -> str | None:
 
 def _qrels(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
     form = recognise(path, "qrels")
-    yield from _read(path, _QRELS.get(form, _TREC_QRELS), form, piece)
+    yield from _read_batches(path, _QRELS.get(form, _TREC_QRELS), form, piece)
 
 
 def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
-    yield from _read(path, _RUN, recognise(path, "run"), piece)
+    yield from _read_batches(path, _RUN, recognise(path, "run"), piece)
 
 
-def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
+def _read_batches(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
     schema, names = columns.with_line(kind.schema), named.COLUMN_NAMES[kind.role]
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))

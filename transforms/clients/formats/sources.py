@@ -30,4 +30,4 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
 
 def shown(path: str) -> str:
     """The name of a path in messages; a file's path is unchanged, but a folder of documents keeps its own name."""
-    return file_of(path) if is_cases(path) else source_of(names.shown(path))
+    return file_of(path) if is_cases(path) else source_of(names.display_path(path))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.names import shown
+from rankbeam.transforms.clients.bigquery.names import display_path
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
@@ -57,18 +57,18 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
             yield from _from_columns(path, batches, names, separated.HEADER_LINES)
     elif form is Format.BIGQUERY:
         for names, batches in tables.named_batches(path, role):
-            yield from _from_columns(shown(path), batches, names)
+            yield from _from_columns(display_path(path), batches, names)
     else:
         read = _from_json if form is Format.JSON_LINES else _from_tabs
-        for line, text in json_lines.numbered(path):
+        for line, text in json_lines.numbered_lines(path):
             yield read(path, line, text)
 
 
 def read_chosen(path: str, role: str, ids: Collection[str]) -> Iterator[TextEntry]:
     """The entries with some ids, from a file that was read before: other lines of JSON are not checked again."""
     if recognise(path, role) is Format.JSON_LINES:
-        for line, text in json_lines.numbered(path):
-            value = json_lines.parsed_object(path, line, text)
+        for line, text in json_lines.numbered_lines(path):
+            value = json_lines.parse_object(path, line, text)
             name = _id_name(value)
             if name is None or not isinstance(value[name], str) or value[name] in ids:
                 entry = _from_json(path, line, text)
@@ -88,7 +88,7 @@ def _from_tabs(path: str, line: int, text: str) -> TextEntry:
 
 def _from_json(path: str, line: int, text: str) -> TextEntry:
     try:
-        entry = _from_object(path, line, json_lines.parsed_object(path, line, text))
+        entry = _from_object(path, line, json_lines.parse_object(path, line, text))
     except RecursionError as error:
         raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
     if json_lines.may_hold_half(text):
@@ -152,7 +152,7 @@ def _from_columns(
 ) -> Iterator[TextEntry]:
     for batch in batches:
         entry_ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
-        texts = named.converted(path, batch[names["text"]], pa.field("text", pa.string()), line)
+        texts = named.convert_column(path, batch[names["text"]], pa.field("text", pa.string()), line)
         rest = batch.drop_columns(list(names.values()))
         entries = zip(entry_ids.to_pylist(), texts.to_pylist(), _rows(path, rest, line), strict=True)
         for name, text, others in entries:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from rankbeam.transforms.clients.google.errors import T, requested, shortened, translated
+from rankbeam.transforms.clients.google.errors import T, build_request, call_error, short_message
 from rankbeam.transforms.clients.storage.remedies import reason
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
@@ -123,14 +123,14 @@ class Channels:
             try:
                 answer = await request(client)
             except (GoogleAPIError, GoogleAuthError, grpc.RpcError) as error:
-                raise translated(error) from error
+                raise call_error(error) from error
         if answer is None:  # gRPC returns None for bytes that are not a message
             raise CallError(FailureKind.MALFORMED, "the answer cannot be decoded")
         return answer
 
     async def call(self, method: str, make: Callable[[], Any], timeout_s: float) -> Any:
         """Make one attempt at a request, whose message `make` builds."""
-        message = requested(make)
+        message = build_request(make)
         return await self.attempt(lambda client: getattr(client, method)(message, retry=None, timeout=timeout_s))
 
     async def close(self) -> None:
@@ -150,12 +150,12 @@ class Channels:
             connection.calls -= 1
 
     def _new_connection(self) -> _Connection:
-        connection = _Connection(self._open())
+        connection = _Connection(self._open_client())
         connection.client.transport.grpc_channel.get_state(try_to_connect=True)
         self._connections.append(connection)
         return connection
 
-    def _open(self) -> Any:
+    def _open_client(self) -> Any:
         import grpc.aio
 
         if not self._address.secure:
@@ -203,7 +203,7 @@ def default_credentials(scopes: tuple[str, ...]) -> Any:
     try:
         credentials = google.auth.default(default_scopes=scopes)[0]
     except (DefaultCredentialsError, OSError) as error:
-        raise InputError(f"no credentials for Google Cloud: {shortened(reason(error))}; {_SIGN_IN}") from error
+        raise InputError(f"no credentials for Google Cloud: {short_message(reason(error))}; {_SIGN_IN}") from error
     if not hasattr(credentials, "with_always_use_jwt_access"):  # credentials that have it need no token server
         with suppress(GoogleAuthError):  # the calls will fail with the reason
             credentials.refresh(Request())

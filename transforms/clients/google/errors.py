@@ -43,7 +43,7 @@ def kind_of(status: str) -> FailureKind:
     return _KINDS.get(status, FailureKind.UNAVAILABLE)
 
 
-def translated(error: Exception) -> CallError:
+def call_error(error: Exception) -> CallError:
     import grpc
     from google.api_core.exceptions import from_grpc_error
     from google.auth.exceptions import GoogleAuthError
@@ -57,9 +57,11 @@ def translated(error: Exception) -> CallError:
     if kind is FailureKind.UNAVAILABLE and _REFUSED_GRANTS.search(message):
         kind = FailureKind.PERMISSION  # gRPC reports refused credentials as unavailable
     if kind is FailureKind.UNAVAILABLE and _NOT_CONNECTED.search(message):
-        return Unreachable(shortened(f"{status}: {message}"))
+        return Unreachable(short_message(f"{status}: {message}"))
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
-    return CallError(kind, shortened(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None)
+    return CallError(
+        kind, short_message(f"{status}: {message}"), retry_after_s=_retry_after_s(error) if hinted else None
+    )
 
 
 def _of_credentials(error: Any) -> CallError:
@@ -67,7 +69,7 @@ def _of_credentials(error: Any) -> CallError:
 
     is_transient = isinstance(error, TransportError) or error.retryable
     kind = FailureKind.UNAVAILABLE if is_transient else FailureKind.PERMISSION
-    return CallError(kind, shortened(f"credentials: {error}"))
+    return CallError(kind, short_message(f"credentials: {error}"))
 
 
 def _status(error: Exception) -> str:
@@ -82,17 +84,17 @@ def _retry_after_s(error: Exception) -> float | None:
     return max(0.0, hints[0].seconds + hints[0].nanos / 1e9) if hints else None
 
 
-def shortened(message: str) -> str:
+def short_message(message: str) -> str:
     """A message of Google's in one line, without tokens, shortened to 300 characters."""
     return errors.shortened(_TOKENS.sub(HIDDEN, " ".join(message.split())), _LONGEST_MESSAGE)
 
 
-def requested(make: Callable[[], T]) -> T:
+def build_request(make: Callable[[], T]) -> T:
     """The protocol buffer message of a request."""
     try:
         return make()
     except (ValueError, TypeError) as error:
-        raise CallError(FailureKind.INVALID, shortened(f"the request cannot be built: {error}")) from error
+        raise CallError(FailureKind.INVALID, short_message(f"the request cannot be built: {error}")) from error
 
 
 def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | None) -> CallError:
@@ -101,7 +103,7 @@ def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | 
     name, text = error.get("status") or "", error.get("message") or body.decode(errors="replace")
     details = list(details_of(error))
     wait = wait_s(details, retry_after_s) if kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE) else None
-    message = shortened(f"HTTP {status} {name}: {text}")
+    message = short_message(f"HTTP {status} {name}: {text}")
     return CallError(kind, message, retry_after_s=wait, stops_pool=kind is FailureKind.QUOTA and is_daily(details))
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.storage.json_paths import Find, finder, names_in
 from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.rankings.retrieved import listed
+from rankbeam.transforms.records.rankings.retrieved import rankings_array
 
 _LARGEST = sys.float_info.max
 
@@ -71,7 +71,7 @@ class Reader:
             raise UnexpectedAnswer
         numbers = pa.nulls(len(ids), pa.float64()) if self.score is None else pa.array(scores, pa.float64())
         contents = pa.nulls(len(ids), pa.string()) if self.text is None else contents
-        return listed([named, numbers, contents], lengths, [False] * len(lengths))
+        return rankings_array([named, numbers, contents], lengths, [False] * len(lengths))
 
     def _results(self, answer: Any) -> list[Any]:
         results = _finder(self.results)(answer)
@@ -80,7 +80,7 @@ class Reader:
         if not self.required and self._is_left_out(answer):
             return []
         hint = "" if results is not None else f"; {self._why_not(answer)}"
-        raise _malformed(f"results: {self.results} is not a list, found {_shown(results)}{hint}")
+        raise _malformed(f"results: {self.results} is not a list, found {_short_json(results)}{hint}")
 
     def _is_left_out(self, answer: Any) -> bool:
         """Return whether only the list of results is missing: many services omit an empty list."""
@@ -99,11 +99,11 @@ class Reader:
     def _why_not(self, answer: Any) -> str:
         """The reason that an answer without a list of results does not count as an empty ranking."""
         if not isinstance(answer, dict):
-            return f"the answer is not an object, found {_shown(answer)}"
+            return f"the answer is not an object, found {_short_json(answer)}"
         if (error := _error_in(answer)) is not None:
-            return f"the answer holds an error: {_shown(error)}"
+            return f"the answer holds an error: {_short_json(error)}"
         if self.required:
-            return f"the answer is {_shown(answer)}"
+            return f"the answer is {_short_json(answer)}"
         if names_in(self.results) is None:
             return f"if the service omits an empty list, write results: {self.results} || `[]`"
         return "results_required: false is for omitted lists, but here is another value instead of a list"
@@ -126,20 +126,24 @@ class Reader:
     def _doc_id(self, value: Any, result: Any) -> str:
         if _is_number(value):
             return str(value)
-        raise _malformed(f"id: {self.id} is neither text nor number, found {_shown(value)} in {_shown(result)}")
+        raise _malformed(
+            f"id: {self.id} is neither text nor number, found {_short_json(value)} in {_short_json(result)}"
+        )
 
     def _score(self, value: Any, result: Any) -> float:
         if value is None:
             return math.nan
         if not _is_number(value):
-            raise _malformed(f"score: {self.score} is not a number, found {_shown(value)} in {_shown(result)}")
+            raise _malformed(
+                f"score: {self.score} is not a number, found {_short_json(value)} in {_short_json(result)}"
+            )
         return float(value)
 
     def _text(self, value: Any) -> str:
         if value is None:
             return ""
         raise _malformed(
-            f"text: {self.text} is not text, found {_shown(value)}; JMESPath's join(' ', …) makes one text"
+            f"text: {self.text} is not text, found {_short_json(value)}; JMESPath's join(' ', …) makes one text"
         )
 
 
@@ -193,7 +197,7 @@ def _is_number(value: Any) -> bool:
     return abs(value) <= _LARGEST  # False for NaN
 
 
-def _shown(value: Any) -> str:
+def _short_json(value: Any) -> str:
     return shortened(json.dumps(value, ensure_ascii=False), 80)
 
 

@@ -136,7 +136,7 @@ def _proxies() -> str:
     return ", ".join(name for name in os.environ if name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"))
 
 
-async def received(response: httpx.Response, most: int) -> bytes:
+async def read_body(response: httpx.Response, most: int) -> bytes:
     """The body of a response; of a longer one, a little more than its first `most` bytes."""
     parts, size = [], 0
     async for part in response.aiter_bytes():

@@ -14,10 +14,10 @@ from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
-from rankbeam.transforms.clients.ledger.merging import Compacted, compact
+from rankbeam.transforms.clients.ledger.merging import CompactionResult, compact
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import read_also
-from rankbeam.transforms.clients.ledger.survey import Cleared, LedgerSurvey, RunUse, clear, survey
+from rankbeam.transforms.clients.ledger.survey import ClearResult, LedgerSurvey, RunUse, clear, survey
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
 from rankbeam.transforms.clients.storage import files
@@ -25,8 +25,8 @@ from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 __all__ = [
-    "Cleared",
-    "Compacted",
+    "ClearResult",
+    "CompactionResult",
     "LaneCounts",
     "Lease",
     "Ledger",
@@ -95,7 +95,7 @@ class Ledger:
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 
-    def tried(self, pool: str, lane: int) -> frozenset[str]:
+    def tried_keys(self, pool: str, lane: int) -> frozenset[str]:
         """The keys of calls that failed in an earlier run, which gave up their service before making all calls.
 
         Made first, they would fail first in every run, and the calls behind them would never be made. Empty if the keys

@@ -132,20 +132,20 @@ def _columns(blocks: Iterable[Mapping[str, Rows]], most: int) -> dict[str, Rows]
                 yield most * offset + count * ROW[name].itemsize, block[name].tobytes()
             count += len(block["hash"])
 
-    buffer = spill.mapped(pieces())
+    buffer = spill.join_pieces(pieces())
     return {
         name: np.frombuffer(buffer, ROW[name], count, most * offset if count else 0)
         for name, offset in _OFFSETS.items()
     }
 
 
-def joined(rows: Iterable[Rows]) -> Rows:
+def join_rows(rows: Iterable[Rows]) -> Rows:
     """The rows of all row groups of a part, sorted by hash."""
     part = np.concatenate([np.empty(0, ROW), *rows])
-    return np.frombuffer(spill.mapped([(0, part[np.argsort(part["hash"])].tobytes())]), ROW)
+    return np.frombuffer(spill.join_pieces([(0, part[np.argsort(part["hash"])].tobytes())]), ROW)
 
 
-def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
+def index_rows(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
     """The rows of a row group; `changed` numbers their part."""
     row_numbers = np.flatnonzero(possible.to_numpy())
     columns = columns.take(pa.array(row_numbers))

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import journal, store
-from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, IndexPlace, Rows, indexed, joined
-from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished, encoded
+from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, IndexPlace, Rows, index_rows, join_rows
+from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, PartVanished, encode_entries
 from rankbeam.transforms.clients.ledger.rows import (
     IMPOSSIBLE,
     WHOLE,
@@ -68,7 +68,7 @@ class Lookup:
             is_known = np.isin(checks, self.index.checks)  # in a part, but the journal was not deleted
             new = [entry for entry, known in zip(entries, is_known, strict=True) if not known]
             if new:
-                store.put(self._folder, encoded(new))
+                store.put(self._folder, encode_entries(new))
         if new:
             self._refresh()
 
@@ -102,7 +102,7 @@ class Lookup:
                 yield from ((positions, [None] * len(rows)) for _, _, positions, rows in groups)
                 continue
             with reader:
-                yield from ((positions, _stored(reader, group, rows)) for _, group, positions, rows in groups)
+                yield from ((positions, _stored_rows(reader, group, rows)) for _, group, positions, rows in groups)
 
     def warnings(self) -> list[str]:
         """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
@@ -135,19 +135,19 @@ class Lookup:
     def _rows_of(self, path: str) -> Rows | None:
         """The index of a part; empty if it cannot be read, None if it was deleted."""
         try:
-            return joined(self._rows_of_groups(path))
-        except Vanished:
+            return join_rows(self._rows_of_groups(path))
+        except PartVanished:
             return None
 
     def _rows_of_groups(self, path: str) -> Iterator[Rows]:
-        with self._noting(path), PartReader(path) as reader:
+        with self._note_damage(path), PartReader(path) as reader:
             for group in range(reader.groups):
-                with self._noting(path):  # other row groups may be good
+                with self._note_damage(path):  # other row groups may be good
                     columns = reader.rows(group, COLUMNS)
                     possible = are_possible(columns)
                     if not pc.all(possible).as_py():
                         self._note(path, IMPOSSIBLE)
-                    yield indexed(columns, possible, group)
+                    yield index_rows(columns, possible, group)
 
     def _entries(self, places: Iterable[IndexPlace]) -> Iterator[tuple[IndexPlace, LedgerEntry | None]]:
         """The entries at sorted positions; None for a damaged or deleted one."""
@@ -157,24 +157,24 @@ class Lookup:
                     for group, group_places in grouped((place.group, place) for place in part_places).items():
                         yield from zip(group_places, self._group_entries(reader, group, group_places), strict=True)
             except PartError as error:
-                if not isinstance(error, Vanished):
+                if not isinstance(error, PartVanished):
                     self._note(path, error)
                 yield from ((place, None) for place in part_places)
 
     def _group_entries(self, reader: PartReader, group: int, places: list[IndexPlace]) -> list[LedgerEntry | None]:
         entries: list[LedgerEntry | None] = [None] * len(places)
-        with self._noting(reader.path):  # other row groups may be good
+        with self._note_damage(reader.path):  # other row groups may be good
             entries = reader.entries(group, [place.row for place in places])
             if not all(entries):
                 self._note(reader.path, IMPOSSIBLE)
         return entries
 
     @contextmanager
-    def _noting(self, path: str) -> Iterator[None]:
+    def _note_damage(self, path: str) -> Iterator[None]:
         """Note a part's damage and go on after the block; a part that has vanished is not damaged."""
         try:
             yield
-        except Vanished:
+        except PartVanished:
             raise
         except PartError as error:
             self._note(path, error)
@@ -197,7 +197,7 @@ def _answers(entry: LedgerEntry, key: str, depth: SearchDepth | None) -> bool:
     return entry.key == key and covers(stored.results, stored.distance, depth)
 
 
-def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[StoredRow | None]:
+def _stored_rows(reader: PartReader, group: int, rows: list[int]) -> Sequence[StoredRow | None]:
     """Some stored rows of a row group; None for each if they cannot be read."""
     try:
         return reader.stored(group, rows)

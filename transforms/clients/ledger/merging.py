@@ -30,7 +30,7 @@ Merge = Generator[None, None, StoredFile | None]
 
 
 @dataclass(frozen=True)
-class Compacted:
+class CompactionResult:
     """The effect of compacting."""
 
     files_before: int
@@ -39,16 +39,18 @@ class Compacted:
     bytes_after: int
 
 
-def compact(folder: str) -> Compacted:
+def compact(folder: str) -> CompactionResult:
     before = store.parts_in(folder)
     with _alone(folder) as is_alone:
         small = [part for part in before if part.bytes < TIERS[-1]] if is_alone else []
-        while len(chosen := fitting(small)) > 1:
+        while len(chosen := fitting_parts(small)) > 1:
             small = small[len(chosen) :]
             run_to_end(merge(folder, chosen))
         store.delete_left_behind(folder, _LEFT_BEHIND_S)
     after = store.parts_in(folder)
-    return Compacted(len(before), len(after), sum(part.bytes for part in before), sum(part.bytes for part in after))
+    return CompactionResult(
+        len(before), len(after), sum(part.bytes for part in before), sum(part.bytes for part in after)
+    )
 
 
 def tidy(folder: str) -> None:
@@ -72,11 +74,11 @@ def due(parts: Sequence[StoredFile]) -> list[StoredFile]:
     for tier in TIERS:
         below = [part for part in parts if part.bytes < tier]
         if len(below) >= MANY:
-            return fitting(below)
+            return fitting_parts(below)
     return []
 
 
-def fitting(chosen: Sequence[StoredFile]) -> list[StoredFile]:
+def fitting_parts(chosen: Sequence[StoredFile]) -> list[StoredFile]:
     """The first parts, as many as fit into one part of bounded size."""
     taken, size = [], 0
     for part in chosen:
@@ -89,10 +91,10 @@ def fitting(chosen: Sequence[StoredFile]) -> list[StoredFile]:
 
 def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
     """Merge several parts into one; a step reads a row group or deletes a file."""
-    layout, joined = _joined(chosen)
+    layout, joined = _mergeable_parts(chosen)
     encoder = None
     while encoder is None and len(joined) > 1:
-        encoder = yield from _copied(layout, joined)
+        encoder = yield from _encode_parts(layout, joined)
     if encoder is None:
         return None
     merged = store.put(folder, encoder.finish())
@@ -105,7 +107,7 @@ def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
     return None
 
 
-def _copied(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, None, Encoder | None]:
+def _encode_parts(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, None, Encoder | None]:
     """Encode the rows of parts, a row group at a time; None if a part cannot be read, which is then removed."""
     encoder, seen = Encoder(layout), set[int]()  # with 2**20 rows, two share a hash with a probability of 2**-25
     for part in joined:
@@ -120,7 +122,7 @@ def _copied(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, Non
     return encoder
 
 
-def _joined(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]:
+def _mergeable_parts(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]:
     """The largest group of parts that can be merged, with all their columns and metadata."""
     groups: list[tuple[PartLayout, list[StoredFile]]] = [(WRITTEN, [])]
     for part in chosen:

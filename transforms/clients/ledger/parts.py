@@ -30,7 +30,7 @@ class PartError(Exception):
     """A part, or a piece of it, cannot be used; the message states the reason."""
 
 
-class Vanished(PartError):
+class PartVanished(PartError):
     """The file was deleted because it was merged into another part, or the ledger was cleared."""
 
 
@@ -61,7 +61,7 @@ class Encoder:
         rows, size = sum(piece.num_rows for piece in tables), sum(piece.nbytes for piece in tables)
         if rows > GROUP_ROWS or size > GROUP_BYTES:
             self._end_group()
-        self._waiting.append(self._layout.fitted(table))
+        self._waiting.append(self._layout.align_columns(table))
 
     def finish(self) -> pa.Buffer:
         self._end_group()
@@ -75,7 +75,7 @@ class Encoder:
         self._waiting = []
 
 
-def encoded(entries: Sequence[LedgerEntry]) -> pa.Buffer:
+def encode_entries(entries: Sequence[LedgerEntry]) -> pa.Buffer:
     encoder = Encoder()
     for group in row_groups(entries):
         encoder.add(table_of(group))
@@ -136,7 +136,7 @@ class PartReader:
 def _why_not(path: str, error: Exception) -> PartError:
     try:
         if not files.exists(path):
-            return Vanished("is gone")
+            return PartVanished("is gone")
     except (InputError, OSError):
         pass  # then the first error is more informative
     if isinstance(error, InputError):

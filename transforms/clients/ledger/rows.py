@@ -102,7 +102,7 @@ class PartLayout:
         fields_joined = [fields[name] if name in FIRST.names else fields[name].with_nullable(True) for name in names]
         return PartLayout(pa.schema(fields_joined, {**ours, **theirs, **own_metadata}))
 
-    def fitted(self, rows: pa.Table) -> pa.Table:
+    def align_columns(self, rows: pa.Table) -> pa.Table:
         """Rows of a layout that was `joined` to this one, with all columns of this layout."""
         columns = [
             rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
@@ -212,7 +212,13 @@ def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[StoredRow | None]:
     further = _further(filtered, [name for name in checked if filtered.column(name).null_count < filtered.num_rows])
     moments = filtered.column("finished_at").cast(pa.int64())
     stored = list(
-        map(_stored, _base(filtered, moments), _shown(moments), further, filtered.column("check").to_pylist())
+        map(
+            _stored_row,
+            _base(filtered, moments),
+            _format_moments(moments),
+            further,
+            filtered.column("check").to_pylist(),
+        )
     )
     if are_all:
         return stored
@@ -268,10 +274,10 @@ def _base(rows: pa.Table, moments: pa.ChunkedArray) -> Iterator[tuple[Any, ...]]
     return zip(*((moments if name == "finished_at" else rows.column(name)).to_pylist() for name in _BASE), strict=True)
 
 
-def _shown(moments: pa.ChunkedArray) -> list[str]:
+def _format_moments(moments: pa.ChunkedArray) -> list[str]:
     """Moments as `datetime.isoformat` writes them in UTC: without a fraction if it is 0.
 
-    >>> _shown(pa.chunked_array([[0, 1]]))
+    >>> _format_moments(pa.chunked_array([[0, 1]]))
     ['1970-01-01T00:00:00+00:00', '1970-01-01T00:00:00.000001+00:00']
     """
     texts = np.datetime_as_string(moments.to_numpy().astype("M8[us]")).tolist()
@@ -289,7 +295,7 @@ def _further(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: int) -> StoredRow | None:
+def _stored_row(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: int) -> StoredRow | None:
     try:
         return StoredRow(base, further) if check == _check(base, shown, further) else None
     except (ValueError, TypeError, AttributeError, RecursionError):

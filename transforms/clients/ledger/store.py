@@ -70,20 +70,20 @@ def also_read(folder: str) -> list[str]:
     """The other ledgers whose answers count as answers of this ledger, which is on this machine."""
     if not files.is_local(folder):
         return []
-    return [files.read_all(file.path).decode() for file in _listed(files.join(folder, _ALSO))]
+    return [files.read_all(file.path).decode() for file in _list_files(files.join(folder, _ALSO))]
 
 
 def _parts(folder: str) -> list[StoredFile]:
-    return [stored for stored in _listed(folder) if _PART.fullmatch(stored.name)]
+    return [stored for stored in _list_files(folder) if _PART.fullmatch(stored.name)]
 
 
 def uses_in(folder: str) -> list[StoredFile]:
-    return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
+    return [stored for stored in _list_files(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
 
 
 def notes_in(folder: str) -> list[StoredFile]:
     """The lists of calls to make last, and the logs of errors."""
-    listed = _listed(files.join(folder, USES))
+    listed = _list_files(files.join(folder, USES))
     return [stored for stored in listed if _TRIED.fullmatch(stored.name) or _LOG.fullmatch(stored.name)]
 
 
@@ -98,12 +98,14 @@ def new_journal(folder: str) -> Path:
 
 def journals_in(folder: str) -> list[StoredFile]:
     """The journals of a ledger's writers on this machine, sorted."""
-    return [stored for stored in _listed(folder) if _JOURNAL.fullmatch(stored.name)] if files.is_local(folder) else []
+    return (
+        [stored for stored in _list_files(folder) if _JOURNAL.fullmatch(stored.name)] if files.is_local(folder) else []
+    )
 
 
 def unfinished_in(folder: str) -> list[StoredFile]:
     """Incomplete parts and records: those left by killed writers, and those being written."""
-    listed = [*_listed(folder), *_listed(files.join(folder, USES))]
+    listed = [*_list_files(folder), *_list_files(files.join(folder, USES))]
     return [stored for stored in listed if _is_unfinished(stored.name)]
 
 
@@ -120,12 +122,12 @@ def delete_left_behind(folder: str, older_than_s: float) -> None:
 
 def foreign_in(folder: str) -> list[StoredFile]:
     """The files that are not the ledger's, by their names."""
-    others = [stored for stored in _listed(folder) if stored.name != whole.PRIVATE]
+    others = [stored for stored in _list_files(folder) if stored.name != whole.PRIVATE]
     return [stored for stored in others if not _OWN.fullmatch(stored.name) and not _is_unfinished(stored.name)]
 
 
-def _listed(folder: str) -> list[StoredFile]:
-    return whole.listed(folder, "the ledger")
+def _list_files(folder: str) -> list[StoredFile]:
+    return whole.list_files(folder, "the ledger")
 
 
 def _is_unfinished(name: str) -> bool:

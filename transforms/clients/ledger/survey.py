@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.lookup import adopt_journals
-from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
+from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, PartVanished
 from rankbeam.transforms.clients.ledger.rows import FIRST, IMPOSSIBLE, are_possible
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.kernels.grouping import grouped
@@ -87,7 +87,7 @@ def _content(part: StoredFile) -> tuple[list[pa.Table], str]:
             for group in range(reader.groups):
                 try:
                     rows = reader.rows(group)
-                except Vanished:
+                except PartVanished:
                     raise
                 except PartError as error:  # other row groups may be good
                     damage = str(error)
@@ -96,7 +96,7 @@ def _content(part: StoredFile) -> tuple[list[pa.Table], str]:
                 if possible.num_rows < rows.num_rows:
                     damage = IMPOSSIBLE
                 content.append(possible)
-    except Vanished:
+    except PartVanished:
         pass
     except PartError as error:
         damage = str(error)
@@ -109,14 +109,14 @@ def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
     unreadable = [(path, "not a record of how a run used the ledger") for path, use in records if use is None]
     runs = grouped((use.run_id, use) for _, use in records if use is not None)
     run_uses = [
-        RunUse(run_id, uses.saved(lanes), sum(use.calls for use in lanes), max(use.at for use in lanes))
+        RunUse(run_id, uses.count_saved(lanes), sum(use.calls for use in lanes), max(use.at for use in lanes))
         for run_id, lanes in runs.items()
     ]
     return tuple(sorted(run_uses, key=lambda run: (run.last, run.run_id), reverse=True)), unreadable
 
 
 @dataclass(frozen=True)
-class Cleared:
+class ClearResult:
     """The amounts that were removed."""
 
     files: int
@@ -124,17 +124,17 @@ class Cleared:
     bytes: int  # bytes by which the parts shrank
 
 
-def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
+def clear(folder: str, older_than: timedelta | None = None) -> ClearResult:
     """Remove the content of a ledger. Other programs' files stay."""
     adopt_journals(folder)
     limit = None if older_than is None else datetime.now(UTC) - older_than
-    cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
+    cleared = [_clear_part(folder, part, limit) for part in store.parts_in(folder)]
     _clear_uses(folder, limit)
     files, answers, count = (sum(amounts) for amounts in zip((0, 0, 0), *cleared, strict=True))
-    return Cleared(files, answers, count)
+    return ClearResult(files, answers, count)
 
 
-def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int, int, int]:
+def _clear_part(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int, int, int]:
     """Clear a part; returns the number of files, answers and bytes that were removed."""
     keep, answers, any_left = Encoder(), 0, False
     try:
@@ -146,7 +146,7 @@ def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int
                 keep.add(new)
                 answers += rows.num_rows - new.num_rows
                 any_left = any_left or new.num_rows > 0
-    except (Vanished, ForeignPart):
+    except (PartVanished, ForeignPart):
         return 0, 0, 0
     except PartError:
         if limit is not None:

@@ -109,7 +109,7 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
     return [use for use in uses if use is not None and (use.run_id, use.run_started) == (run_id, run_started)]
 
 
-def saved(records: Iterable[LedgerUse]) -> int:
+def count_saved(records: Iterable[LedgerUse]) -> int:
     """Number of ledger answers that lanes used, without answers that an earlier attempt at the same lane paid for."""
     count = 0
     for lane_uses in grouped((use.attempted, use) for use in records).values():

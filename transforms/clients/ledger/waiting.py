@@ -83,10 +83,10 @@ class BatchRound:
     @contextmanager
     def pending(self) -> Iterator[PendingCalls]:
         """The calls that lanes of the last round left; after the block, they no longer wait."""
-        listed = whole.listed(self.folder, "the ledger's batch jobs")
+        listed = whole.list_files(self.folder, "the ledger's batch jobs")
         parts = [file.path for file in listed if file.name.startswith(_PENDING)]
         with tempfile.TemporaryDirectory(prefix="rankbeam-pending-", dir=spill.folder()) as folder:
-            path = _merged(parts, Path(folder))
+            path = _merge_files(parts, Path(folder))
             sizes = Counter((call.service, call.step) for call in (() if path is None else calls_in(path)))
             yield PendingCalls(path, sizes)
         for part in parts:
@@ -114,7 +114,7 @@ def calls_in(path: str) -> Iterator[PendingCall]:
         ) from error
 
 
-def _merged(parts: Sequence[str], folder: Path) -> str | None:
+def _merge_files(parts: Sequence[str], folder: Path) -> str | None:
     """Merge sorted files into one, without repeated calls; None if there are no calls."""
     while parts:
         groups = [parts[start : start + _READ_AT_ONCE] for start in range(0, len(parts), _READ_AT_ONCE)]
@@ -192,7 +192,7 @@ class BatchFolder:
         self._folder = files.join(ledger, BATCHES)
 
     def records(self) -> list[BatchJobRecord]:
-        listed = [file for file in whole.listed(self._folder, _WHAT) if file.name.startswith("job-")]
+        listed = [file for file in whole.list_files(self._folder, _WHAT) if file.name.startswith("job-")]
         return [self._record(file.path) for file in listed]
 
     def record(self, part: str) -> BatchJobRecord | None:
@@ -225,7 +225,7 @@ class BatchFolder:
     def delete_unused_parts(self) -> None:
         """Delete parts that killed runs left: no job was created for them, or their answers are recorded."""
         needed = {f"part-{record.hash}.jsonl" for record in self.records() if record.is_open}
-        for file in whole.listed(self._folder, _WHAT):
+        for file in whole.list_files(self._folder, _WHAT):
             if file.name.startswith("part-") and file.name not in needed:
                 whole.delete(file.path)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.journal import Journal
-from rankbeam.transforms.clients.ledger.parts import encoded
+from rankbeam.transforms.clients.ledger.parts import encode_entries
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files, spill
@@ -18,7 +18,7 @@ PIECE_BYTES = 32 << 20
 """Approximate bytes of answers in one part; this many are written at once."""
 
 
-class Pending:
+class PendingEntries:
     """Entries in the order in which they were added. The caller holds the lock."""
 
     def __init__(self, flush_s: float, clock: Callable[[], float]) -> None:
@@ -99,13 +99,13 @@ class LedgerWriter:
         is_local = files.is_local(folder)
         if flush_s is None:
             flush_s = _LOCAL_FLUSH_S if is_local else _FLUSH_S
-        self._pending = Pending(flush_s, clock.monotonic)
+        self._pending = PendingEntries(flush_s, clock.monotonic)
         self._added = self._durable = 0
         self._hurried = self._closing = False
         self._failures = 0
         self._error: InputError | None = None
         self._thread: threading.Thread | None = None
-        self._merging = _Merging(folder)
+        self._merging = _PartMerger(folder)
         self._journal = Journal(folder) if is_local else None
 
     def add(self, entry: LedgerEntry) -> None:
@@ -191,7 +191,7 @@ class LedgerWriter:
                 journal.end_file()
         self._before_part()
         try:
-            part = store.put(self._folder, encoded(piece))
+            part = store.put(self._folder, encode_entries(piece))
         except Exception as error:  # storage clients raise errors of any class; callers of `add` read them as `problem`
             self._put_back(piece, error)
             return
@@ -219,7 +219,7 @@ class LedgerWriter:
             self._changed.notify_all()
 
 
-class _Merging:
+class _PartMerger:
     """Merges the small parts of one writer, step by step, so that new entries never wait for long.
 
     The number of parts below each tier's size is bounded, and larger parts are left alone, so a job of any length has
@@ -236,7 +236,7 @@ class _Merging:
 
     def is_wanted(self) -> bool:
         if self._merge is None and (chosen := merging.due(self._parts)):
-            self._merge = self._merged(chosen)
+            self._merge = self._merge_parts(chosen)
         return self._merge is not None
 
     def step(self) -> None:
@@ -247,12 +247,12 @@ class _Merging:
     def at_end(self) -> None:
         """Finish the merge in progress and merge all small parts; then those of other runs, if there are many."""
         merging.run_to_end(self._merge or ())
-        chosen = merging.fitting([part for part in self._parts if part.bytes < merging.TIERS[-1]])
+        chosen = merging.fitting_parts([part for part in self._parts if part.bytes < merging.TIERS[-1]])
         if len(chosen) > 1:
-            merging.run_to_end(self._merged(chosen))
+            merging.run_to_end(self._merge_parts(chosen))
         merging.tidy(self._folder)
 
-    def _merged(self, chosen: list[StoredFile]) -> Iterator[None]:
+    def _merge_parts(self, chosen: list[StoredFile]) -> Iterator[None]:
         # Parts that cannot be merged stay as they are, and are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
         with suppress(InputError):  # for example a full disk, which the next `add` reports if it persists

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from rankbeam.transforms.clients.models.base import Completion, read_answer
-from rankbeam.transforms.records.calls.prompt import Prompt, Rendered
+from rankbeam.transforms.records.calls.prompt import Prompt, RenderedPrompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.registry import step_of
 
@@ -23,7 +23,7 @@ _UNKNOWN = "it did not have the form that is asked for"
 class ModelRequest:
     """One attempt at a prompt."""
 
-    texts: Rendered
+    texts: RenderedPrompt
     max_output_tokens: int
     temperature: float
     seed: int | None  # None to send no seed

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, FiniteFloat, TypeAdapter, model_validator
 
-from rankbeam.transforms.clients.calls.answers import parsed
+from rankbeam.transforms.clients.calls.answers import parse_answer
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.parameters import Kind, Parameters, is_alias
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -91,7 +91,7 @@ def read_answer(answer: str) -> Completion | Embedding:
     >>> read_answer(Stored("yes", "stop", None, "m-001").written())
     Completion(text='yes', model_version='m-001')
     """
-    stored = parsed(_STORED, answer)
+    stored = parse_answer(_STORED, answer)
     if stored.block is not None:
         raise CallError(FailureKind.BLOCKED, f"the model refused to answer: {stored.block}")
     if stored.vector is not None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Role
 from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, results_or_raise
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Embeddings
@@ -52,7 +52,7 @@ class Embed(ServiceWork):
         return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def steps(self, item: str) -> Steps[None]:
-        accepted((yield [self.call(item)]))
+        results_or_raise((yield [self.call(item)]))
 
     def read(self, call: Call, reply: Reply) -> Embedding:  # noqa: ARG002  every answer is read alike
         answer = self.parameters.read(reply.answer)

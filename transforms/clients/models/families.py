@@ -62,10 +62,10 @@ def missing_roles(parameters: ModelParameters) -> list[str]:
     missing = [name for name in expected if name in unset]
     if not missing:
         return []
-    settings = " and ".join(f"{name}: {_shown(expected[name])}" for name in missing)
+    settings = " and ".join(f"{name}: {_yaml_text(expected[name])}" for name in missing)
     none = " and ".join(name + (": null" if name == "task_type" else ': ""') for name in missing)
     return [f"{name} expects {settings}; set this under services:, or {none} to embed texts as they are"]
 
 
-def _shown(value: str) -> str:
+def _yaml_text(value: str) -> str:
     return value if value.isupper() else json.dumps(value, ensure_ascii=False)

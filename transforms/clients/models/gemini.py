@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from rankbeam.transforms.clients.calls.services import Access, Connection, connected
+from rankbeam.transforms.clients.calls.services import Access, Connection, open_connection
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, Endpoint
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -121,4 +121,4 @@ class Gemini(RemoteModel):
         return "jobs of Vertex AI read and write files in Cloud Storage: add staging: gs://BUCKET/FOLDER"
 
     async def connect(self) -> Connection:
-        return await connected("rankbeam.transforms.clients.models.gemini_connection", self)
+        return await open_connection("rankbeam.transforms.clients.models.gemini_connection", self)

@@ -22,7 +22,7 @@ from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_transport import message_of, translated
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
-from rankbeam.transforms.clients.models.remote import resolved
+from rankbeam.transforms.clients.models.remote import resolve_key
 from rankbeam.transforms.clients.models.replies import ReportedUsage, reply_of, unreadable
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
@@ -40,7 +40,7 @@ _BLOCKS = {
 
 async def connect(parameters: Gemini) -> "GeminiConnection":
     """Find credentials, or the value of the key, and create a client."""
-    key, secrets = await resolved(parameters.api_key)
+    key, secrets = await resolve_key(parameters.api_key)
     genai = await asyncio.to_thread(import_module, "google.genai")  # takes a second
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
     warnings.filterwarnings("ignore", message=r"batches\.create_embeddings\(\) is experimental")
@@ -110,7 +110,7 @@ class GeminiConnection(ModelConnection):
 
     def reply(self, response: Any, request: ModelRequest) -> Reply:
         sent, usage = request.texts.system + request.texts.user, _usage(response.usage_metadata)
-        stored = _stored(response, self.secrets.hide)
+        stored = _stored_answer(response, self.secrets.hide)
         if stored is None:
             problem = "the answer has no candidate"
             raise CallError(FailureKind.MALFORMED, problem, tokens=self.charges.of(usage, sent))
@@ -202,7 +202,7 @@ class GeminiConnection(ModelConnection):
         ) from None
 
 
-def _stored(response: Any, hide: Callable[[str], str]) -> Stored | None:
+def _stored_answer(response: Any, hide: Callable[[str], str]) -> Stored | None:
     """The content of a response, if any; reasons are compared by value, since the library may not know new ones."""
     version = hide((response.model_version or "").removesuffix("@default"))  # Vertex AI's batch jobs add it
     feedback = response.prompt_feedback

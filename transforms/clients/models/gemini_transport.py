@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from rankbeam.transforms.clients.google import errors
-from rankbeam.transforms.clients.google.errors import details_of, is_daily, shortened, wait_s
+from rankbeam.transforms.clients.google.errors import details_of, is_daily, short_message, wait_s
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, too_large, unreadable
 from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
@@ -27,13 +27,13 @@ class _Response(aiohttp.ClientResponse):
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
         """The body of an answer; raises a CallError if it is too large, or not text."""
         try:
-            return (await self._received()).decode(encoding or "utf-8", errors)
+            return (await self._read_body()).decode(encoding or "utf-8", errors)
         except UnicodeDecodeError as error:
             raise unreadable(error) from None
 
     async def json(self, **_: Any) -> Any:
         """The body of a refusal, in the form that the library expects."""
-        body = await self._received()
+        body = await self._read_body()
         try:
             value = json.loads(body)
         except (ValueError, RecursionError):
@@ -43,7 +43,7 @@ class _Response(aiohttp.ClientResponse):
             return value
         return {"message": body.decode(errors="replace"), "status": self.reason}
 
-    async def _received(self) -> bytes:
+    async def _read_body(self) -> bytes:
         parts, size = [], 0
         async for part in self.content.iter_any():
             parts.append(part)
@@ -71,10 +71,10 @@ def translated(error: Exception, thinking: int | None, hide: Callable[[str], str
     if isinstance(error, APIError):
         return _refusal(error, thinking, hide)
     if isinstance(error, GoogleAuthError):
-        return errors.translated(error)
+        return errors.call_error(error)
     if isinstance(error, json.JSONDecodeError):
         return CallError(FailureKind.UNAVAILABLE, f"the answer is not JSON: {error}", tokens=cut)
-    message = shortened(hide(f"{type(error).__name__}: {error}"))
+    message = short_message(hide(f"{type(error).__name__}: {error}"))
     if isinstance(error, aiohttp.ClientConnectorError):
         return Unreachable(message)
     tokens = cut if isinstance(error, aiohttp.ClientPayloadError) else Tokens()
@@ -100,7 +100,7 @@ def _refusal(error: Any, thinking: int | None, hide: Callable[[str], str]) -> Ca
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
     return CallError(
         kind,
-        shortened(hide(message)),
+        short_message(hide(message)),
         retry_after_s=wait_s(details, header) if hinted else None,
         stops_pool=kind is FailureKind.QUOTA and is_daily(details),
     )

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator
 
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
-from rankbeam.transforms.kernels.search.words import composed
+from rankbeam.transforms.kernels.search.words import to_nfc
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import did_you_mean
@@ -49,7 +49,7 @@ def stems(text: str, language: str) -> frozenset[str]:
     ['end', 'invoic', 'print']
     """
     stem, stop_words = _tools(language)
-    return frozenset(stem([word for word in _WORD.findall(composed(text).lower()) if word not in stop_words]))
+    return frozenset(stem([word for word in _WORD.findall(to_nfc(text).lower()) if word not in stop_words]))
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:

@@ -88,12 +88,12 @@ class Extractive(LocalModel):
             number, text, words = max(candidates, key=lambda one: (len(one[2] & uncovered), -one[0], -len(one[1])))
             if not words & uncovered:
                 break
-            chosen.append(_cited(text, number))
+            chosen.append(_add_citation(text, number))
             uncovered -= words
         return Stored(" ".join(chosen) or NO_ANSWER, STOP, model_version=self.model)
 
 
-def _cited(text: str, number: int) -> str:
+def _add_citation(text: str, number: int) -> str:
     """Put the number of its context before a sentence's final punctuation, so that it starts no new sentence."""
     words = text.rstrip(_ENDS)
     return f"{words} [{number}]{text[len(words) :]}"

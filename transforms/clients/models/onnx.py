@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from rankbeam.transforms.clients.extras import LOCAL, MISSING, missing
+from rankbeam.transforms.clients.extras import LOCAL, MISSING, missing_extra
 from rankbeam.transforms.clients.models.base import PrefixedModel, embedded_text, prompts_of
 from rankbeam.transforms.clients.models.onnx_files import ModelFiles, files_in, folder_named
 from rankbeam.transforms.clients.models.replies import reply_of
@@ -58,7 +58,7 @@ class Onnx(PrefixedModel):
         if (self.folder is None) == (not self.model):
             raise ValueError("give model, the name of a model on this machine, or folder, where its files are")
         for library in LIBRARIES:
-            if problem := missing(library, LOCAL, f"models of type onnx ({library})"):
+            if problem := missing_extra(library, LOCAL, f"models of type onnx ({library})"):
                 raise PydanticCustomError(MISSING, "{problem}", {"problem": problem})
         return self
 
@@ -75,7 +75,7 @@ class Onnx(PrefixedModel):
         """The open model; raises an InputError for a cross-encoder, which does not embed texts."""
         from rankbeam.transforms.clients.models.onnx_session import OnnxSession
 
-        if not isinstance(model := self._opened, OnnxSession):
+        if not isinstance(model := self._opened_model, OnnxSession):
             raise InputError(
                 f"{self.scope()!r} is a cross-encoder, which does not embed texts; use it as rerank: {{service}}"
             )
@@ -85,18 +85,18 @@ class Onnx(PrefixedModel):
     def scores_pairs(self) -> bool:
         from rankbeam.transforms.clients.models.onnx_session import CrossEncoder
 
-        return isinstance(self._opened, CrossEncoder)
+        return isinstance(self._opened_model, CrossEncoder)
 
     def scored(self, query: str, texts: Sequence[str]) -> "list[ScoredPair]":
-        encoder = cast("CrossEncoder", self._opened)
+        encoder = cast("CrossEncoder", self._opened_model)
         return encoder.score_all([(self.query_prefix + query, self.document_prefix + text) for text in texts])
 
     @property
-    def _opened(self) -> "OnnxSession | CrossEncoder":
+    def _opened_model(self) -> "OnnxSession | CrossEncoder":
         """The open model; each process opens it once."""
-        from rankbeam.transforms.clients.models.onnx_session import opened  # imports slow libraries
+        from rankbeam.transforms.clients.models.onnx_session import open_model  # imports slow libraries
 
-        return opened(self.own_files, self.pooling, self.limit)
+        return open_model(self.own_files, self.pooling, self.limit)
 
     @property
     def limit(self) -> int:
@@ -117,7 +117,7 @@ class Onnx(PrefixedModel):
     def unset(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """The problem if the model is missing on this machine, or neither embeds texts nor scores pairs of texts."""
         try:
-            _ = self._opened
+            _ = self._opened_model
         except InputError as error:
             yield ("model" if self.model else "folder",), str(error)
 

@@ -130,7 +130,7 @@ class ModelFiles:
 
 def files_in(folder: str, file: str | None = None) -> ModelFiles:
     """The files of a model in a folder, copied if it is remote; they are read again only if one has changed."""
-    local = Path(folder).expanduser() if files.is_local(folder) else Path(_copied(folder).name)
+    local = Path(folder).expanduser() if files.is_local(folder) else Path(_local_copy(folder).name)
     if not local.is_dir():
         raise InputError("is not a folder; it holds a model (.onnx) and its tokenizer.json", path=folder)
     states = [(path, path.stat()) for name in ("*", "*/*") for path in sorted(local.glob(name))]
@@ -162,7 +162,7 @@ def _model(models: Mapping[str, Path], folder: str, file: str | None) -> Path:
 
 
 @lru_cache(4)
-def _copied(folder: str) -> tempfile.TemporaryDirectory[str]:
+def _local_copy(folder: str) -> tempfile.TemporaryDirectory[str]:
     """Copy a folder from another filesystem; the copy is deleted with this process."""
     copy = tempfile.TemporaryDirectory(prefix="rankbeam-model-", ignore_cleanup_errors=True)
     for path in matching.matches(files.join(folder, "**")):

@@ -64,7 +64,7 @@ class OnnxSession:
             (output,) = self.session.run([self.output], _feeds(self.session, encoding))
         except _ERRORS as error:
             raise InputError(f"the model cannot embed {text[:_SHOWN]!r}: {_first_line(error)}") from error
-        vector = output[0] if output.ndim == 2 else _pooled(output[0], self.pooling)
+        vector = output[0] if output.ndim == 2 else _pool_vectors(output[0], self.pooling)
         if not np.isfinite(vector).all() or not vector.any():
             defect = "of zeros" if np.isfinite(vector).all() else "with components that are not finite numbers"
             raise InputError(f"the model gives a vector {defect} for the text {text[:_SHOWN]!r}; use another model")
@@ -111,7 +111,7 @@ def _in_threads(function: Callable[[Source], Result], sources: Sequence[Source])
 
 
 @lru_cache(2)
-def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession | CrossEncoder:
+def open_model(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession | CrossEncoder:
     """Open a model and try it with a text of `max_tokens`; pooling defaults to the settings', else the mean."""
     tokenizer, session = _tokenizer(model, max_tokens), _session(model)
     encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
@@ -199,11 +199,11 @@ def _feeds(session: onnxruntime.InferenceSession, encoding: Encoding) -> dict[st
     }
 
 
-def _pooled(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.floating]:
+def _pool_vectors(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.floating]:
     """Pool the vectors of all tokens into one.
 
     >>> hidden = np.float32([[1, 2], [3, 4], [5, 9]])
-    >>> [_pooled(hidden, pooling).tolist() for pooling in ("mean", "cls", "last")]
+    >>> [_pool_vectors(hidden, pooling).tolist() for pooling in ("mean", "cls", "last")]
     [[3.0, 5.0], [1.0, 2.0], [5.0, 9.0]]
     """
     if pooling == "mean":

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from rankbeam.transforms.clients.calls.services import Connection, connected
+from rankbeam.transforms.clients.calls.services import Connection, open_connection
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.secrets import names_secret
 
@@ -81,4 +81,4 @@ class OpenAi(RemoteModel):
         return True
 
     async def connect(self) -> Connection:
-        return await connected("rankbeam.transforms.clients.models.openai_connection", self)
+        return await open_connection("rankbeam.transforms.clients.models.openai_connection", self)

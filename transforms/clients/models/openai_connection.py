@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import httpx
 
-from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
+from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, read_body, retry_after_s
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.remote import resolved
+from rankbeam.transforms.clients.models.remote import resolve_key
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of, reply_of
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -37,7 +37,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 async def connect(parameters: OpenAi) -> "OpenAiConnection":
     """Find the value of the key, and create a client."""
-    key, secrets = await resolved(parameters.api_key)
+    key, secrets = await resolve_key(parameters.api_key)
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
         is_bearer = parameters.key_header.lower() == "authorization"
@@ -89,12 +89,12 @@ class OpenAiConnection(ModelConnection):
                 stored = Stored(None, "prompt", self.secrets.hide(block), "")
                 return Reply(stored.written(), Tokens(estimated_tokens(sent)))
             if self.refusals.learn(_message(response.body), parts):
-                raise CallError(FailureKind.INVALID, self._shown(response), changes_form=True)
+                raise CallError(FailureKind.INVALID, self._response_text(response), changes_form=True)
         return self.reply(self._object(response, sent), request, prompt)
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
         sent = request.texts.system + request.texts.user
-        stored = self._stored(body, prompt, sent)
+        stored = self._stored_answer(body, prompt, sent)
         limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
         return Reply(stored.written(), self.charges.of(_usage(body), sent, stored.text or "", limit))
 
@@ -157,7 +157,7 @@ class OpenAiConnection(ModelConnection):
                 with self.clients.one() as client:
                     async with client.stream(method, url, content=content, headers=headers) as response:
                         tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens
-                        received_body = await received(response, MOST_BYTES)
+                        received_body = await read_body(response, MOST_BYTES)
         except TimeoutError:
             raise CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -176,7 +176,7 @@ class OpenAiConnection(ModelConnection):
                 message = f"{message}, found {self.secrets.hide(start)[:_SHOWN]!r}"
             raise CallError(error.kind, self.secrets.hide(message), tokens=tokens) from None
 
-    def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
+    def _stored_answer(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
         """The content of a response. A refusal counts as an answer, unless the prompt has a schema."""
         choice = value_at(body, "choices", 0)
         self._refuse_error(value_at(choice, "error") if choice else body.get("error"))
@@ -191,7 +191,7 @@ class OpenAiConnection(ModelConnection):
         refusal = refusal if isinstance(refusal, str) and refusal else None
         if refusal is not None and prompt.schema is not None:
             return Stored(None, hide(finish), hide(f"refusal: {refusal}"), version)
-        text = _joined(text) if isinstance(text, list) else text
+        text = _join_texts(text) if isinstance(text, list) else text
         text = text if isinstance(text, str) and text else refusal
         return Stored(None if text is None else hide(text), hide(_FINISHES.get(finish, finish)), None, version)
 
@@ -201,7 +201,7 @@ class OpenAiConnection(ModelConnection):
 
     def _refusal(self, response: _Response) -> CallError:
         text = response.body.decode(errors="replace")
-        return _failure(response.status, self._shown(response), text, response.headers)
+        return _failure(response.status, self._response_text(response), text, response.headers)
 
     def _refuse_error(self, error: Any) -> None:
         """Raise the error that a response with status 200 reports: gateways pass on those of their models so."""
@@ -211,7 +211,7 @@ class OpenAiConnection(ModelConnection):
             message = self.secrets.hide(f"the answer holds an error: {text}")[:_SHOWN]
             raise _failure(code if type(code) is int and code >= 400 else 500, message, text, {})
 
-    def _shown(self, response: _Response) -> str:
+    def _response_text(self, response: _Response) -> str:
         redirect = f" redirects to {response.headers['location']}" if "location" in response.headers else ""
         text = f"HTTP {response.status}{redirect} {response.body.decode(errors='replace')}".strip()
         return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
@@ -226,7 +226,7 @@ def _failure(status: int, message: str, text: str, headers: Mapping[str, str]) -
     return CallError(kind, message, retry_after_s=wait_s, stops_pool=is_spent)
 
 
-def _joined(parts: list[Any]) -> str:
+def _join_texts(parts: list[Any]) -> str:
     """The texts of a content in parts, without those of thinking."""
     texts = (value_at(part, "text") for part in parts if value_at(part, "type") == "text")
     return "".join(text for text in texts if isinstance(text, str))

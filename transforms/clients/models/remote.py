@@ -22,13 +22,13 @@ from rankbeam.transforms.clients.secrets import (
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 
 
-def _checked(value: str) -> str:
+def _validate_key(value: str) -> str:
     check_references(value)
     refuse_literal("api_key", value)
     return value
 
 
-ApiKey = Annotated[str, AfterValidator(_checked)]
+ApiKey = Annotated[str, AfterValidator(_validate_key)]
 """A key, as `${env:NAME}` or `${secret:…}`: the experiment's text is written to the runs table."""
 
 
@@ -37,7 +37,7 @@ def places_of(api_key: str | None) -> dict[str, str]:
     return {match[0]: "api_key" for match in REFERENCE.finditer(api_key or "")}
 
 
-async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
+async def resolve_key(api_key: str | None) -> tuple[str | None, Secrets]:
     """The value of a key on this machine, and secrets to hide, without short ones: `EMPTY` may occur in answers."""
     if api_key is None:
         return None, Secrets({})

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankbeam.transforms.clients.calls.together import shared
+from rankbeam.transforms.clients.calls.together import divide_tokens
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.records.errors import CallError, FailureKind, did_you_mean
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, estimated_tokens
@@ -105,7 +105,7 @@ def reply_of(vectors: Sequence[tuple[float, ...]], texts: Sequence[str], tokens:
     answers = [Stored(None, STOP, None, version, vector).written() for vector in vectors]
     if len(answers) == 1:
         return Reply(answers[0], tokens)
-    charged = shared(tokens, [len(text) for text in texts])
+    charged = divide_tokens(tokens, [len(text) for text in texts])
     return Reply("", tokens, tuple(Reply(answer, share) for answer, share in zip(answers, charged, strict=True)))
 
 
@@ -136,10 +136,10 @@ class ReportedUsage:
         >>> ReportedUsage(7, None, 2.0).tokens(), ReportedUsage(-7, 0, 2).tokens(), ReportedUsage(7, 8).tokens()
         (Tokens(input=7, cached=0, output=2), None, None)
         """
-        tokens = Tokens(*map(_count, (self.input, self.cached, self.output)))
+        tokens = Tokens(*map(_token_count, (self.input, self.cached, self.output)))
         if not tokens.is_possible:
             return None
-        total = _count(self.total)
+        total = _token_count(self.total)
         if isinstance(total, int) and total > tokens.total:
             with_thinking = replace(tokens, output=total - tokens.input)
             return with_thinking if with_thinking.is_possible else tokens
@@ -178,7 +178,7 @@ class Charges:
         self.warn(f"{problem}: tokens and cost are estimated, at {CHARACTERS_PER_TOKEN} characters per token")
 
 
-def _count(value: Any) -> Any:
+def _token_count(value: Any) -> Any:
     """A number of tokens as an integer; other values unchanged."""
     if value is None:
         return 0

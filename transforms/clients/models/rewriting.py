@@ -14,7 +14,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt, newest, split_templ
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.forms import TEXT, Form, list_of, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, list_of, object_of, parse_form
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import REWRITE, RewriteKind, Rewriting
 
@@ -94,7 +94,7 @@ class Rewrite:
             raise CallError(FailureKind.INVALID, f"{self.rewriting.service} embeds texts and cannot rewrite queries")
         if self.rewriting.kind is not RewriteKind.MULTI_QUERY:
             return (answer.text.strip(),)
-        return tuple(text.strip() for text in parsed(Rewrites, answer.text).queries[: self.rewriting.n])
+        return tuple(text.strip() for text in parse_form(Rewrites, answer.text).queries[: self.rewriting.n])
 
 
 def _is_empty(answer: str) -> bool:

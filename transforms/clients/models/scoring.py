@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.prompt import Template, newest
 from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.forms import Form, parsed, schema_of
+from rankbeam.transforms.records.forms import Form, parse_form, schema_of
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import HIGHEST_RATING, RERANK, Scores, Texts
@@ -65,7 +65,7 @@ class Rate(ServiceWork):
         answer = self.parameters.read(reply.answer)
         if not isinstance(answer, Completion):
             raise CallError(FailureKind.INVALID, f"{self.service} embeds texts and cannot rate them")
-        return float(parsed(Rating, answer.text).score)
+        return float(parse_form(Rating, answer.text).score)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class EvaluationConnection(ChannelConnection):
                 FailureKind.INVALID, f"vertex_evaluation judges criteria, and cannot do the step {prompt.step!r}"
             )
         answer = await self.channels.call("evaluate_instances", lambda: _request(self.place, prompt), timeout_s)
-        return Reply(_stored(prompt, answer).written())
+        return Reply(_stored_answer(prompt, answer).written())
 
 
 def metric_of(prompt: Prompt) -> tuple[str, dict[str, str]]:
@@ -115,7 +115,7 @@ def _request(place: str, prompt: Prompt) -> Any:
     return EvaluateInstancesRequest(location=place, pointwise_metric_input=metric)
 
 
-def _stored(prompt: Prompt, answer: Any) -> Stored:
+def _stored_answer(prompt: Prompt, answer: Any) -> Stored:
     """The verdict whose number is the score, with the explanation; raises a CallError if no verdict matches."""
     result = answer.pointwise_metric_result
     verdicts = prompt.values["verdicts"].split(_BETWEEN)

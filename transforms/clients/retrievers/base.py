@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWork, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWork, Steps, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.corpora import SearchedCorpus
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -196,9 +196,9 @@ class RemoteRetriever(RetrieverParameters):
 
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
         """The rankings that answers of the ledger hold, by `documents_of`; null where `read` has to say why."""
-        return documents_of(list(map(self._recalled, answers)))
+        return documents_of(list(map(self._recall_ranking, answers)))
 
-    def _recalled(self, answer: bytes) -> Ranking | None:
+    def _recall_ranking(self, answer: bytes) -> Ranking | None:
         try:
             refuse_invalid(answer)
             ranking = self.read(answer.decode("utf-8", "surrogatepass"))
@@ -275,7 +275,7 @@ class Retrieve(ServiceWork):
         key, text = item
         call = Call(self.service, key, payload_of(text, self.depth), self.depth)
         ranking: Ranking
-        (ranking,) = accepted((yield [call]))
+        (ranking,) = results_or_raise((yield [call]))
         return ranking
 
     def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike

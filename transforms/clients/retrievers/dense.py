@@ -75,7 +75,7 @@ class Dense(RetrieverParameters):
         self.search(documents).close()
 
     def search(self, documents: Documents) -> Retriever:
-        return _opened(self, documents)
+        return _open_index(self, documents)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class DenseIndex:
         """Do nothing: the next bundle of this process uses the vectors again."""
 
 
-def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
+def _open_index(parameters: Dense, documents: Documents) -> DenseIndex:
     units = _units(documents)
     known = documents.embeddings
     if parameters.vectors is None and known is None:

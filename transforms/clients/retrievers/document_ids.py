@@ -56,23 +56,25 @@ class IdRule(BaseModel):
         '42'
         """
         if self.prefix is not None and not name.startswith(self.prefix):
-            problem = f"doc_id: {_shown(name)} does not begin with the prefix {self.prefix!r}"
+            problem = f"doc_id: {_short_repr(name)} does not begin with the prefix {self.prefix!r}"
             raise CallError(FailureKind.INVALID, problem)
         rest = name.removeprefix(self.prefix or "")
         if self.pattern is not None:
-            doc_id = self._matched(rest)
+            doc_id = self._match_pattern(rest)
         elif is_path:
             doc_id = stem(rest if self.prefix is not None else rest.rpartition("/")[2])
         else:
             doc_id = rest
         if not doc_id:
-            raise CallError(FailureKind.INVALID, f"doc_id: no id in {_shown(name)}; set doc_id.pattern")
+            raise CallError(FailureKind.INVALID, f"doc_id: no id in {_short_repr(name)}; set doc_id.pattern")
         return doc_id
 
-    def _matched(self, rest: str) -> str:
+    def _match_pattern(self, rest: str) -> str:
         match = re.search(self.pattern or "", rest)
         if match is None:
-            raise CallError(FailureKind.INVALID, f"doc_id: the pattern {self.pattern!r} does not match {_shown(rest)}")
+            raise CallError(
+                FailureKind.INVALID, f"doc_id: the pattern {self.pattern!r} does not match {_short_repr(rest)}"
+            )
         group: int | str = "id" if "id" in match.re.groupindex else min(match.re.groups, 1)
         return match[group] or ""
 
@@ -97,9 +99,9 @@ class DocumentIds(IdRule):
     def of(self, uri: str, name: str, text: str) -> str:
         if self.field == "chunk":
             return hashlib.sha256(f"{uri or name}\n{text}".encode()).hexdigest()[:32]
-        return self.cut(self._named(uri, name))
+        return self.cut(self._source_name(uri, name))
 
-    def _named(self, uri: str, name: str) -> str:
+    def _source_name(self, uri: str, name: str) -> str:
         if self.field == "source_uri":
             return uri
         if self.field == "source_display_name":
@@ -118,5 +120,5 @@ def stem(name: str) -> str:
     return before if before and extension.lower() in FILE_EXTENSIONS else name
 
 
-def _shown(value: str) -> str:
+def _short_repr(value: str) -> str:
     return repr(value if len(value) <= _LONGEST_SHOWN else value[:_LONGEST_SHOWN] + "…")

@@ -38,7 +38,7 @@ class Fusion(RetrieverParameters):
 
     @field_validator("parts")
     @classmethod
-    def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _refuse_duplicates(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(value)) < len(value):
             raise ValueError("a part is named twice; give it a weight instead")
         return value

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
-from rankbeam.transforms.clients.calls.services import Access, Connection, connected
+from rankbeam.transforms.clients.calls.services import Access, Connection, open_connection
 from rankbeam.transforms.clients.http.answers import Reader, UnexpectedAnswer
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
@@ -245,7 +245,7 @@ class Http(RemoteRetriever):
         return self.derive
 
     async def connect(self) -> Connection:
-        return await connected("rankbeam.transforms.clients.retrievers.http_connection", self)
+        return await open_connection("rankbeam.transforms.clients.retrievers.http_connection", self)
 
     def read(self, answer: str) -> Ranking:
         try:

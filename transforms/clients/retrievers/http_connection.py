@@ -22,7 +22,7 @@ from rankbeam.transforms.clients.http.transport import (
     Clients,
     error_of,
     kind_of_status,
-    received,
+    read_body,
     retry_after_s,
 )
 from rankbeam.transforms.clients.retrievers.http import Http
@@ -62,7 +62,7 @@ class HttpConnection:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:
                     body = await self._body(client, self._request(client, json.loads(payload)))
-                    return Reply(self._checked(body))
+                    return Reply(self._answer_json(body))
         except TimeoutError:
             problem = CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -80,7 +80,7 @@ class HttpConnection:
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         values = {**self.values, **{f"{{{name}}}": value for name, value in payload.items()}}
-        body = filled(self.parameters.template, values)
+        body = fill_template(self.parameters.template, values)
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = client.headers.copy()
         if content is not None:
@@ -94,14 +94,14 @@ class HttpConnection:
         response = await client.send(request, stream=True)
         try:
             if not response.is_success:
-                raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
+                raise self._refusal(response, await read_body(response, _MOST_BYTES_OF_AN_ERROR))
             yield response
         finally:
             await response.aclose()
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
         async with self._response(client, request) as response:
-            body = await received(response, MOST_BYTES)
+            body = await read_body(response, MOST_BYTES)
         if len(body) > MOST_BYTES:
             raise CallError(FailureKind.INVALID, f"the answer has more than {MOST_BYTES >> 20} MB; lower top_k")
         return body
@@ -114,10 +114,10 @@ class HttpConnection:
         message = f"HTTP {status} {response.reason_phrase}{details}"
         return CallError(kind_of_status(status), message, retry_after_s=wait)
 
-    def _checked(self, body: bytes) -> str:
+    def _answer_json(self, body: bytes) -> str:
         """The answer as JSON without secrets; `read` checks later whether it holds a ranking."""
         try:
-            value = json.loads(body, parse_constant=_refused)
+            value = json.loads(body, parse_constant=_refuse_constant)
             answer = self.secrets.hide_in(value)
         except (ValueError, RecursionError) as error:
             start = self._shown(body[:_MOST_BYTES_OF_AN_ERROR].decode(errors="replace"))
@@ -135,18 +135,18 @@ class HttpConnection:
         return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
+def fill_template(template: Any, values: Mapping[str, Any]) -> Any:
     """The body made from a template, with placeholders replaced by values.
 
-    >>> filled({"q": "{query}", "size": "{top_k}", "x": ["k={top_k}"]}, {"{query}": "who?", "{top_k}": 10})
+    >>> fill_template({"q": "{query}", "size": "{top_k}", "x": ["k={top_k}"]}, {"{query}": "who?", "{top_k}": 10})
     {'q': 'who?', 'size': 10, 'x': ['k=10']}
     """
     if isinstance(template, str):
         return values[template] if template in values else _in_text(template, values)
     if isinstance(template, list):
-        return [filled(item, values) for item in template]
+        return [fill_template(item, values) for item in template]
     if isinstance(template, dict):
-        return {key: filled(item, values) for key, item in template.items()}
+        return {key: fill_template(item, values) for key, item in template.items()}
     return template
 
 
@@ -198,5 +198,5 @@ def _basic(parameters: Http, values: Mapping[str, str]) -> str | None:
     return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 
-def _refused(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
-from rankbeam.transforms.clients.search.units import Indexed, indexed
+from rankbeam.transforms.clients.search.units import IndexedUnits, index_documents
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, SingleArray
 from rankbeam.transforms.kernels.search.top import best, top
 from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, TfIdfScorer
@@ -68,17 +68,17 @@ class LexicalParameters(RetrieverParameters):
         """Build the index, unless it exists already."""
         self.search(documents).close()
 
-    def index(self, documents: Documents) -> Indexed:
+    def index(self, documents: Documents) -> IndexedUnits:
         if documents.path is None:
             raise InputError("a retriever by words needs dataset.corpus")
-        return indexed(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)
+        return index_documents(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)
 
 
 @dataclass(frozen=True)
 class LexicalIndex:
     """An index of words."""
 
-    indexed: Indexed
+    indexed: IndexedUnits
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Bm25(LexicalParameters):
 
 
 @lru_cache(2)
-def _opened_bm25(formula: Bm25Formula, indexed: Indexed) -> TermIndex:
+def _opened_bm25(formula: Bm25Formula, indexed: IndexedUnits) -> TermIndex:
     """The index; with robertson and atire, a term that every unit has matches nothing."""
     return TermIndex(indexed, partial(best, Bm25Scorer.of(formula, indexed.postings)))
 
@@ -134,7 +134,7 @@ class TfIdf(LexicalParameters):
 
 
 @lru_cache(2)
-def _opened_tfidf(indexed: Indexed) -> TermIndex:
+def _opened_tfidf(indexed: IndexedUnits) -> TermIndex:
     return TermIndex(indexed, partial(_nearest, TfIdfScorer.of(indexed.postings)))
 
 

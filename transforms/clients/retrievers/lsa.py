@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
-from rankbeam.transforms.clients.search.units import Indexed
+from rankbeam.transforms.clients.search.units import IndexedUnits
 from rankbeam.transforms.kernels.arrays import SingleArray
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
-from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, Compressed, decompose
-from rankbeam.transforms.kernels.search.weights import TfIdfScorer, damped
+from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, SparseRows, decompose
+from rankbeam.transforms.kernels.search.weights import TfIdfScorer, sublinear_tf
 from rankbeam.transforms.records.queries import Documents, Query, Ranking
 
 _POSTINGS_AT_ONCE = 1 << 20
@@ -31,7 +31,7 @@ class Lsa(LexicalParameters):
     dimension: Annotated[int, Field(ge=1, le=4096)] = 100
 
     def search(self, documents: Documents) -> "LsaIndex":
-        return _opened(self.index(documents), self.dimension)
+        return _open_index(self.index(documents), self.dimension)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class LsaIndex(LexicalIndex):
 
 
 @lru_cache(1)
-def _opened(indexed: Indexed, dimension: int) -> LsaIndex:
+def _open_index(indexed: IndexedUnits, dimension: int) -> LsaIndex:
     scorer = TfIdfScorer.of(indexed.postings)
     parameters = [indexed.parameters, dimension, OVERSAMPLES, POWER_ITERATIONS, SEED, ROUNDING]
     indexes = indexed.units.collection.indexes
@@ -79,8 +79,8 @@ def _decompose(scorer: TfIdfScorer, dimension: int, folder: Path) -> None:
     postings = scorer.postings
     value = np.empty(len(postings.unit), np.float32)
     for rows, term in postings.blocks(_POSTINGS_AT_ONCE):
-        value[rows] = damped(postings.count[rows]) * scorer.idf[term] / scorer.norm[postings.unit[rows]]
-    matrix = Compressed(postings.offsets, postings.unit, value)
+        value[rows] = sublinear_tf(postings.count[rows]) * scorer.idf[term] / scorer.norm[postings.unit[rows]]
+    matrix = SparseRows(postings.offsets, postings.unit, value)
     decomposition = decompose(matrix, len(postings.length), dimension)
     np.save(folder / "vectors.npy", unit_length(decomposition.rows, _NOISE))
     np.save(folder / "terms.npy", decomposition.columns)

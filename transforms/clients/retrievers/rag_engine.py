@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapter, model_validator
 
-from rankbeam.transforms.clients.calls.answers import parsed, written
+from rankbeam.transforms.clients.calls.answers import encode_answer, parse_answer
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
@@ -128,9 +128,9 @@ class RagEngine(RemoteRetriever):
         return RagConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
-        contexts = parsed(_ANSWER, answer)
+        contexts = parse_answer(_ANSWER, answer)
         return Ranking(
-            tuple(self._document(context) for context in contexts),
+            tuple(self._document_id(context) for context in contexts),
             tuple(math.nan if context.score is None else context.score for context in contexts),
             tuple(context.text for context in contexts),
         )
@@ -144,20 +144,20 @@ class RagEngine(RemoteRetriever):
             "vector_similarity_threshold": self.vector_similarity_threshold,
             "metadata_filter": self.metadata_filter,
         }
-        models = _present({"rank_service": self.rank_service, "llm_ranker": self.llm_ranker})
+        models = _without_none({"rank_service": self.rank_service, "llm_ranker": self.llm_ranker})
         ranking = {name: {"model_name": model} for name, model in models.items()}
-        retrieval = {"top_k": top_k, "filter": _present(limits) or None, "ranking": ranking or None}
+        retrieval = {"top_k": top_k, "filter": _without_none(limits) or None, "ranking": ranking or None}
         corpus = self.corpus if self._searched is None else self._searched.resource
         resource = {"rag_corpus": corpus, "rag_file_ids": self.rag_file_ids}
         return {
             "parent": self.scope(),
             "vertex_rag_store": {"rag_resources": [resource]},
-            "query": {"text": query, "rag_retrieval_config": _present(retrieval)},
+            "query": {"text": query, "rag_retrieval_config": _without_none(retrieval)},
         }
 
-    def _document(self, context: Context) -> str:
+    def _document_id(self, context: Context) -> str:
         if self._searched is not None and self.doc_id == DocumentIds():
-            return _imported(context, self._searched.root)
+            return _imported_id(context, self._searched.root)
         return self.doc_id.of(context.uri, context.name, context.text)
 
     def _part(self, name: str) -> str:
@@ -176,10 +176,10 @@ class RagConnection(ChannelConnection):
 
         fields = self.parameters.fields(**json.loads(payload))
         response = await self.channels.call("retrieve_contexts", lambda: RetrieveContextsRequest(fields), timeout_s)
-        return Reply(written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response))))
+        return Reply(encode_answer(_ANSWER, _contexts(RetrieveContextsResponse.pb(response))))
 
 
-def _imported(context: Context, root: str | None) -> str:
+def _imported_id(context: Context, root: str | None) -> str:
     """The id of the document that rankbeam imported, which is never guessed."""
     if root and not context.uri.startswith(f"{root}/"):
         where = context.uri or context.name
@@ -202,7 +202,7 @@ def _contexts(response: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _present(values: dict[str, Any]) -> dict[str, Any]:
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

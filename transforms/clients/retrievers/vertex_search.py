@@ -14,11 +14,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
-from rankbeam.transforms.clients.calls.answers import checked, parsed, written
+from rankbeam.transforms.clients.calls.answers import encode_answer, parse_answer, validate_reply
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing
+from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing_extra
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
-from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.google.errors import build_request
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.records.calls.quota import Quota
@@ -150,7 +150,7 @@ class VertexSearch(RemoteRetriever):
 
     @model_validator(mode="after")
     def _has_its_library(self) -> "VertexSearch":
-        if problem := missing("google.cloud.discoveryengine_v1", SEARCH, "Vertex AI Search"):
+        if problem := missing_extra("google.cloud.discoveryengine_v1", SEARCH, "Vertex AI Search"):
             raise PydanticCustomError(MISSING, "{problem}", {"problem": problem})
         return self
 
@@ -172,7 +172,7 @@ class VertexSearch(RemoteRetriever):
         return SearchConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
-        results = parsed(_ANSWER, answer)
+        results = parse_answer(_ANSWER, answer)
         return Ranking(
             tuple(self.doc_id.of(result) for result in results),
             tuple(math.nan if result.score is None else result.score for result in results),
@@ -222,7 +222,7 @@ class SearchConnection(ChannelConnection):
         from google.cloud.discoveryengine_v1.types import SearchRequest, SearchResponse
 
         fields = self.parameters.fields(**json.loads(payload))
-        request = requested(lambda: SearchRequest(fields))
+        request = build_request(lambda: SearchRequest(fields))
 
         async def first_page(client: Any) -> Any:
             pager = await client.search(request, retry=None, timeout=timeout_s)
@@ -237,7 +237,7 @@ class SearchConnection(ChannelConnection):
                 "set a lower top_k"
             )
         as_row = _chunk if self.parameters.mode == "chunks" else _document
-        return Reply(written(_ANSWER, [as_row(result) for result in page.results]))
+        return Reply(encode_answer(_ANSWER, [as_row(result) for result in page.results]))
 
 
 def _chunk(result: Any) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _document(result: Any) -> dict[str, Any]:
     from google.protobuf.json_format import MessageToDict
 
     document = result.document
-    derived = checked(_DERIVED, MessageToDict(document.derived_struct_data))
+    derived = validate_reply(_DERIVED, MessageToDict(document.derived_struct_data))
     return {
         "id": document.id or result.id,
         "chunk": "",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import Stemmer
 
-from rankbeam.transforms.kernels.search.words import PATTERN, Words, folded, pairs_and_words, pairs_of, words_of
+from rankbeam.transforms.kernels.search.words import PATTERN, Words, fold_case, pairs_and_words, pairs_of, words_of
 
 Tokenizer = Literal["words", "bigrams"]
 WORDS: Tokenizer = "words"
@@ -54,9 +54,9 @@ class Analysis:
 
     def of_text(self, text: str) -> list[str]:
         if self.tokenizer == WORDS:
-            words = PATTERN.findall(folded(text))
+            words = PATTERN.findall(fold_case(text))
         else:
-            words = [term for term, _ in pairs_and_words(folded(text))]
+            words = [term for term, _ in pairs_and_words(fold_case(text))]
         return [term for term in self.terms(words) if term is not None]
 
     @cached_property

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
-from rankbeam.transforms.clients.formats.overlap import hashed, lacking
+from rankbeam.transforms.clients.formats.overlap import corpus_warnings, hash_ids
 from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.clients.storage import files, spill
@@ -62,7 +62,7 @@ class Collection:
             yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {examples}"
 
     def lacking(self, judgements: Judgements | None) -> tuple[str, ...]:
-        return _lacking(self, judgements)
+        return _corpus_warnings(self, judgements)
 
     def text(self, row: int) -> str:
         text: str = self.rows["text"][row].as_py()
@@ -70,8 +70,8 @@ class Collection:
 
 
 @lru_cache(2)
-def _lacking(collection: Collection, judgements: Judgements | None) -> tuple[str, ...]:
-    return tuple(lacking(judgements, hashed(collection.doc_ids)))
+def _corpus_warnings(collection: Collection, judgements: Judgements | None) -> tuple[str, ...]:
+    return tuple(corpus_warnings(judgements, hash_ids(collection.doc_ids)))
 
 
 @lru_cache(2)
@@ -81,11 +81,11 @@ def _collection(path: str, root: str, shared: str | None, version: object) -> Co
     folder = indexes.get("documents", [], lambda into: _write(path, into / _FILE))
     rows = pa.ipc.open_file(pa.memory_map(str(folder / _FILE))).read_all()
     doc_ids = rows["doc_id"].combine_chunks()
-    ordered = indexes.get("order", [], lambda into: np.save(into / _ORDER, _descending(doc_ids)))
+    ordered = indexes.get("order", [], lambda into: np.save(into / _ORDER, _descending_order(doc_ids)))
     return Collection(path, indexes, rows, doc_ids, np.asarray(np.load(ordered / _ORDER, mmap_mode="r")))
 
 
-def _descending(doc_ids: pa.StringArray) -> IntArray:
+def _descending_order(doc_ids: pa.StringArray) -> IntArray:
     names = np.array([name.encode() for name in doc_ids.to_pylist()], object)
     return np.argsort(names, kind="stable")[::-1].copy()
 

@@ -174,7 +174,7 @@ def _send(folder: Path, place: str) -> None:
 
 
 def _copy(folder: Path, place: str, name: str) -> None:
-    with (folder / name).open("rb") as source, files.created(files.join(place, name)) as target:
+    with (folder / name).open("rb") as source, files.create_file(files.join(place, name)) as target:
         shutil.copyfileobj(source, target, _BLOCK)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.search.analysis import WORDS, Analysis
 from rankbeam.transforms.clients.search.collection import Collection, collection_of
-from rankbeam.transforms.kernels.arrays import IntArray, concatenated
+from rankbeam.transforms.kernels.arrays import IntArray, concatenated_ranges
 from rankbeam.transforms.kernels.search.postings import Postings, build, within
 from rankbeam.transforms.kernels.search.words import has_pairs
 from rankbeam.transforms.records.chunking import Chunker
@@ -47,10 +47,10 @@ def tokens_of(collection: Collection, analysis: Analysis) -> TokenIndex:
     folder = collection.indexes.get("tokens", analysis.parameters, lambda into: _make(collection, analysis, into))
     counts = np.fromfile(folder / _COUNTS, np.int32).reshape(-1, 2).astype(np.int64)
     vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
-    return TokenIndex(vocabulary, mapped(folder / _TERMS), mapped(folder / _STARTS), counts[:, 0], counts[:, 1])
+    return TokenIndex(vocabulary, map_file(folder / _TERMS), map_file(folder / _STARTS), counts[:, 0], counts[:, 1])
 
 
-def mapped(path: Path) -> Numbers:
+def map_file(path: Path) -> Numbers:
     return np.asarray(np.memmap(path, np.int32, "r")) if path.stat().st_size else np.empty(0, np.int32)
 
 
@@ -158,7 +158,7 @@ def units_of(documents: Documents, collection: Collection) -> Units:
         return Units(documents, collection, row, np.zeros(len(row), np.int64), np.zeros(len(row), np.int64))
     parameters = chunking.identity
     folder = collection.indexes.get("chunks", parameters, lambda into: _cut(collection, chunking, into / _SPANS))
-    row, start, end = mapped(folder / _SPANS).reshape(-1, 3).T.astype(np.int64)
+    row, start, end = map_file(folder / _SPANS).reshape(-1, 3).T.astype(np.int64)
     rank = np.empty(len(collection.order), np.int64)
     rank[collection.order] = np.arange(len(rank))
     order = np.argsort(rank[row], kind="stable")
@@ -179,7 +179,7 @@ def _cut(collection: Collection, chunking: Chunker, file: Path) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Indexed:
+class IndexedUnits:
     """Units with their terms."""
 
     units: Units
@@ -195,13 +195,15 @@ class Indexed:
         return [position for position in positions if position is not None]
 
 
-def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
+def index_documents(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -> IndexedUnits:
     """The units of documents, with the terms of these fields; cached as long as the documents are the same."""
-    return _indexed(documents, collection_of(documents), analysis, fields)
+    return _index_documents(documents, collection_of(documents), analysis, fields)
 
 
 @lru_cache(2)
-def _indexed(documents: Documents, collection: Collection, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
+def _index_documents(
+    documents: Documents, collection: Collection, analysis: Analysis, fields: tuple[str, ...]
+) -> IndexedUnits:
     units = units_of(documents, collection)
     chunking = documents.chunking
     cut = None if chunking is None else chunking.identity
@@ -211,17 +213,17 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
     offsets = np.fromfile(folder / "offsets.i64", np.int64)
     if not offsets[-1]:
         raise InputError("no document of the corpus has a word to index", path=documents.path)
-    arrays = (mapped(folder / f"{name}.i32") for name in _POSTINGS)
+    arrays = (map_file(folder / f"{name}.i32") for name in _POSTINGS)
     seen = fields if chunking is None else ("text",)
     warnings = (
         *collection.warnings(seen),
         *collection.lacking(documents.judgements),
-        *_undivided(vocabulary, analysis),
+        *_segmentation_warning(vocabulary, analysis),
     )
-    return Indexed(units, vocabulary, Postings(offsets, *arrays), analysis, warnings, parameters)
+    return IndexedUnits(units, vocabulary, Postings(offsets, *arrays), analysis, warnings, parameters)
 
 
-def _undivided(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
+def _segmentation_warning(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
     """A warning if words are whole sentences, because a script has no blanks between words."""
     sample = vocabulary.terms[:: max(1, len(vocabulary) // _TERMS_SAMPLED)].to_pylist()
     share = sum(map(has_pairs, sample)) / max(1, len(sample))
@@ -237,7 +239,7 @@ def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Pa
     starts, counts = _ranges(units, tokens, fields)
 
     def tokens_in(first: int, last: int) -> IntArray:
-        places = concatenated(starts[first:last].ravel(), counts[first:last].ravel())
+        places = concatenated_ranges(starts[first:last].ravel(), counts[first:last].ravel())
         return tokens.term[places].astype(np.int64)
 
     postings = build(len(tokens.vocabulary), counts.sum(axis=1), tokens_in)
@@ -266,7 +268,7 @@ def _inside(units: Units, tokens: TokenIndex, text_starts: IntArray) -> tuple[In
     for first in range(0, len(text_starts), _ROWS_AT_ONCE):
         rows = slice(first, first + _ROWS_AT_ONCE)
         unit = by_row[slice(*np.searchsorted(row, [first, first + _ROWS_AT_ONCE]))]
-        places = concatenated(text_starts[rows], tokens.text[rows])
+        places = concatenated_ranges(text_starts[rows], tokens.text[rows])
         offsets = np.concatenate([[0], np.cumsum(tokens.text[rows])])
         inside, count[unit] = within(
             tokens.start[places].astype(np.int64), offsets, units.start[unit], units.end[unit], units.row[unit] - first

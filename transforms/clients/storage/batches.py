@@ -45,7 +45,7 @@ def _reduce(batch: pa.RecordBatch) -> tuple[Callable[[bytes], pa.RecordBatch], t
 
 
 @dataclass(frozen=True)
-class Spilled:
+class SpilledBatch:
     """A batch in the spill file. If Beam pickles it between two stages, the next stage gets the batch."""
 
     place: bytes
@@ -54,15 +54,15 @@ class Spilled:
         return decode_spilled, (self.place,)
 
 
-def spilled(batch: pa.RecordBatch) -> pa.RecordBatch | Spilled:
+def spill_batch(batch: pa.RecordBatch) -> pa.RecordBatch | SpilledBatch:
     """Spill a batch that a stage only passes on; return it unchanged if it is small, or if batches are not spilled."""
     read, (encoded,) = _reduce(batch)
-    return Spilled(encoded) if read is decode_spilled else batch
+    return SpilledBatch(encoded) if read is decode_spilled else batch
 
 
-def unspilled(batch: pa.RecordBatch | Spilled) -> pa.RecordBatch:
+def unspill_batch(batch: pa.RecordBatch | SpilledBatch) -> pa.RecordBatch:
     """The batch itself, for a step that reads rows in the stage that spilled them."""
-    return decode_spilled(batch.place) if isinstance(batch, Spilled) else batch
+    return decode_spilled(batch.place) if isinstance(batch, SpilledBatch) else batch
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,13 @@ def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def refusing(path: str, problem: str, *more: type[Exception]) -> Iterator[None]:
+def translate_errors(path: str, problem: str, *more: type[Exception]) -> Iterator[None]:
     """Raise errors of a path's filesystem as InputErrors that begin with `problem`."""
     gcs.prepare(path)
     try:
         yield
     except errors(path, *more) as error:
-        raise InputError(f"{problem}: {gcs.explained(error, path)}", path=path) from error
+        raise InputError(f"{problem}: {gcs.error_text(error, path)}", path=path) from error
 
 
 def is_local(path: str) -> bool:
@@ -83,7 +83,7 @@ def absolute(path: str) -> str:
 
 
 def exists(path: str) -> bool:
-    with refusing(path, "cannot be looked up"):
+    with translate_errors(path, "cannot be looked up"):
         return Path(path).exists() if is_local(path) else bool(beam().exists(path))
 
 
@@ -105,14 +105,14 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
         raise InputError("is a pipe, and files are read more than once; write it to a file (gzip is fine)", path=path)
     gcs.prepare(path)
     try:
-        handle = _opened(path)
+        handle = _open_file(path)
     except errors(path) as error:
-        problem = NOT_STANDARD_INPUT if path == "-" else f"cannot be opened: {gcs.explained(error, path)}"
+        problem = NOT_STANDARD_INPUT if path == "-" else f"cannot be opened: {gcs.error_text(error, path)}"
         raise InputError(problem, path=path) from error
     return handle if read_ahead_bytes is None or is_local(path) else gcs.reading_ahead(handle, read_ahead_bytes)
 
 
-def _opened(path: str) -> BinaryIO:
+def _open_file(path: str) -> BinaryIO:
     if is_local(path):
         return Path(path).open("rb")  # as Beam does
     handle: BinaryIO = beam().open(path, compression_type=AS_STORED)
@@ -149,7 +149,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
         raise InputError(problem, path=path, line=lines + 1) from error
     except gcs.errors(path) as error:
-        raise InputError(f"reading failed: {gcs.explained(error, path)}", path=path) from error
+        raise InputError(f"reading failed: {gcs.error_text(error, path)}", path=path) from error
     if any(rest):
         yield b"".join(rest)
 
@@ -193,12 +193,12 @@ def read_all(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    with refusing(path, "cannot be written"), created(path) as handle:
+    with translate_errors(path, "cannot be written"), create_file(path) as handle:
         handle.write(content)
 
 
 @contextmanager
-def created(path: str) -> Iterator[BinaryIO]:
+def create_file(path: str) -> Iterator[BinaryIO]:
     """Create a file; if writing fails, give it up."""
     handle = beam().create(path, compression_type=AS_STORED)
     try:
@@ -237,7 +237,7 @@ def delete_objects(paths: Sequence[str]) -> None:
 
 def make_folder(path: str) -> None:
     """Make a folder if it does not exist, and check that it can be written to."""
-    with refusing(path, "the folder cannot be made"):
+    with translate_errors(path, "the folder cannot be made"):
         # Cloud Storage has no folders, and Beam no name for a whole bucket.
         if not path.startswith(gcs.SCHEME) and not beam().exists(path):
             try:
@@ -250,7 +250,7 @@ def make_folder(path: str) -> None:
         write(probe, b"\n")  # Beam cannot write an empty file to S3
     except InputError as error:
         raise InputError(f"the folder {error.problem}", path=path) from error
-    with refusing(probe, "cannot be deleted"):
+    with translate_errors(probe, "cannot be deleted"):
         delete(probe)
 
 

@@ -46,10 +46,10 @@ def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
     return handle
 
 
-def explained(error: BaseException, path: str) -> str:
+def error_text(error: BaseException, path: str) -> str:
     """An error of a path's filesystem, with advice, in one line."""
     if not path.startswith(SCHEME):
-        return other_filesystems.explained(error, path)
+        return other_filesystems.error_text(error, path)
     bucket = path.removeprefix(SCHEME).partition("/")[0]
     advice = {
         401: SIGN_IN,

@@ -90,7 +90,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     """The value of a key, or at a path; a row's text may hold an object as JSON or as a Python literal."""
     if path in row:
         return row[path]
-    inner = {key: structured(value) for key in keys_of(path) if isinstance(value := row.get(key), str)}
+    inner = {key: parse_literal(value) for key in keys_of(path) if isinstance(value := row.get(key), str)}
     return finder(path)({**row, **inner} if inner else row)
 
 
@@ -99,7 +99,7 @@ def first_of(values: Mapping[str, Any], *names: str) -> Any:
     return next((values[name] for name in names if values.get(name) not in (None, "")), None)
 
 
-def structured(value: Any) -> Any:
+def parse_literal(value: Any) -> Any:
     """Parse a text that holds a list or object, as JSON or as a Python literal; other values are unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value

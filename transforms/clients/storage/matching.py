@@ -12,7 +12,7 @@ _ALIKE = 0.8  # difflib's minimum ratio, from 0 to 1, for names to propose
 
 def expand(pattern: str) -> list[str]:
     """The files that a path, a pattern or a folder of Parquet files names, sorted; an exact name takes precedence."""
-    with files.refusing(pattern, "cannot be looked up", ValueError):
+    with files.translate_errors(pattern, "cannot be looked up", ValueError):
         if not pattern.endswith("/") and files.exists(pattern) and not files.is_folder(pattern):
             return [pattern]
         folder = files.join(glob.escape(pattern.rstrip("/")) if files.is_folder(pattern) else pattern.rstrip("/"), "")
@@ -37,7 +37,7 @@ def has_parquet(folder: str) -> bool:
 
 def matches(pattern: str) -> list[str]:
     """The files that a glob pattern names, sorted; empty if there are no such files."""
-    with files.refusing(pattern, "cannot be looked up", ValueError):
+    with files.translate_errors(pattern, "cannot be looked up", ValueError):
         return sorted(files.match(pattern))
 
 
@@ -45,7 +45,7 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and modification time of each file that a path or pattern names; they change with the content."""
     paths = expand(pattern)
     if files.is_local(pattern):
-        with files.refusing(pattern, "cannot be opened"):
+        with files.translate_errors(pattern, "cannot be opened"):
             stats = [(path, Path(path).stat()) for path in paths]
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
     # Match the pattern again: one request for thousands of files.

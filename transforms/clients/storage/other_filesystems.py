@@ -37,7 +37,7 @@ def _is_registered(scheme: str) -> bool:
     return any(filesystem.scheme() == scheme for filesystem in FileSystem.get_all_subclasses())
 
 
-def explained(error: BaseException, path: str) -> str:
+def error_text(error: BaseException, path: str) -> str:
     """An error of a path's filesystem, with advice, in one line."""
     if (problem := problem_of_scheme(path)) is not None:
         return problem

@@ -79,7 +79,7 @@ class Part:
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
             self._handle = files.beam().create(self._path, compression_type=files.AS_STORED)
         except files.errors(folder) as error:
-            raise InputError(f"cannot be written: {gcs.explained(error, folder)}", path=self._path) from error
+            raise InputError(f"cannot be written: {gcs.error_text(error, folder)}", path=self._path) from error
         self._writer, self._schema = pq.ParquetWriter(self._handle, schema, compression="zstd"), schema
         self._forget = weakref.finalize(self, _forget, self._handle, self._writer)
         self._waiting: list[pa.Table] = []

@@ -45,7 +45,7 @@ def spilling() -> Iterator[None]:
         yield
         return
     _remove_abandoned(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, _hold_lock(Path(name)):
         os.environ[_FOLDER_VARIABLE] = name
         try:
             yield
@@ -88,7 +88,7 @@ def read(place: bytes) -> "pa.Buffer":
     return pa.py_buffer(mapped)[offset - page :]
 
 
-def mapped(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
+def join_pieces(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
     """Join bytes at offsets to one buffer; a large buffer is in an unnamed file, so the system can drop its pages.
 
     Raises:
@@ -176,7 +176,7 @@ def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
 
 
 @contextmanager
-def _locked(spill: Path) -> Iterator[None]:
+def _hold_lock(spill: Path) -> Iterator[None]:
     unlocked = spill / "new"
     with unlocked.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

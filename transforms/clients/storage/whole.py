@@ -47,9 +47,9 @@ def put(path: str, content: bytes) -> StoredFile:
     return StoredFile(path, len(content))
 
 
-def listed(folder: str, what: str) -> list[StoredFile]:
+def list_files(folder: str, what: str) -> list[StoredFile]:
     """The files of a folder, sorted; empty if the folder does not exist."""
-    with files.refusing(folder, f"{what} cannot be looked up"):
+    with files.translate_errors(folder, f"{what} cannot be looked up"):
         if not files.is_local(folder):
             matched = files.beam().match([files.join(glob.escape(folder), "*")])[0].metadata_list
             stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]

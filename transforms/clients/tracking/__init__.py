@@ -11,7 +11,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_fixed
 
-from rankbeam.transforms.clients.extras import MLFLOW, missing
+from rankbeam.transforms.clients.extras import MLFLOW, missing_extra
 from rankbeam.transforms.clients.google.channels import Channels, Endpoint, open_channels
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
@@ -44,7 +44,7 @@ class Trial:
 
 def log_to_mlflow(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
     """Write the trials that MLflow lacks; return their number."""
-    if (problem := missing("mlflow", MLFLOW, "MLflow")) is not None:
+    if (problem := missing_extra("mlflow", MLFLOW, "MLflow")) is not None:
         raise InputError(problem)
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient

@@ -61,7 +61,7 @@ _ALERT_HEAD = "-- Made from deploy/alerts by `make deploy-files`; do not edit. T
 
 
 def contents() -> dict[Path, str]:
-    return {**terraform_schemas(), views.FOR_DUCKDB: views.transpiled(), FOR_LOOKER: for_looker(), **alerts()}
+    return {**terraform_schemas(), views.FOR_DUCKDB: views.transpile_views(), FOR_LOOKER: for_looker(), **alerts()}
 
 
 def terraform_schemas() -> dict[Path, str]:
@@ -80,7 +80,7 @@ def for_looker() -> str:
             connection.from_arrow(schema.empty_table()).create(name)
         connection.execute(views.for_duckdb())
         columns = {name: connection.execute(f"DESCRIBE {name}").fetchall() for name in extended}
-    trees = views.parsed()
+    trees = views.syntax_trees()
     return _HEAD + "".join(
         _view(name, {column: kind for column, kind, *_ in columns[name]}, trees) for name in extended
     )
@@ -127,7 +127,7 @@ def alerts() -> dict[Path, str]:
     import sqlglot
     from sqlglot import exp
 
-    trees = views.parsed()
+    trees = views.syntax_trees()
     contents = {}
     for path in sorted(SOURCES.glob("*.sql")):
         text = path.read_text(encoding="utf-8")

@@ -42,7 +42,7 @@ def about(name: str) -> str:
     return " ".join(line.removeprefix("--").strip() for line in lines[:first])
 
 
-def parsed() -> "dict[str, exp.Query]":
+def syntax_trees() -> "dict[str, exp.Query]":
     """The syntax tree of each view, without comments; a view comes after the views that it reads."""
     import sqlglot
     from sqlglot import exp
@@ -56,16 +56,16 @@ def parsed() -> "dict[str, exp.Query]":
 
 def for_duckdb() -> str:
     stored = FOR_DUCKDB.read_text(encoding="utf-8") if FOR_DUCKDB.exists() else ""
-    return stored if f"-- {_fingerprint()}\n" in stored else transpiled()
+    return stored if f"-- {_fingerprint()}\n" in stored else transpile_views()
 
 
-def transpiled() -> str:
+def transpile_views() -> str:
     from sqlglot import exp
 
     head = "-- Made from deploy/bigquery by `make deploy-files`; do not edit.\n"
     statements = (
         exp.Create(kind="VIEW", this=exp.to_table(name), expression=tree).sql("duckdb", pretty=True)
-        for name, tree in parsed().items()
+        for name, tree in syntax_trees().items()
     )
     return f"{head}-- {_fingerprint()}\n" + "".join(f"\n{statement};\n" for statement in statements)
 
@@ -74,7 +74,7 @@ def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:
     """The statements that create or replace the views in a dataset that holds the tables."""
     from sqlglot import exp
 
-    trees = parsed()
+    trees = syntax_trees()
     ours = {*tables.TABLES, *trees}
     for name, tree in trees.items():
         for table in tree.find_all(exp.Table):

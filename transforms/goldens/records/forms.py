@@ -28,7 +28,7 @@ from pydantic import Field, WithJsonSchema
 
 from rankbeam.transforms.goldens.records.items import Dimension, Nugget, ProfileValue, Vote, repeated_name
 from rankbeam.transforms.records.errors import shortened
-from rankbeam.transforms.records.forms import Form, Text, malformed, parsed, place_of, schema_of
+from rankbeam.transforms.records.forms import Form, Text, malformed, parse_form, place_of, schema_of
 
 CRITERIA: Mapping[str, str] = MappingProxyType(
     {
@@ -101,7 +101,7 @@ class DraftQuestion:
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedAnswer:
     """The answer that follows from quotes alone, and its claims; not answerable if no answer follows."""
 
     answerable: bool
@@ -248,10 +248,10 @@ class _Derived(_Reply):
     answer: str
     claims: list[Text]
 
-    def value(self, _: Mapping[str, Any], /) -> Derived:
+    def value(self, _: Mapping[str, Any], /) -> DerivedAnswer:
         if self.answerable and not self.claims:
             raise malformed("claims: an answer has at least one")
-        return Derived(self.answerable, self.answer, tuple(self.claims))
+        return DerivedAnswer(self.answerable, self.answer, tuple(self.claims))
 
 
 class _ClosedBook(_Reply):
@@ -276,13 +276,13 @@ _REPLIES: Mapping[str, type[_Reply]] = {
 }
 
 
-def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
+def parse_reply(step: str, values: Mapping[str, Any], answer: str) -> Any:
     """Parse the reply to a step.
 
-    >>> read("closed_book", {}, '{"answer": "I do not know."}')
+    >>> parse_reply("closed_book", {}, '{"answer": "I do not know."}')
     'I do not know.'
     """
-    return parsed(_REPLIES[step], answer).value(values)
+    return parse_form(_REPLIES[step], answer).value(values)
 
 
 def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001  the values decide no form here

@@ -152,7 +152,7 @@ class WritingTask:
     @property
     def name(self) -> str:
         """A hash of the spans: questions about the same spans share their facts."""
-        return _hashed([part for span in self.spans for part in (span.id, span.text)])
+        return _digest([part for span in self.spans for part in (span.id, span.text)])
 
 
 def item_id(spans: Sequence[SourceSpan], kind: str, profile: Profile, number: int) -> str:
@@ -162,10 +162,10 @@ def item_id(spans: Sequence[SourceSpan], kind: str, profile: Profile, number: in
     'g71f474b808ca'
     """
     parts = [part for span in spans for part in (span.id, span.text)]
-    return "g" + _hashed([*parts, kind, *(word for pair in profile for word in pair), str(number)])
+    return "g" + _digest([*parts, kind, *(word for pair in profile for word in pair), str(number)])
 
 
-def _hashed(parts: Sequence[str]) -> str:
+def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
@@ -286,7 +286,7 @@ class PoolGrade:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledPassages:
     """The passages that a question was compared with."""
 
     item_id: str

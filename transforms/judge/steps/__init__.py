@@ -23,7 +23,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.registry import GROUP, plugged_steps, register, step_of
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeStep, Need
-from rankbeam.transforms.records.plug_ins import labelled
+from rankbeam.transforms.records.plug_ins import plug_in_label
 from rankbeam.transforms.records.trajectories import AgentSteps
 
 
@@ -128,6 +128,6 @@ def all_inputs() -> Mapping[str, JudgedInput]:
     for step in plugged_steps():
         for name, of in step.inputs.items():
             if name in inputs:
-                raise InputError(f"{labelled(GROUP, step.name)}: another step has an input {name!r}; rename it")
+                raise InputError(f"{plug_in_label(GROUP, step.name)}: another step has an input {name!r}; rename it")
             inputs[name] = of
     return inputs

@@ -12,7 +12,7 @@ from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
-from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
@@ -91,7 +91,7 @@ class AnswerKindStep(JudgeStep):
         return object_of(reason=TEXT, kind=one_of(AnswerKind if HISTORY in values else _KINDS), relevance=LEVEL)
 
     def read(self, values: Mapping[str, Any], text: str) -> JudgedKind:
-        reply = parsed(_Kind, text)
+        reply = parse_form(_Kind, text)
         if reply.kind is AnswerKind.CLARIFIED and HISTORY not in values:
             raise CallError(FailureKind.MALFORMED, f"kind: write one of {', '.join(_KINDS)}")
         return JudgedKind(reply.kind, reply.relevance, shortened(reply.reason, LONGEST_REASON))

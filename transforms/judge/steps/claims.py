@@ -9,7 +9,7 @@ from rankbeam.transforms.judge.steps.reading import check_ids
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.kernels.quoting import place_of
 from rankbeam.transforms.kernels.sentences import parts_of, sentences
-from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeQuestion, JudgeStep, Share
 
 _MOST_SENTENCES = 60  # in one call: a claim takes about 60 tokens, and a sentence makes about one
@@ -52,9 +52,9 @@ class ClaimsStep(JudgeStep):
         return object_of(claims=list_of(claim))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[Claim, ...]:
-        claims = sorted(parsed(_Claims, text).claims, key=lambda claim: claim.id)
+        claims = sorted(parse_form(_Claims, text).claims, key=lambda claim: claim.id)
         check_ids([claim.id for claim in claims], len(claims), "claims")
-        return tuple(_placed(claim, values["text"]) for claim in claims)
+        return tuple(_locate_claim(claim, values["text"]) for claim in claims)
 
     def parts(
         self, question: JudgeQuestion, most_letters: int | None = None, *, in_windows: bool = True
@@ -102,6 +102,6 @@ def statements_of(text: str) -> list[str]:
     return [part for part in parts if not has_words_of_refusal(part) and not _CITATION.match(part)]
 
 
-def _placed(claim: _Claim, text: str) -> Claim:
+def _locate_claim(claim: _Claim, text: str) -> Claim:
     place = place_of(claim.quote, text) if isinstance(claim.quote, str) else None
     return Claim(claim.text, *(place or (None, None)))

@@ -13,7 +13,7 @@ from rankbeam.transforms.judge.steps.reading import offline_reason
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
-from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parse_form
 from rankbeam.transforms.records.judging.answers import Judgement
 from rankbeam.transforms.records.judging.criteria import (
     ANSWERS,
@@ -107,7 +107,9 @@ def _preferences(criterion: Criterion, case: JudgedCase) -> Inquiry:
     if None in rivals or not rivals:
         return Undefined.NO_ANSWER
     questions = [
-        None if rival == case.answer else (_compared(criterion, case, *pair), _compared(criterion, case, *pair[::-1]))
+        None
+        if rival == case.answer
+        else (_pair_question(criterion, case, *pair), _pair_question(criterion, case, *pair[::-1]))
         for rival in rivals
         for pair in [(str(case.answer), str(rival))]
     ]
@@ -130,7 +132,7 @@ def _question(criterion: Criterion, case: JudgedCase, context: str | None, state
     return JudgeQuestion(criterion.step, values, () if statement is None else (statement,))
 
 
-def _compared(criterion: Criterion, case: JudgedCase, first: str, second: str) -> JudgeQuestion:
+def _pair_question(criterion: Criterion, case: JudgedCase, first: str, second: str) -> JudgeQuestion:
     case_texts = {"query": case.query, "reference": case.gold.reference, ANSWERS[0]: first, ANSWERS[1]: second}
     texts = [{"id": part, "text": case_texts[part] or ""} for part in criterion.texts]
     return JudgeQuestion(criterion.step, (second, *instructions_of(criterion), json.dumps(texts)), (first,))
@@ -189,7 +191,7 @@ class CriterionStep(JudgeStep):
         return object_of(reason=TEXT, verdict={"type": "string", "enum": values["verdicts"].split(_BETWEEN)})
 
     def read(self, values: Mapping[str, Any], text: str) -> ChosenVerdict:
-        reply, verdicts = parsed(_Chosen, text), values["verdicts"].split(_BETWEEN)
+        reply, verdicts = parse_form(_Chosen, text), values["verdicts"].split(_BETWEEN)
         verdict = str(reply.verdict).strip()
         if verdict not in verdicts:
             raise malformed(f"verdict: {shortened(verdict, 40)!r} is not one of {', '.join(verdicts)}")

@@ -11,7 +11,7 @@ from pydantic import Field
 from rankbeam.transforms.judge.steps.reading import LEVEL, offline_grade, offline_reason
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.errors import shortened
-from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
@@ -74,7 +74,7 @@ class GradeStep(JudgeStep):
         return object_of(reason=TEXT, intent=LEVEL, trust=LEVEL, grade=LEVEL)
 
     def read(self, values: Mapping[str, Any], text: str) -> ContextGrade:  # noqa: ARG002
-        reply = parsed(_Grade, text)
+        reply = parse_form(_Grade, text)
         return ContextGrade(reply.intent, reply.trust, reply.grade, shortened(reply.reason, LONGEST_REASON))
 
     def imagined(self, imagined: Imagined) -> ContextGrade:  # noqa: ARG002

@@ -14,7 +14,7 @@ from rankbeam.transforms.judge.steps.reading import (
     VerdictsStep,
     offline_verdicts,
 )
-from rankbeam.transforms.kernels.judged import Assigned
+from rankbeam.transforms.kernels.judged import NuggetAssignment
 from rankbeam.transforms.records.judging.steps import (
     Inquiry,
     JudgedCase,
@@ -25,8 +25,12 @@ from rankbeam.transforms.records.judging.steps import (
     Share,
 )
 
-_SCORES: Mapping[Assigned, Fraction] = MappingProxyType(
-    {Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2), Assigned.NONE: Fraction(0)}
+_SCORES: Mapping[NuggetAssignment, Fraction] = MappingProxyType(
+    {
+        NuggetAssignment.SUPPORT: Fraction(1),
+        NuggetAssignment.PARTIAL: Fraction(1, 2),
+        NuggetAssignment.NONE: Fraction(0),
+    }
 )
 _MOST_WORDS = 0.75  # share of a nugget's words from which the offline judge takes it for supported
 
@@ -34,7 +38,7 @@ _MOST_WORDS = 0.75  # share of a nugget's words from which the offline judge tak
 def _assigned(case: JudgedCase) -> Inquiry:
     nuggets = tuple(text for text, _ in case.gold.nuggets or ())
     if not nuggets or case.answer is None:
-        return [Assigned.NONE] * len(nuggets)
+        return [NuggetAssignment.NONE] * len(nuggets)
     question = JudgeQuestion(NuggetAssignStep.name, (case.answer,), nuggets)
     replies = yield [question]
     return [one.verdict for one in replies[question]]
@@ -46,12 +50,12 @@ class NuggetAssignStep(VerdictsStep):
     name = "nugget_assign"
     variables = ("query", "answer", "nuggets")
     items = "nuggets"
-    choices = Assigned
-    form = ItemVerdicts[Assigned]
-    expected = Assigned.NONE
+    choices = NuggetAssignment
+    form = ItemVerdicts[NuggetAssignment]
+    expected = NuggetAssignment.NONE
     most_items = 10
     judges = True
-    decisions = (Assigned.NONE.value, Assigned.PARTIAL.value, Assigned.SUPPORT.value)
+    decisions = (NuggetAssignment.NONE.value, NuggetAssignment.PARTIAL.value, NuggetAssignment.SUPPORT.value)
     is_ordered = True
     people_question = "Does the text contain this fact: fully (support), in part (partial), or not (none)?"
     inputs = {  # noqa: RUF012
@@ -62,7 +66,7 @@ class NuggetAssignStep(VerdictsStep):
         ),
     }
 
-    def verdicts(self, reply: Sequence[ReasonedVerdict[Assigned]]) -> Sequence[JudgeVerdict]:
+    def verdicts(self, reply: Sequence[ReasonedVerdict[NuggetAssignment]]) -> Sequence[JudgeVerdict]:
         return [JudgeVerdict(one.verdict.value, reason=one.reason, score=_SCORES[one.verdict]) for one in reply]
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
@@ -71,7 +75,7 @@ class NuggetAssignStep(VerdictsStep):
         return offline_verdicts(shares, {item: _offline(part) for item, part in shares.items()})
 
 
-def _offline(share: float) -> Assigned:
+def _offline(share: float) -> NuggetAssignment:
     if share >= _MOST_WORDS:
-        return Assigned.SUPPORT
-    return Assigned.PARTIAL if share >= SUPPORTED_SHARE else Assigned.NONE
+        return NuggetAssignment.SUPPORT
+    return NuggetAssignment.PARTIAL if share >= SUPPORTED_SHARE else NuggetAssignment.NONE

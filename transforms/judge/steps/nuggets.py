@@ -12,7 +12,7 @@ from pydantic import Field
 
 from rankbeam.transforms.judge.steps.reading import SUPPORTED_SHARE, ItemVerdicts, VerdictsStep, offline_verdicts
 from rankbeam.transforms.kernels.sentences import sentences
-from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, whole
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parse_form, whole
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeStep, Share
 
 MOST_NUGGETS, MOST_WORDS = 30, 12
@@ -60,7 +60,7 @@ class NuggetsStep(JudgeStep):
         return object_of(nuggets=list_of(nugget))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[DraftNugget, ...]:
-        drafts = parsed(_Nuggets, text).nuggets
+        drafts = parse_form(_Nuggets, text).nuggets
         for number, draft in enumerate(drafts):
             if len(draft.text.split()) > MOST_WORDS:
                 raise malformed(f"nuggets.{number}: the text has more than {MOST_WORDS} words")

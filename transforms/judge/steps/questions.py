@@ -11,7 +11,7 @@ from rankbeam.transforms.judge.steps.claims import statements_of
 from rankbeam.transforms.judge.steps.embed import EmbedStep, embed_question
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
-from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
@@ -80,7 +80,9 @@ class QuestionsStep(JudgeStep):
         return object_of(questions=list_of(question, QUESTIONS))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[GeneratedQuestion, ...]:  # noqa: ARG002
-        return tuple(GeneratedQuestion(one.question, one.noncommittal) for one in parsed(_Questions, text).questions)
+        return tuple(
+            GeneratedQuestion(one.question, one.noncommittal) for one in parse_form(_Questions, text).questions
+        )
 
     def imagined(self, imagined: Imagined) -> tuple[GeneratedQuestion, ...]:
         """Questions that differ from those of every other answer."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.errors import shortened
-from rankbeam.transforms.records.forms import TEXT, Form, list_of, malformed, object_of, parsed, whole
+from rankbeam.transforms.records.forms import TEXT, Form, list_of, malformed, object_of, parse_form, whole
 from rankbeam.transforms.records.judging.steps import LONGEST_REASON, Imagined, JudgeStep
 
 V = TypeVar("V", bound=StrEnum)
@@ -52,7 +52,7 @@ class VerdictsStep(JudgeStep):
         return object_of(verdicts=list_of(verdict, count))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[Any], ...]:
-        verdicts = sorted(parsed(self.form, text).verdicts, key=lambda one: one.id)
+        verdicts = sorted(parse_form(self.form, text).verdicts, key=lambda one: one.id)
         check_ids([one.id for one in verdicts], len(values[self.items]), "verdicts")
         return tuple(ReasonedVerdict(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in verdicts)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankbeam.transforms.judge.steps.reading import SUPPORTED_SHARE
 from rankbeam.transforms.kernels.sentences import sentences
-from rankbeam.transforms.records.forms import Form, list_of, malformed, object_of, parsed, whole
+from rankbeam.transforms.records.forms import Form, list_of, malformed, object_of, parse_form, whole
 from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
@@ -52,7 +52,7 @@ class SentencesStep(JudgeStep):
         return object_of(sentences=list_of(whole(1, len(values["sentences"]))))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[bool, ...]:
-        ids, count = parsed(_Sentences, text).sentences, len(values["sentences"])
+        ids, count = parse_form(_Sentences, text).sentences, len(values["sentences"])
         if len(set(ids)) < len(ids) or not all(1 <= one <= count for one in ids):
             raise malformed(f"sentences: each id at most once, and from 1 to {count}; found {sorted(ids)[:10]}")
         return tuple(number in ids for number in range(1, count + 1))

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankbeam.transforms.judge.steps.claims import how_many, statements_of
 from rankbeam.transforms.judge.steps.support import supported_by_all
-from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
+from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
@@ -46,7 +46,7 @@ class StatementsStep(JudgeStep):
         return object_of(statements=list_of(TEXT))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[str, ...]:  # noqa: ARG002
-        return tuple(parsed(_Statements, text).statements)
+        return tuple(parse_form(_Statements, text).statements)
 
     def imagined(self, imagined: Imagined) -> tuple[str, ...]:
         return imagined.parts

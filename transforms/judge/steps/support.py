@@ -44,7 +44,7 @@ def support_question(items: Texts, evidence: str) -> list[JudgeQuestion]:
     return [JudgeQuestion(SupportStep.name, (evidence,), items)] if items else []
 
 
-def supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
+def is_supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
     (verdicts,) = [replies[question] for question in support_question(items, evidence)] or [()]
     return np.array([one.verdict is SupportVerdict.SUPPORTED for one in verdicts], bool)
 
@@ -65,7 +65,7 @@ def _by_context(owner: Callable[[JudgedCase], str | None]) -> Callable[[JudgedCa
         replies = yield [question for context in case.contexts for question in support_question(claims, context)]
         matrix = np.zeros((len(claims), len(case.contexts)), bool)
         for place, context in enumerate(case.contexts):
-            matrix[:, place] = supported(replies, claims, context)
+            matrix[:, place] = is_supported(replies, claims, context)
         return matrix
 
     return inquire
@@ -81,7 +81,7 @@ def _by_text(
         if text is None:
             return np.zeros(len(claims), bool)
         replies = yield support_question(claims, text)
-        return supported(replies, claims, text)
+        return is_supported(replies, claims, text)
 
     return inquire
 
@@ -100,7 +100,7 @@ def supported_by_all(case: JudgedCase, items: Texts) -> Inquiry:
         return np.zeros(len(items), bool)
     evidence = "\n\n".join(case.contexts)
     replies = yield support_question(items, evidence)
-    return supported(replies, items, evidence)
+    return is_supported(replies, items, evidence)
 
 
 def _attributed(case: JudgedCase) -> Inquiry:

@@ -13,7 +13,7 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_score
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedRankings:
     """u documents in rank order, query by query.
 
     Attributes:
@@ -35,7 +35,7 @@ def fuse(
     absent: FloatArray,
     *,
     multiplied: bool = False,
-) -> Fused:
+) -> FusedRankings:
     """Sum the votes for every document of every query.
 
     The votes for a document are summed from the lowest to the highest. So a sum depends neither on the order of the
@@ -70,7 +70,7 @@ def fuse(
     if multiplied:
         score *= (rows >= 0).sum(axis=0)
     order = order_by_score(query, score, doc_id.take(pa.array(one_row)))
-    return Fused(query[order], score[order], rows[:, order])
+    return FusedRankings(query[order], score[order], rows[:, order])
 
 
 def _documents(query: IntArray, doc_id: StringArray) -> IntArray:

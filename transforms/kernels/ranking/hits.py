@@ -46,10 +46,10 @@ def is_relevant(a: Assessment, rel: float) -> BoolArray:
     return a.hit_grade >= rel
 
 
-def relevant(a: Assessment, rel: float) -> FloatArray:
+def relevant_count(a: Assessment, rel: float) -> FloatArray:
     """R: documents judged relevant, retrieved or not, per query.
 
-    >>> relevant(EXAMPLE, 1.0).tolist()
+    >>> relevant_count(EXAMPLE, 1.0).tolist()
     [3.0]
     """
     return count(a, a.pool_query, a.pool_grade >= rel)

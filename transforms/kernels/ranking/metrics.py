@@ -76,7 +76,7 @@ def recall(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0) -> Flo
     >>> recall(hits.EXAMPLE, cutoff=4).round(4).tolist()
     [0.6667]
     """
-    return hits.ratio(hits.relevant_hits(a, rel, cutoff), hits.relevant(a, rel))
+    return hits.ratio(hits.relevant_hits(a, rel, cutoff), hits.relevant_count(a, rel))
 
 
 def capped_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
@@ -85,7 +85,7 @@ def capped_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray
     >>> capped_recall(hits.EXAMPLE, cutoff=2).round(4).tolist()
     [0.5]
     """
-    return hits.ratio(hits.relevant_hits(a, rel, cutoff), np.minimum(hits.relevant(a, rel), cutoff))
+    return hits.ratio(hits.relevant_hits(a, rel, cutoff), np.minimum(hits.relevant_count(a, rel), cutoff))
 
 
 def f1(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
@@ -116,7 +116,7 @@ def average_precision(a: Assessment, *, cutoff: int | None = None, rel: float = 
     """
     precisions = hits.relevant_so_far(a, rel) / a.hit_rank
     chosen = hits.is_relevant(a, rel) & hits.upto(a.hit_rank, cutoff)
-    return hits.ratio(hits.total(a, a.hit_query, precisions, chosen), hits.relevant(a, rel))
+    return hits.ratio(hits.total(a, a.hit_query, precisions, chosen), hits.relevant_count(a, rel))
 
 
 def interpolated_precision(a: Assessment, *, recall: float = 0.0, rel: float = 1.0) -> FloatArray:
@@ -129,7 +129,7 @@ def interpolated_precision(a: Assessment, *, recall: float = 0.0, rel: float = 1
     [0.5]
     """
     count = hits.relevant_so_far(a, rel)
-    threshold = np.floor(hits.relevant(a, rel) * recall + 0.5)
+    threshold = np.floor(hits.relevant_count(a, rel) * recall + 0.5)
     chosen = hits.is_relevant(a, rel) & (count >= threshold[a.hit_query])
     highest = np.zeros(a.queries)
     np.maximum.at(highest, a.hit_query[chosen], count[chosen] / a.hit_rank[chosen])
@@ -151,7 +151,7 @@ def r_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
     >>> r_precision(hits.EXAMPLE).round(4).tolist()
     [0.3333]
     """
-    relevant = hits.relevant(a, rel)
+    relevant = hits.relevant_count(a, rel)
     inside = hits.is_relevant(a, rel) & (a.hit_rank <= relevant[a.hit_query])
     return hits.ratio(hits.count(a, a.hit_query, inside), relevant)
 
@@ -162,7 +162,7 @@ def bpref(a: Assessment, *, rel: float = 1.0) -> FloatArray:
     >>> bpref(hits.EXAMPLE).round(4).tolist()
     [0.3333]
     """
-    relevant = hits.relevant(a, rel)
+    relevant = hits.relevant_count(a, rel)
     non_relevant = hits.count(a, a.pool_query, (a.pool_grade >= 0) & (a.pool_grade < rel))
     before = np.minimum(hits.non_relevant_so_far(a, rel), relevant[a.hit_query])
     bound = np.minimum(non_relevant, relevant)[a.hit_query]
@@ -188,7 +188,7 @@ def inferred_ap(a: Assessment, *, rel: float = 1.0) -> FloatArray:
     share = (above_relevant + _INFAP_EPSILON) / (above_relevant + above_non_relevant + 2 * _INFAP_EPSILON)
     expected = 1.0 / rank + above / rank * hits.ratio(pooled.astype(np.float64), above) * share
     expected = np.where(rank == 1.0, 1.0, expected)
-    return hits.ratio(hits.total(a, a.hit_query, expected, hits.is_relevant(a, rel)), hits.relevant(a, rel))
+    return hits.ratio(hits.total(a, a.hit_query, expected, hits.is_relevant(a, rel)), hits.relevant_count(a, rel))
 
 
 def judged(a: Assessment, *, cutoff: int | None = None) -> FloatArray:
@@ -256,7 +256,7 @@ def set_precision(a: Assessment, *, rel: float = 1.0, relative: bool = False) ->
     >>> set_precision(hits.EXAMPLE).round(4).tolist(), set_precision(hits.EXAMPLE, relative=True).round(4).tolist()
     ([0.4], [0.6667])
     """
-    most = np.minimum(a.retrieved, hits.relevant(a, rel)) if relative else a.retrieved
+    most = np.minimum(a.retrieved, hits.relevant_count(a, rel)) if relative else a.retrieved
     return hits.ratio(hits.relevant_hits(a, rel, None), most)
 
 
@@ -266,7 +266,7 @@ def set_average_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
     >>> set_average_precision(hits.EXAMPLE).round(4).tolist()
     [0.2667]
     """
-    return hits.ratio(hits.relevant_hits(a, rel, None) ** 2, a.retrieved * hits.relevant(a, rel))
+    return hits.ratio(hits.relevant_hits(a, rel, None) ** 2, a.retrieved * hits.relevant_count(a, rel))
 
 
 def set_recall(a: Assessment, *, rel: float = 1.0) -> FloatArray:
@@ -302,7 +302,7 @@ def num_relevant(a: Assessment, *, rel: float = 1.0) -> FloatArray:
     >>> num_relevant(hits.EXAMPLE).round(4).tolist()
     [3.0]
     """
-    return hits.relevant(a, rel)
+    return hits.relevant_count(a, rel)
 
 
 def num_relevant_retrieved(a: Assessment, *, rel: float = 1.0) -> FloatArray:
@@ -330,7 +330,7 @@ def chunk_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
     [0.6667]
     """
     chosen = hits.is_relevant(a, rel) & ~a.hit_repeated & hits.upto(a.hit_rank, cutoff)
-    return hits.ratio(hits.count(a, a.hit_query, chosen), hits.relevant(a, rel))
+    return hits.ratio(hits.count(a, a.hit_query, chosen), hits.relevant_count(a, rel))
 
 
 def chunk_ndcg(a: Assessment, *, cutoff: int, gain: str = "exp") -> FloatArray:

@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedRows:
     """Retrieved rows in rank order.
 
     Attributes:
@@ -49,7 +49,7 @@ class Ranked:
         queries: int,
         key: HashArray | None = None,
         score: FloatArray | None = None,
-    ) -> "Ranked":
+    ) -> "RankedRows":
         """Number ordered rows from 1 inside each query.
 
         Args:
@@ -60,7 +60,7 @@ class Ranked:
             key: uint64[m], `keys` of these rows, if they are known.
             score: float64[m], to find ties; None if they are not needed.
 
-        >>> Ranked.of(np.array([1, 0]), np.array([0, 0]), pa.array(["a", "b"]), 1).rank.tolist()
+        >>> RankedRows.of(np.array([1, 0]), np.array([0, 0]), pa.array(["a", "b"]), 1).rank.tolist()
         [1, 2]
         """
         key = keys(query, doc_id) if key is None else key
@@ -72,28 +72,30 @@ class Ranked:
         tie = None if score is None else runs_of(query, score[order])
         return cls(order, query, position_in_group(query, queries) + 1, repeated, tie)
 
-    def upto(self, top_k: int | None) -> "Ranked":
+    def upto(self, top_k: int | None) -> "RankedRows":
         """The first `top_k` ranks of every query; None keeps all."""
-        return self if top_k is None or not (self.rank > top_k).any() else self._selected(self.rank <= top_k, self.rank)
+        return (
+            self if top_k is None or not (self.rank > top_k).any() else self._select_rows(self.rank <= top_k, self.rank)
+        )
 
-    def collapsed(self, queries: int) -> "Ranked":
+    def deduplicated(self, queries: int) -> "RankedRows":
         """One row per document, its best-ranked one; ranks are renumbered."""
         if not self.repeated.any():
             return self
         is_first = ~self.repeated
         before = np.concatenate([[0], np.cumsum(np.bincount(self.query[is_first], minlength=queries))])
         rank: IntArray = np.cumsum(is_first, dtype=np.int64) - before[self.query]
-        return self._selected(is_first, rank)
+        return self._select_rows(is_first, rank)
 
-    def _selected(self, selected: BoolArray, rank: IntArray) -> "Ranked":
+    def _select_rows(self, selected: BoolArray, rank: IntArray) -> "RankedRows":
         tie = None if self.tie is None else self.tie[selected]
-        return Ranked(self.row[selected], self.query[selected], rank[selected], self.repeated[selected], tie)
+        return RankedRows(self.row[selected], self.query[selected], rank[selected], self.repeated[selected], tie)
 
     def tied_ranks(self) -> tuple[IntArray, IntArray]:
         """int64[m], int64[m]: the first and the last rank of each row's tie group.
 
         >>> query, scores = np.array([0, 0, 0, 1]), np.array([9.0, 5.0, 5.0, 5.0])
-        >>> ranked = Ranked.of(np.arange(4), query, pa.array(["a", "b", "c", "a"]), 2, score=scores)
+        >>> ranked = RankedRows.of(np.arange(4), query, pa.array(["a", "b", "c", "a"]), 2, score=scores)
         >>> [ranks.tolist() for ranks in ranked.tied_ranks()]
         [[1, 2, 2, 1], [1, 3, 3, 1]]
         """
@@ -225,7 +227,7 @@ def _has_duplicates(key: HashArray) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
+def assess(ranked: RankedRows, judgement: IntArray, pool: Pool) -> Assessment:
     """Join rankings with their judgements.
 
     Args:

@@ -14,7 +14,7 @@ from rankbeam.transforms.kernels.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
-    concatenated,
+    concatenated_ranges,
     offsets_of,
     position_in_group,
     runs_of,
@@ -96,7 +96,7 @@ class SpanAssessment:
     @cached_property
     def by_evidence(self) -> Assessment:
         """Every credited evidence as a hit at the rank of its chunk, for recall."""
-        return self._assessed(*self._credits)
+        return self._assessment(*self._credits)
 
     @cached_property
     def by_place(self) -> Assessment:
@@ -107,13 +107,13 @@ class SpanAssessment:
         begins with all evidence has the value 1 with chunks of any size.
         """
         query, rank, grade = self._credits
-        return self._assessed(query, np.maximum(rank, position_in_group(query, self.queries) + 1), grade)
+        return self._assessment(query, np.maximum(rank, position_in_group(query, self.queries) + 1), grade)
 
     @cached_property
     def by_chunk(self) -> Assessment:
         """Every chunk that is credited with evidence as one hit, for metrics that look at ranks alone."""
         hit = np.flatnonzero(self.chunk_grade > 0)
-        return self._assessed(self.chunks.query[hit], self.rank[hit], self.chunk_grade[hit])
+        return self._assessment(self.chunks.query[hit], self.rank[hit], self.chunk_grade[hit])
 
     @cached_property
     def _credits(self) -> tuple[IntArray, IntArray, FloatArray]:
@@ -128,7 +128,7 @@ class SpanAssessment:
         """int64[n], chunks retrieved per query."""
         return np.bincount(self.chunks.query, minlength=self.queries)
 
-    def _assessed(self, query: IntArray, rank: IntArray, grade: FloatArray) -> Assessment:
+    def _assessment(self, query: IntArray, rank: IntArray, grade: FloatArray) -> Assessment:
         pool = np.lexsort((-self.grade, self.evidence.query))
         return Assessment(
             retrieved=self.retrieved,
@@ -180,19 +180,19 @@ def matches(chunks: Spans, evidence: Spans) -> tuple[IntArray, IntArray]:
     offsets = offsets_of(evidence_document[order], int(number.max(initial=-1)) + 1)
     counts = np.diff(offsets)[chunk_document]
     chunk = np.repeat(np.arange(len(chunk_document)), counts)
-    pair = order[concatenated(offsets[:-1][chunk_document], counts)]
+    pair = order[concatenated_ranges(offsets[:-1][chunk_document], counts)]
     shared = np.minimum(chunks.end[chunk], evidence.end[pair]) - np.maximum(chunks.start[chunk], evidence.start[pair])
     shorter = np.minimum(chunks.length[chunk], evidence.length[pair])
     is_relevant = (shared > 0) & (2 * shared >= shorter) & (chunks.document[chunk] >= 0)
     return chunk[is_relevant], pair[is_relevant]
 
 
-def covered(spans: Spans, queries: int) -> FloatArray:
+def covered_length(spans: Spans, queries: int) -> FloatArray:
     """The code points that some spans cover together, per query; each counts once.
 
     The lengths of chunks whose position is unknown are added.
 
-    >>> covered(EXAMPLE.chunks, 1).tolist()
+    >>> covered_length(EXAMPLE.chunks, 1).tolist()
     [250.0]
     """
     known = spans.document >= 0
@@ -273,8 +273,8 @@ def _characters(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The characters that evidence and chunks share, those of the evidence, and those of the chunks, per query."""
     chunks, evidence = a.seen(cutoff, budget), a.evidence.only(a.grade >= rel)
-    retrieved, relevant = covered(chunks, a.queries), covered(evidence, a.queries)
-    return retrieved + relevant - covered(chunks.joined(evidence), a.queries), relevant, retrieved
+    retrieved, relevant = covered_length(chunks, a.queries), covered_length(evidence, a.queries)
+    return retrieved + relevant - covered_length(chunks.joined(evidence), a.queries), relevant, retrieved
 
 
 EXAMPLE = SpanAssessment(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, concatenated, position_in_group, runs_of
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, concatenated_ranges, position_in_group, runs_of
 from rankbeam.transforms.kernels.ranking import hits
 from rankbeam.transforms.kernels.ranking.pools import Subtopics
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
@@ -84,10 +84,10 @@ def _hit_subtopics(a: Assessment, cutoff: int) -> tuple[Subtopics, IntArray, Int
     begin = np.searchsorted(subtopics.judgement, a.hit_judgement[within])
     number = np.searchsorted(subtopics.judgement, a.hit_judgement[within], side="right") - begin
     hit = np.repeat(within, number)
-    return subtopics, a.hit_query[hit], a.hit_rank[hit], subtopics.subtopic[concatenated(begin, number)]
+    return subtopics, a.hit_query[hit], a.hit_rank[hit], subtopics.subtopic[concatenated_ranges(begin, number)]
 
 
-def _gained(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> tuple[FloatArray, Subtopics]:
+def _discounted_gain(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> tuple[FloatArray, Subtopics]:
     """float64[n], the sum over the first ranks of the gains of new subtopics, each over its divisor; the subtopics."""
     subtopics, query, rank, subtopic = _hit_subtopics(a, cutoff)
     order = np.lexsort((rank, subtopic, query))
@@ -99,13 +99,13 @@ def _gained(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> tupl
 
 
 def _over_ideal(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
-    gained, subtopics = _gained(a, cutoff, alpha, divisor)
+    gained, subtopics = _discounted_gain(a, cutoff, alpha, divisor)
     ideal = subtopics.ideal(alpha, cutoff) / divisor(np.arange(1, cutoff + 1))
     return hits.ratio(gained, ideal.sum(axis=1))
 
 
 def _over_perfect(a: Assessment, cutoff: int, alpha: float, divisor: _Divisor) -> FloatArray:
-    gained, subtopics = _gained(a, cutoff, alpha, divisor)
+    gained, subtopics = _discounted_gain(a, cutoff, alpha, divisor)
     ranks = np.arange(1, cutoff + 1)
     perfect = (np.power(1.0 - alpha, ranks - 1) / divisor(ranks)).sum()
     return hits.ratio(gained, subtopics.number * perfect)

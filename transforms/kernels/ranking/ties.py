@@ -58,7 +58,7 @@ def best_order(a: Assessment, merit: FloatArray | None = None) -> Assessment:
     first, _ = _tie_groups(a)
     group = runs_of(a.hit_query, first)
     rank = first + position_in_group(group, len(group))
-    return _permuted(a, _sorted_inside(group, -(a.hit_grade if merit is None else merit)), rank)
+    return _reorder_hits(a, _sorted_inside(group, -(a.hit_grade if merit is None else merit)), rank)
 
 
 def worst_order(a: Assessment, merit: FloatArray | None = None) -> Assessment:
@@ -73,7 +73,7 @@ def worst_order(a: Assessment, merit: FloatArray | None = None) -> Assessment:
     group = runs_of(a.hit_query, first)
     size = np.bincount(group, minlength=len(group))
     rank = last + 1 - size[group] + position_in_group(group, len(group))
-    return _permuted(a, _sorted_inside(group, a.hit_grade if merit is None else merit), rank)
+    return _reorder_hits(a, _sorted_inside(group, a.hit_grade if merit is None else merit), rank)
 
 
 def best_chunk_order(a: Assessment) -> Assessment:
@@ -137,7 +137,7 @@ def worst_sample_order(a: Assessment) -> Assessment:
     """
     a = worst_order(a)
     order = np.lexsort((a.hit_grade < 0, runs_of(a.hit_query, _tie_groups(a)[0])))
-    return _permuted(a, order, a.hit_rank[order])
+    return _reorder_hits(a, order, a.hit_rank[order])
 
 
 def best_share_order(a: Assessment, rel: float = 1.0) -> Assessment:
@@ -171,7 +171,7 @@ def _non_relevant_at_end(a: Assessment, rel: float, *, last: bool) -> Assessment
     at_end = moved[order] if last else ~moved[order]
     position = position_in_group(group, len(group))
     size = np.bincount(group, minlength=len(group))
-    return _permuted(a, order, np.where(at_end, final + 1 - size[group] + position, first + position))
+    return _reorder_hits(a, order, np.where(at_end, final + 1 - size[group] + position, first + position))
 
 
 @dataclass(frozen=True)
@@ -297,6 +297,6 @@ def _sorted_inside(group: IntArray, key: FloatArray) -> IntArray:
     return order
 
 
-def _permuted(a: Assessment, order: IntArray, rank: IntArray) -> Assessment:
+def _reorder_hits(a: Assessment, order: IntArray, rank: IntArray) -> Assessment:
     """The hits in another order inside their tie groups, whose members share query, first and last rank."""
     return replace(a, hit_rank=rank, hit_grade=a.hit_grade[order], hit_repeated=a.hit_repeated[order])

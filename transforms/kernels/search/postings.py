@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import IntArray, concatenated, stable_order
+from rankbeam.transforms.kernels.arrays import IntArray, concatenated_ranges, stable_order
 
 TOKENS_AT_ONCE = 1 << 20
 UnitArray = npt.NDArray[np.int32]
@@ -78,7 +78,7 @@ def build(
     unit, count = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
     next_row = offsets[:-1].copy()
     for block in blocks:
-        place = concatenated(next_row[block.term], block.frequency)
+        place = concatenated_ranges(next_row[block.term], block.frequency)
         unit[place], count[place] = block.unit, block.count
         next_row[block.term] += block.frequency
     return Postings(offsets, unit, count, length.astype(np.int32))

@@ -24,7 +24,7 @@ _NOISE = 1e-7  # a singular value below this part of the largest one is rounding
 
 
 @dataclass(frozen=True)
-class Compressed:
+class SparseRows:
     """A sparse matrix by rows.
 
     Attributes:
@@ -40,7 +40,7 @@ class Compressed:
     def times(self, dense: SingleArray) -> SingleArray:
         """The product with a dense matrix.
 
-        >>> Compressed(np.array([0, 2, 2]), np.array([0, 1]), np.float32([2, 3])).times(np.eye(2, dtype=np.float32))
+        >>> SparseRows(np.array([0, 2, 2]), np.array([0, 1]), np.float32([2, 3])).times(np.eye(2, dtype=np.float32))
         array([[2., 3.],
                [0., 0.]], dtype=float32)
         """
@@ -54,12 +54,12 @@ class Compressed:
                 product[first:last][is_full] = np.add.reduceat(terms, begin[is_full], axis=0)
         return product
 
-    def transposed(self, columns: int) -> "Compressed":
+    def transposed(self, columns: int) -> "SparseRows":
         """The same matrix with rows and columns exchanged."""
         row = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
         order = stable_order(self.column.astype(np.int64), columns)
         counts = np.bincount(self.column, minlength=columns)
-        return Compressed(np.concatenate([[0], np.cumsum(counts)]), row[order], self.value[order])
+        return SparseRows(np.concatenate([[0], np.cumsum(counts)]), row[order], self.value[order])
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
         first, rows = 0, len(self.offsets) - 1
@@ -84,7 +84,7 @@ class Decomposition:
     values: SingleArray
 
 
-def decompose(by_column: Compressed, rows: int, count: int) -> Decomposition:
+def decompose(by_column: SparseRows, rows: int, count: int) -> Decomposition:
     """The truncated decomposition of a matrix.
 
     Args:

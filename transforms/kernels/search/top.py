@@ -30,7 +30,7 @@ def top(scores: npt.NDArray[np.floating], count: int, baseline: float = 0.0) -> 
     >>> top(np.array([1.0, 3.0, 0.0, 3.0, 1.0]), 3).tolist()
     [1, 3, 0]
     """
-    bound = reached(scores, count)
+    bound = score_bound(scores, count)
     candidates = np.flatnonzero(scores >= bound if bound > baseline else scores != baseline)
     if len(candidates) > count:
         candidate_scores = scores[candidates]
@@ -40,13 +40,13 @@ def top(scores: npt.NDArray[np.floating], count: int, baseline: float = 0.0) -> 
     return candidates[np.argsort(-scores[candidates], kind="stable")]
 
 
-def reached(scores: npt.NDArray[np.floating], count: int) -> float:
+def score_bound(scores: npt.NDArray[np.floating], count: int) -> float:
     """A score that at least `count` positions reach, and few others; minus infinity if there is no such bound.
 
     Scores are laid out in rows, and `count` of the columns have a maximum that reaches the bound. That takes a tenth of
     the time of a partition of all scores.
 
-    >>> reached(np.arange(8192.0), 3)
+    >>> score_bound(np.arange(8192.0), 3)
     8189.0
     """
     rows = len(scores) // _COLUMNS
@@ -86,14 +86,16 @@ def _candidates(scorer: Bm25Scorer, terms: list[int], count: int) -> IntArray | 
         unit, weight = scorer.weights(term)
         scores[unit] += weight
         if number == len(order) or scorer.frequency(order[number]) * _FREQUENT > units:
-            bound = reached(scores, count) - after[number - 1]
+            bound = score_bound(scores, count) - after[number - 1]
             if bound > 0:
                 places = np.flatnonzero(scores >= bound)
-                return _narrowed(scorer, places, scores[places], list(zip(order, after, strict=True))[number:], count)
+                return _prune_units(
+                    scorer, places, scores[places], list(zip(order, after, strict=True))[number:], count
+                )
     return None
 
 
-def _narrowed(
+def _prune_units(
     scorer: Bm25Scorer, units: IntArray, scores: SingleArray, remaining: list[tuple[int, float]], count: int
 ) -> IntArray:
     """The units that can still be among the best.

@@ -121,12 +121,12 @@ class Bm25Scorer:
         """Add the weights of a term to the scores of some units, ascending."""
         unit, count = self.postings.of(term)
         unit_rows, term_rows = common(units.astype(unit.dtype), unit)
-        scores[unit_rows] += self._weighted(term, unit[term_rows], count[term_rows])
+        scores[unit_rows] += self._term_weights(term, unit[term_rows], count[term_rows])
 
     def weights(self, term: int) -> tuple[UnitArray, SingleArray]:
         """The units that have a term, and its contribution to the score of each."""
         unit, count = self.postings.of(term)
-        return unit, self._weighted(term, unit, count)
+        return unit, self._term_weights(term, unit, count)
 
     def most(self, term: int) -> float:
         """The most that a term adds to a score."""
@@ -137,7 +137,7 @@ class Bm25Scorer:
         """The score of a unit that has none of these terms."""
         return np.float32(np.array([self._absence(term) for term in terms], np.float32).sum())
 
-    def _weighted(self, term: int, unit: npt.NDArray[np.integer], count: CountArray) -> SingleArray:
+    def _term_weights(self, term: int, unit: npt.NDArray[np.integer], count: CountArray) -> SingleArray:
         idf = self.formula.inverse_frequency(self.frequency(term), len(self.postings.length))
         weight = idf * self.formula.saturation(count, self.relative_length[unit])
         result: SingleArray = (weight - self._absence(term) if self.formula.counts_absence else weight).astype(
@@ -162,7 +162,7 @@ def inverse_frequencies(postings: Postings) -> FloatArray:
     return result
 
 
-def damped(count: npt.NDArray[np.int32]) -> FloatArray:
+def sublinear_tf(count: npt.NDArray[np.int32]) -> FloatArray:
     """1 + ln(count): a word that occurs ten times in a text is not ten times as important."""
     result: FloatArray = 1 + np.log(count.astype(np.float64))
     return result
@@ -172,7 +172,7 @@ def norms(postings: Postings, idf: FloatArray, at_once: int = 1 << 20) -> FloatA
     """float64[u], the Euclidean length of each unit's tf-idf vector; 1 for a unit without terms."""
     squares = np.zeros(len(postings.length))
     for rows, term in postings.blocks(at_once):
-        weight = damped(postings.count[rows]) * idf[term]
+        weight = sublinear_tf(postings.count[rows]) * idf[term]
         squares += np.bincount(postings.unit[rows], weight * weight, minlength=len(squares))
     return np.where(squares > 0, np.sqrt(squares), 1.0)
 
@@ -200,7 +200,7 @@ class TfIdfScorer:
     def query(self, terms: list[int]) -> tuple[IntArray, FloatArray]:
         """The terms of a query, each once, and their weights in a vector of length 1."""
         term, count = np.unique(np.array(terms, np.int64), return_counts=True)
-        weight = damped(count.astype(np.int32)) * self.idf[term]
+        weight = sublinear_tf(count.astype(np.int32)) * self.idf[term]
         return term, weight / np.sqrt((weight * weight).sum())
 
     def scores(self, terms: list[int]) -> FloatArray:
@@ -208,5 +208,5 @@ class TfIdfScorer:
         scores = np.zeros(len(self.postings.length))
         for term, weight in zip(*self.query(terms), strict=True):
             unit, count = self.postings.of(int(term))
-            scores[unit] += weight * damped(count) * self.idf[term]
+            scores[unit] += weight * sublinear_tf(count) * self.idf[term]
         return scores / self.norm

@@ -32,10 +32,10 @@ PATTERN = re.compile(r"(?u)\b\w\w+\b")
 _ASCII, _BASIC, _CODE_POINTS = 0x80, 0x10000, 0x110000
 
 
-def composed(text: str) -> str:
+def to_nfc(text: str) -> str:
     r"""A text in composed form; the same object if it is composed already.
 
-    >>> composed("cafe\u0301") == "caf\u00e9"
+    >>> to_nfc("cafe\u0301") == "caf\u00e9"
     True
     """
     if text.isascii() or unicodedata.is_normalized("NFC", text):
@@ -53,7 +53,7 @@ def before_composing(text: str, positions: IntArray) -> IntArray:
     origins: list[int] = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         part = text[start:end]
-        whole = composed(part)
+        whole = to_nfc(part)
         origins += range(start, end) if whole is part else [start] * len(whole)
     return np.array(origins, np.int64)[positions]
 
@@ -82,11 +82,11 @@ def pairs_and_words(text: str) -> Iterator[tuple[str, int]]:
 
 def has_pairs(text: str) -> bool:
     """Return whether a text has a character of these scripts."""
-    return not text.isascii() and _undivided().search(text) is not None
+    return not text.isascii() and _unspaced_letter().search(text) is not None
 
 
 @cache
-def _undivided() -> re.Pattern[str]:
+def _unspaced_letter() -> re.Pattern[str]:
     return re.compile(f"[{_letters_of()}]")
 
 
@@ -134,7 +134,7 @@ def words_of(texts: Sequence[str]) -> Words:
     >>> words.vocabulary, words.word.tolist(), words.text.tolist(), words.start.tolist()
     (['one', 'two'], [0, 1, 1], [0, 0, 1], [0, 5, 2])
     """
-    lowered = [folded(text) for text in texts]
+    lowered = [fold_case(text) for text in texts]
     joined = "\n".join([*lowered, ""])
     is_inside, data, byte_of = _characters(joined)
     edge = np.diff(is_inside.view(np.int8), prepend=np.int8(0))
@@ -161,7 +161,7 @@ def pairs_of(texts: Sequence[str]) -> Words:
     numbers: dict[str, int] = {}
     rows: list[tuple[int, int, int]] = []
     for place, text in enumerate(texts):
-        lowered = folded(text)
+        lowered = fold_case(text)
         terms = [(numbers.setdefault(term, len(numbers)), place, start) for term, start in pairs_and_words(lowered)]
         if terms and _is_moved(text, lowered):
             starts = _in_original(text, np.array([start for _, _, start in terms]))
@@ -190,13 +190,13 @@ def _is_word(points: int) -> BoolArray:
     return table
 
 
-def folded(text: str) -> str:
+def fold_case(text: str) -> str:
     """A text as its words are compared: composed, in lower case."""
-    return composed(text).lower()
+    return to_nfc(text).lower()
 
 
 def _is_moved(text: str, lowered: str) -> bool:
-    return len(text) != len(lowered) or composed(text) is not text
+    return len(text) != len(lowered) or to_nfc(text) is not text
 
 
 def _in_original(text: str, positions: IntArray) -> IntArray:
@@ -204,7 +204,7 @@ def _in_original(text: str, positions: IntArray) -> IntArray:
 
     The folded form is shorter if characters are composed, and longer if a capital becomes two characters.
     """
-    letters = composed(text)
+    letters = to_nfc(text)
     ends = np.fromiter(accumulate(len(character.lower()) for character in letters), np.int64, len(letters))
     inside = np.searchsorted(ends, positions, side="right")
     return inside if letters is text else before_composing(text, inside)

@@ -23,7 +23,7 @@ def holm(p_values: FloatArray) -> FloatArray:
     >>> holm(np.array([0.01, 0.5, 0.25])).tolist()
     [0.03, 0.5, 0.5]
     """
-    corrected, order = _sorted(p_values)
+    corrected, order = _copy_and_order(p_values)
     tests = len(order)
     corrected[order] = np.maximum.accumulate(corrected[order] * np.arange(tests, 0, -1))
     return np.minimum(corrected, 1.0)
@@ -44,14 +44,14 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
     >>> benjamini_hochberg(np.array([0.01, 0.5, 0.25])).tolist()
     [0.03, 0.5, 0.375]
     """
-    corrected, order = _sorted(p_values)
+    corrected, order = _copy_and_order(p_values)
     tests = len(order)
     shares = corrected[order] * tests / np.arange(1, tests + 1)
     corrected[order] = np.minimum.accumulate(shares[::-1])[::-1]
     return np.minimum(corrected, 1.0)
 
 
-def _sorted(p_values: FloatArray) -> tuple[FloatArray, np.ndarray]:
+def _copy_and_order(p_values: FloatArray) -> tuple[FloatArray, np.ndarray]:
     """A copy, and the positions of its numbers from the lowest to the highest."""
     order = np.argsort(p_values, kind="stable")  # NaN comes last
     return p_values.copy(), order[: np.count_nonzero(~np.isnan(p_values))]

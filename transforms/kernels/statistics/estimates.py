@@ -119,10 +119,12 @@ class DifferenceEstimate:
         >>> [DifferenceEstimate(50, *row, events=k).rarity for k, *row in few]
         [1.0, 1.0, 0.4, 0.0]
         """
-        seen = min(self._differing(self.mean - self.lowest), self._differing(self.highest - self.mean), self.events)
+        seen = min(
+            self._effective_size(self.mean - self.lowest), self._effective_size(self.highest - self.mean), self.events
+        )
         return min(1.0, max(0.0, round((_ENOUGH - seen) / (_ENOUGH - _FEW), 12)))
 
-    def _differing(self, distance: float) -> float:
+    def _effective_size(self, distance: float) -> float:
         """Kish's effective sample size of the deviations from an extreme value, given its distance from the mean."""
         if distance <= 0.0:
             return 0.0

@@ -203,7 +203,7 @@ class ClusterTotals:
 
 
 @dataclass(frozen=True)
-class Clustered:
+class ClusterStatistics:
     """The statistics of one column over clusters.
 
     Attributes:
@@ -272,7 +272,7 @@ class ClusterMoments:
             _added(self.events, other.events),
         )
 
-    def result(self, column: int, scale: float) -> Clustered:
+    def result(self, column: int, scale: float) -> ClusterStatistics:
         """The statistics of one column.
 
         Args:
@@ -283,14 +283,14 @@ class ClusterMoments:
         queries, sizes = self.sums[weight], self.squares[weight]
         total, square, products = self.sums[column], self.squares[column], self.products[column]
         if not queries:
-            return Clustered(0.0, math.nan, math.inf, -math.inf, 0)
+            return ClusterStatistics(0.0, math.nan, math.inf, -math.inf, 0)
         count, mean = Fraction(queries * queries, sizes), Fraction(total, queries)
         error = math.nan
         if count >= 2:
             between = square - 2 * mean * products + mean * mean * sizes
             error = math.sqrt(float(between / (queries * queries) * count / (count - 1))) / scale
         ends = self.lowest[column] / scale, self.highest[column] / scale
-        return Clustered(float(count), error, *ends, self.events[column])
+        return ClusterStatistics(float(count), error, *ends, self.events[column])
 
 
 def _added(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:

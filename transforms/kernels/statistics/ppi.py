@@ -75,8 +75,8 @@ class LabelledSample:
         weight = self.labels.count / (self.labels.count + count)
         apart = (self.labels.mean - known.mean) * (self.judged.mean - known.mean)
         covariance = weight * self.covariance + (1.0 - weight) * (known.variance + weight * apart)
-        labels, judged = _pooled(self.labels, known, count), _pooled(self.judged, known, count)
-        return LabelledSample(labels, judged, covariance, _pooled(self.others, known, known.count - count))
+        labels, judged = _pooled_spread(self.labels, known, count), _pooled_spread(self.judged, known, count)
+        return LabelledSample(labels, judged, covariance, _pooled_spread(self.others, known, known.count - count))
 
     @property
     def pooled_variance(self) -> float:
@@ -230,7 +230,7 @@ def estimate(sample: LabelledSample, lowest: float = 0.0, highest: float = 1.0) 
     return PpiEstimate(sample, sample.power, lowest, highest)
 
 
-def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: float = 1.0) -> PpiEstimate:
+def stratified_estimate(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: float = 1.0) -> PpiEstimate:
     """The estimate over strata whose queries were labelled with different probabilities, with one power.
 
     θ = ΣW·θ_s, s.e.² = ΣW²·s.e._s², where W is the share of all queries in a stratum; Satterthwaite, "An approximate
@@ -243,7 +243,7 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
         highest: the highest value that a query can have.
 
     >>> half = LabelledSample.of(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2))
-    >>> result = stratified([half, half])
+    >>> result = stratified_estimate([half, half])
     >>> tuple(round(item, 6) for item in (result.mean, result.standard_error, result.degrees))
     (0.5, 0.353553, 2.0)
     """
@@ -281,7 +281,7 @@ def spread_of(values: FloatArray) -> Spread:
     return Spread(len(values), float(values.mean()), float(values.var())) if len(values) else Spread(0, math.nan, 0.0)
 
 
-def _pooled(spread: Spread, known: Spread, count: float) -> Spread:
+def _pooled_spread(spread: Spread, known: Spread, count: float) -> Spread:
     """The spread with `count` more values, which are distributed as known ones."""
     if not spread.count or not count:
         return spread if not count else Spread(count, known.mean, known.variance)

@@ -85,7 +85,7 @@ class Blocks:
         if differences.size and max(int(differences.max()), -int(differences.min())) > LARGEST_DIFFERENCE:
             raise ValueError("a difference is beyond ±2^43 units; choose a larger unit")
         if len(hashes) > LIMIT:
-            keys, sums = _folded(hashes, differences)
+            keys, sums = _sum_buckets(hashes, differences)
         else:
             order = np.lexsort((*differences.T[::-1], hashes))
             keys, sums = hashes[order], differences[order]
@@ -106,9 +106,9 @@ class Blocks:
         return Blocks(count, keys, mine + others)
 
     def _bucket_sums(self) -> tuple[HashArray, IntArray]:
-        return (self.keys, self.sums) if self.count > LIMIT else _folded(self.keys, self.sums)
+        return (self.keys, self.sums) if self.count > LIMIT else _sum_buckets(self.keys, self.sums)
 
-    def test(self, seed: int, flips: int = 10_000) -> "Tested":
+    def test(self, seed: int, flips: int = 10_000) -> "RandomisationResult":
         """Two-sided p-values, per metric, that the true mean difference is 0: the paired randomisation test.
 
         A p-value is the share of sign vectors with |T*| ≥ |T|, T the sum of all differences. As these were rounded to
@@ -143,7 +143,7 @@ class Blocks:
         keys, sums = _by_key(self.keys, self.sums)
         metrics = sums.shape[1]
         if self.count < 2 or len(keys) < 2:
-            return Tested(np.full(metrics, np.nan), (None,) * metrics)
+            return RandomisationResult(np.full(metrics, np.nan), (None,) * metrics)
         nonzero = sums != 0
         p_values, methods = np.ones(metrics), np.full(metrics, SAMPLED, object)
         enumerated = nonzero.sum(axis=0) <= ENUMERATED_BLOCKS
@@ -155,16 +155,16 @@ class Blocks:
         is_clear = ~enumerated & (flips < MOST_FLIPS) & _is_clear(blocks)
         drawn = ~enumerated & ~is_clear
         if drawn.any():
-            reached = _reached(signs, blocks[:, drawn], flips)
+            reached = _count_extremes(signs, blocks[:, drawn], flips)
             p_values[drawn] = (1 + reached) / (1 + flips)
             is_clear[np.flatnonzero(drawn)[reached < FEW]] = flips < MOST_FLIPS
         if is_clear.any():
             methods[is_clear] = TILTED
             p_values[is_clear] = (1 + MOST_FLIPS * _tilted_shares(signs, blocks[:, is_clear])) / (1 + MOST_FLIPS)
-        return Tested(p_values, tuple(methods.tolist()))
+        return RandomisationResult(p_values, tuple(methods.tolist()))
 
 
-class Tested(NamedTuple):
+class RandomisationResult(NamedTuple):
     """The p-value of each metric, float64[m], and how it was computed.
 
     The p-value is 1 if all differences are 0, and NaN below two queries.
@@ -180,7 +180,7 @@ def _by_key(keys: HashArray, sums: IntArray) -> tuple[HashArray, IntArray]:
     return (keys, sums) if len(starts) == len(keys) else (keys[starts], np.add.reduceat(sums, starts, axis=0))
 
 
-def _folded(hashes: HashArray, differences: IntArray) -> tuple[HashArray, IntArray]:
+def _sum_buckets(hashes: HashArray, differences: IntArray) -> tuple[HashArray, IntArray]:
     """The keys and sums of all LIMIT buckets."""
     bucket = (hashes >> np.uint64(64 - _BITS)).astype(np.int64)
     order = stable_order(bucket, LIMIT)
@@ -219,7 +219,7 @@ def _least(blocks: FloatArray) -> FloatArray:
     return least
 
 
-def _reached(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
+def _count_extremes(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
     """The number of flips with |T*| ≥ |T|.
 
     Each block has its own SplitMix64 generator, whose state is its sign key; flip r takes bit r % 64 of the generator's

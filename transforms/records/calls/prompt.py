@@ -40,7 +40,7 @@ _SORTED = JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedPrompt:
     """A prompt as a language model reads it."""
 
     system: str
@@ -96,7 +96,7 @@ class Prompt:
     def fence(self) -> str:
         return _hash([self.step, self.values])[:_CHARACTERS_OF_A_HASH]
 
-    def rendered(self) -> Rendered:
+    def rendered(self) -> RenderedPrompt:
         """Both templates with the values filled in.
 
         >>> prompt = Prompt("answer", {"query": "{x}", "contexts": ["a", "b"]}, user="{{q}: {query}, {contexts}")
@@ -105,7 +105,7 @@ class Prompt:
         """
         fence = self.fence
         texts = {name: _text(value, fence, self.sample) for name, value in self.values.items()} | {FENCE: fence}
-        return Rendered(_filled(self.system, texts), _filled(self.user, texts))
+        return RenderedPrompt(_fill_template(self.system, texts), _fill_template(self.user, texts))
 
     def identity(self, model: Mapping[str, Any]) -> dict[str, Any]:
         """Everything that determines the answer, for `content_key`. Texts are hashed, so that keys do not reveal them.
@@ -129,7 +129,7 @@ class Prompt:
             "model": dict(model),
             **settings,
             "sample": self.sample,
-            "values": {name: _hashed(value) for name, value in self.values.items()},
+            "values": {name: _hash_texts(value) for name, value in self.values.items()},
         }
 
 
@@ -173,7 +173,7 @@ def template_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
 
 
-def _filled(template: str, texts: Mapping[str, str]) -> str:
+def _fill_template(template: str, texts: Mapping[str, str]) -> str:
     return _TOKEN.sub(lambda token: "{" if token[1] is None else texts[token[1]], template)
 
 
@@ -206,11 +206,11 @@ def _item(item: Any) -> str:
     return f"({item['id']}) {item['text']}" if isinstance(item, Mapping) else str(item)
 
 
-def _hashed(value: Any) -> Any:
+def _hash_texts(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _hashed(item) for name, item in value.items()}
+        return {str(name): _hash_texts(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_hashed(item) for item in value]
+        return [_hash_texts(item) for item in value]
     return hashlib.sha256(value.encode()).hexdigest() if isinstance(value, str) else value
 
 

@@ -151,7 +151,7 @@ class OneCall(Protocol):
         ...
 
 
-def accepted(outcomes: Sequence[Any]) -> Sequence[Any]:
+def results_or_raise(outcomes: Sequence[Any]) -> Sequence[Any]:
     """The values that a step was sent, for work that needs all of them."""
     for outcome in outcomes:
         if isinstance(outcome, CallError):
@@ -216,7 +216,7 @@ class CallAnswer:
 
 
 @dataclass(frozen=True)
-class Recalled:
+class RecalledTasks:
     """Tasks of one work whose answers the ledger had."""
 
     work: str
@@ -273,7 +273,7 @@ class Usage:
     took: tuple[CallUsage, ...] = ()  # by position; a stored name
 
 
-def summed(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
+def sum_by_position(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
     """The usage of calls, added up by position."""
     sums: dict[int | None, CallUsage] = {}
     for item in usages:

@@ -69,12 +69,12 @@ def estimated_tokens(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
-def fitting(contexts: Sequence[Passage], most_tokens: int | None) -> int:
+def fitting_count(contexts: Sequence[Passage], most_tokens: int | None) -> int:
     """The number of first contexts that are together no longer than a limit; no context is cut.
 
     >>> long, short = Passage("a", "x" * 400), Passage("b", "x" * 40)
-    >>> fitting([long, short], 110), fitting([long, short], 109), fitting([long, short], 50), fitting([long], None)
-    (2, 1, 0, 1)
+    >>> [fitting_count([long, short], length) for length in (110, 109, 50, None)]
+    [2, 1, 0, 2]
     """
     if most_tokens is None:
         return len(contexts)
@@ -175,7 +175,7 @@ class Votes:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluatedItem:
     """The results of one item."""
 
     query_id: str

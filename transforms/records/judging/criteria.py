@@ -130,10 +130,10 @@ def criteria_in(metrics: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(match["name"] for match in map(_NAME.match, metrics) if match is not None))
 
 
-def spelled(metric: str, criteria: Collection[str]) -> str:
+def full_metric_name(metric: str, criteria: Collection[str]) -> str:
     """A metric's name, with that of a criterion in full.
 
-    >>> [spelled(name, ["Tone"]) for name in ("Tone", "Tone@5", "Tone(judge=lexical)", "AP")]
+    >>> [full_metric_name(name, ["Tone"]) for name in ("Tone", "Tone@5", "Tone(judge=lexical)", "AP")]
     ['Criterion(Tone)', 'Criterion(Tone)@5', 'Criterion(Tone,judge=lexical)', 'AP']
     """
     match = _SHORT.fullmatch(metric)

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.steps import JudgeStep
-from rankbeam.transforms.records.plug_ins import labelled, loaded, registered
+from rankbeam.transforms.records.plug_ins import entry_points_of, load_plug_in, plug_in_label
 
 GROUP = "rankbeam.judged"
 
@@ -30,7 +30,7 @@ def is_metric(name: str) -> bool:
 
 def plug_ins() -> Mapping[str, EntryPoint]:
     """The entry points of the group `rankbeam.judged`, by name."""
-    return registered(GROUP)
+    return entry_points_of(GROUP)
 
 
 def plugged_metrics() -> list[str]:
@@ -45,13 +45,13 @@ def plugged_steps() -> tuple[JudgeStep, ...]:
 
 @cache
 def _plugged_in(name: str) -> JudgeStep:
-    step = loaded(GROUP, name)
+    step = load_plug_in(GROUP, name)
     if not (isinstance(step, type) and issubclass(step, JudgeStep)):
         problem = "is not a subclass of JudgeStep; the name of a metric begins with a capital letter"
-        raise InputError(f"{labelled(GROUP, name)}: {plug_ins()[name].value} {problem}")
+        raise InputError(f"{plug_in_label(GROUP, name)}: {plug_ins()[name].value} {problem}")
     if getattr(step, "name", "") != name:
         problem = f"the step of {plug_ins()[name].value} has another name; use one for both"
-        raise InputError(f"{labelled(GROUP, name)}: {problem}")
+        raise InputError(f"{plug_in_label(GROUP, name)}: {problem}")
     if name in _REGISTERED:
-        raise InputError(f"{labelled(GROUP, name)}: rankbeam has a step of that name; choose another")
+        raise InputError(f"{plug_in_label(GROUP, name)}: rankbeam has a step of that name; choose another")
     return step()

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from rankbeam.transforms.kernels.sentences import parts_of
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.forms import Form, parsed, schema_of
+from rankbeam.transforms.records.forms import Form, parse_form, schema_of
 from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
 
@@ -248,7 +248,7 @@ class JudgeStep:
         Raises:
             CallError: the text breaks a rule of the step (`MALFORMED`); a repair quotes the message.
         """
-        return parsed(self._form(), text)
+        return parse_form(self._form(), text)
 
     def imagined(self, imagined: Imagined) -> Any:
         """A reply, as `read` returns it, for `plan`: the calls that follow from it are counted."""

@@ -21,7 +21,14 @@ from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.other_tools import SAME, plain
-from rankbeam.transforms.records.plug_ins import ROUNDING, blamed, labelled, loaded, read_only, registered
+from rankbeam.transforms.records.plug_ins import (
+    ROUNDING,
+    blame_plug_in,
+    entry_points_of,
+    load_plug_in,
+    plug_in_label,
+    read_only,
+)
 
 GROUP = "rankbeam.metrics"
 
@@ -139,12 +146,14 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 def metric_names() -> tuple[str, ...]:
     """The names of all metrics of rankings, with those of other packages last, which are not loaded."""
     names = {plain(name): name for name in (*_BUILT_IN, *ALIASES, *SAME)}
-    for name in (plug_ins := sorted(registered(GROUP))):
+    for name in (plug_ins := sorted(entry_points_of(GROUP))):
         if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name):
             problem = "the name of a metric has letters, digits and underscores, and begins with a letter"
-            raise InputError(f"{labelled(GROUP, name)}: {problem}")
+            raise InputError(f"{plug_in_label(GROUP, name)}: {problem}")
         if plain(name) in names:
-            raise InputError(f"{labelled(GROUP, name)}: {names[plain(name)]} is a metric already; choose another name")
+            raise InputError(
+                f"{plug_in_label(GROUP, name)}: {names[plain(name)]} is a metric already; choose another name"
+            )
         names[plain(name)] = name
     return (*_BUILT_IN, *plug_ins)
 
@@ -165,10 +174,10 @@ def definition_named(name: str) -> MetricDefinition:
     """The definition of a metric, loaded if another package defines it."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
-    definition = loaded(GROUP, name)
+    definition = load_plug_in(GROUP, name)
     if inspect.isfunction(definition):
         definition = MetricDefinition(definition)
-    what = f"{labelled(GROUP, name)}: {registered(GROUP)[name].value}"
+    what = f"{plug_in_label(GROUP, name)}: {entry_points_of(GROUP)[name].value}"
     if not isinstance(definition, MetricDefinition):
         raise InputError(f"{what} is neither a function nor a MetricDefinition")
     if not inspect.signature(definition.kernel).parameters:
@@ -180,17 +189,17 @@ def definition_named(name: str) -> MetricDefinition:
             raise InputError(f"{what}: the option {option!r} needs a default that is a bool, a number or a str")
     if definition.takes_budget:
         raise InputError(f"{what} takes a budget, which metrics of documents do not have")
-    return replace(definition, kernel=_checked(labelled(GROUP, name), definition))
+    return replace(definition, kernel=_checked_kernel(plug_in_label(GROUP, name), definition))
 
 
-def _checked(what: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
+def _checked_kernel(what: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
     """The kernel of another package, with its values checked."""
     lowest, highest = -ROUNDING, np.inf if definition.highest is None else definition.highest + ROUNDING
 
     @wraps(definition.kernel)
     def kernel(a: Assessment, **options: Any) -> FloatArray:
         arrays = {entry.name: read_only(getattr(a, entry.name)) for entry in fields(a)}
-        with blamed(what):
+        with blame_plug_in(what):
             values = np.asarray(definition.kernel(Assessment(**arrays), **options))
         if values.shape != (a.queries,) or values.dtype.kind not in "biuf":
             problem = f"returned {values.dtype} of shape {values.shape}; a number per query would be ({a.queries},)"

@@ -61,7 +61,7 @@ class Configuration:
     dropped_at: int | None = None
     last: int | None = None
 
-    def queried(self, order: HashArray) -> BoolArray:
+    def query_mask(self, order: HashArray) -> BoolArray:
         """bool[n]: the queries that it receives; `order` is uint64[n], from `order_of`."""
         is_asked: BoolArray = np.ones(len(order), bool) if self.last is None else order <= np.uint64(self.last)
         return is_asked

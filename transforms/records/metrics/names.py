@@ -67,7 +67,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True)
-class Written:
+class ParsedName:
     """A name in its parts."""
 
     name: str
@@ -76,11 +76,11 @@ class Written:
     in_tokens: bool = False  # the cutoff is a number of tokens, as in `SpanRecall@2000t`
 
 
-def split_name(text: str) -> Written:
+def split_name(text: str) -> ParsedName:
     """Split a metric's name into its parts.
 
     >>> split_name("nDCG( gain = exp )@10")
-    Written(name='nDCG', options=(('gain', 'exp'),), cutoff=10, in_tokens=False)
+    ParsedName(name='nDCG', options=(('gain', 'exp'),), cutoff=10, in_tokens=False)
     >>> split_name("Faithfulness(ragas,judge=lexical)").options
     (('ragas', None), ('judge', 'lexical'))
     """
@@ -99,7 +99,7 @@ def split_name(text: str) -> Written:
             raise InputError(f"metric {text!r}: the option {level!r} is given twice; keep one")
         options[level], cutoff = cutoff, None
     in_tokens = cutoff is not None and cutoff.endswith("t")
-    return Written(
+    return ParsedName(
         match["name"], tuple(options.items()), _cutoff(text, cutoff[:-1] if in_tokens else cutoff), in_tokens
     )
 
@@ -141,7 +141,7 @@ class Metric:
 
     def __str__(self) -> str:
         """The canonical name, such as `P(rel=2)@5`."""
-        written = [f"{name}={_written(value)}" for name, value in self.options]
+        written = [f"{name}={_format_option(value)}" for name, value in self.options]
         written += ["judged_only=True"] * self.judged_only + [f"{HOLES}={LLM}"] * self.holes
         options = f"({','.join(written)})" if written else ""
         cut = f"@{self.cutoff}" if self.cutoff is not None else "" if self.budget is None else f"@{self.budget}t"
@@ -171,7 +171,7 @@ class Metric:
         """
         if option not in self.definition.options or option in dict(self.options) or self.is_graded(option):
             return self
-        changed = _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
+        changed = _checked_metric(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
         return replace(changed, budget=self.budget, holes=self.holes)
 
     @property
@@ -232,10 +232,10 @@ def parse_metric(text: str, also: Callable[[], Mapping[str, Iterable[str]]] = di
     if judged_only and holes:
         raise InputError(f"metric {text!r}: with judged_only=True there are no holes to fill; remove one of the two")
     if not written.in_tokens:
-        return replace(_checked(name, options, written.cutoff, judged_only, text), holes=holes)
+        return replace(_checked_metric(name, options, written.cutoff, judged_only, text), holes=holes)
     if not definition_named(name).takes_budget:
         raise InputError(f"metric {text!r} takes no budget of tokens: write {name}@{written.cutoff}")
-    return replace(_checked(name, options, None, judged_only, text), budget=written.cutoff)
+    return replace(_checked_metric(name, options, None, judged_only, text), budget=written.cutoff)
 
 
 def _name_elsewhere(name: str, also: Callable[[], Mapping[str, Iterable[str]]]) -> str:
@@ -249,7 +249,7 @@ def _name_elsewhere(name: str, also: Callable[[], Mapping[str, Iterable[str]]]) 
     raise InputError(f"unknown metric {name!r}; {did_you_mean_among(name, {**families(), **names, **aliases})}")
 
 
-def _checked(
+def _checked_metric(
     name: str, options: dict[str, Option], cutoff: int | None, judged_only: bool, text: str | None = None
 ) -> Metric:
     definition = definition_named(name)
@@ -306,5 +306,5 @@ def _parse_holes(text: str, written: str) -> bool:
     return True
 
 
-def _written(value: Option) -> str:
+def _format_option(value: Option) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

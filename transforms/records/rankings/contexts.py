@@ -10,7 +10,7 @@ import pyarrow as pa
 from rankbeam.transforms.kernels.arrays import BoolArray, offsets_of, stable_order
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
-from rankbeam.transforms.kernels.ranking.rankings import Ranked
+from rankbeam.transforms.kernels.ranking.rankings import RankedRows
 from rankbeam.transforms.records.errors import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
@@ -69,15 +69,15 @@ def contexts_of(
         configuration = evaluation.configurations[position]
         if evaluation.sources[configuration.source].replayed:
             rows_given, failed_calls = replayed.get(configuration.source, ()), failures.get(configuration.source, ())
-            entries = list(_supplied(queries, rows_given, failed_calls, position))
-            _add(by_query, entries, configuration.queried(order))
+            entries = list(_supplied_answers(queries, rows_given, failed_calls, position))
+            _add(by_query, entries, configuration.query_mask(order))
             continue
         answer = answers[configuration.source]
         limits = [limit for limit in (configuration.top_k, count) if limit is not None]
         passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
         failed = answer.failed_at(configuration.distance).tolist()
         entries = [[Contexts(position, passages[query], failed[query])] for query in range(queries.num_rows)]
-        _add(by_query, entries, configuration.queried(order))
+        _add(by_query, entries, configuration.query_mask(order))
     return by_query
 
 
@@ -88,7 +88,7 @@ def _add(by_query: Sequence[list[Contexts]], additions: Sequence[Sequence[Contex
             contexts.extend(entries)
 
 
-def _supplied(
+def _supplied_answers(
     queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
 ) -> Iterator[list[Contexts]]:
     """For each query, the answers that exist already, with their contexts: usually one."""
@@ -120,7 +120,7 @@ def _passages(answer: Answers, distance: float | None, count: int | None, querie
     order = (
         stable_order(retrieved.query, queries) if is_given else order_by_score(retrieved.query, score, retrieved.doc_id)
     )
-    ranked = Ranked.of(order, retrieved.query, retrieved.doc_id, queries).upto(count)
+    ranked = RankedRows.of(order, retrieved.query, retrieved.doc_id, queries).upto(count)
     row = pa.array(ranked.row)
     doc_ids = retrieved.doc_id.take(row).to_pylist()
     texts = [None] * len(doc_ids) if retrieved.text is None else retrieved.text.take(row).to_pylist()

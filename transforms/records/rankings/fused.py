@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, StringArray
 from rankbeam.transforms.kernels.ranking import fusion
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
-from rankbeam.transforms.kernels.ranking.rankings import Ranked
+from rankbeam.transforms.kernels.ranking.rankings import RankedRows
 from rankbeam.transforms.records.errors import Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
-from rankbeam.transforms.records.rankings.retrieved import Retrieved
+from rankbeam.transforms.records.rankings.retrieved import RetrievedRows
 from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan, Normalisation
 
 _NO_DISTANCES = (
@@ -33,7 +33,7 @@ class Answers:
     source: Source
     name: str
     query_ids: StringArray  # Arrow strings [n]
-    retrieved: Retrieved  # its rows
+    retrieved: RetrievedRows  # its rows
     failed: BoolArray
     uncut: BoolArray  # bool[n], the query has no answer to which a threshold can be applied
     unranked: BoolArray  # bool[n], the query has an answer whose ranking is not known
@@ -42,7 +42,7 @@ class Answers:
         """A mask of the queries without an answer under a threshold; None for no threshold."""
         return self.failed if distance is None else self.failed | self.uncut
 
-    def nearer_than(self, distance: float | None) -> Retrieved:
+    def nearer_than(self, distance: float | None) -> RetrievedRows:
         """The rows within a threshold: distances below it, or scores that are at least its negative; None keeps all.
 
         Results that a reranker has left out have no score, and are not within a threshold.
@@ -64,7 +64,7 @@ class Answers:
             return None
         return _NO_DISTANCES if is_distance else _DISTANCES
 
-    def votes(self, plan: FusionPlan, part: FusionPart) -> tuple[Retrieved, FloatArray]:
+    def votes(self, plan: FusionPlan, part: FusionPart) -> tuple[RetrievedRows, FloatArray]:
         """The best row of every document in this source's ranking, best first, and its vote in a fusion.
 
         The source is ranked by the rules of rankbeam's own dialect.
@@ -76,17 +76,17 @@ class Answers:
         if (row := rows.first_without_score()) is not None:
             raise self._no_score(rows, row, "which a weighted fusion needs; use method: rrf, which uses ranks")
         score = -rows.score if part.lower_is_better else rows.score
-        return rows, part.weight * _normalised(plan.normalisation, rows.query, score, len(self.query_ids))
+        return rows, part.weight * _normalise_scores(plan.normalisation, rows.query, score, len(self.query_ids))
 
-    def _ranked(self, part: FusionPart) -> tuple[Retrieved, Ranked]:
+    def _ranked(self, part: FusionPart) -> tuple[RetrievedRows, RankedRows]:
         retrieved, queries = self.nearer_than(part.distance), len(self.query_ids)
         order = np.arange(len(retrieved.query))
         if self.source.path is not None:
             order = order_by_score(retrieved.query, retrieved.score, retrieved.doc_id)
-        ranked = Ranked.of(order, retrieved.query, retrieved.doc_id, queries)
-        return retrieved, ranked.upto(part.top_k).collapsed(queries)
+        ranked = RankedRows.of(order, retrieved.query, retrieved.doc_id, queries)
+        return retrieved, ranked.upto(part.top_k).deduplicated(queries)
 
-    def _no_score(self, rows: Retrieved, row: int, problem: str) -> InputError:
+    def _no_score(self, rows: RetrievedRows, row: int, problem: str) -> InputError:
         doc_id, query_id = rows.doc_id[row].as_py(), self.query_ids[int(rows.query[row])].as_py()
         return InputError(f"{self.name}: document {doc_id!r} of query {query_id!r} has no score, {problem}")
 
@@ -118,11 +118,11 @@ class _Bucket:
             query_ids = self.queries["query_id"]
             uncut = np.zeros(len(query_ids), bool)
             if source.fusion is None:
-                unranked = _unranked(query_ids, self.rows.get(number, ()))
+                unranked = _unranked_mask(query_ids, self.rows.get(number, ()))
                 failures = self.failures.get(number, ())
-                failed = _failed(query_ids, [failure for failure in failures if not failure.only_thresholds])
-                uncut = _failed(query_ids, [failure for failure in failures if failure.only_thresholds])
-                retrieved = Retrieved.of(self.queries, self.rows.get(number, ()))
+                failed = _failed_mask(query_ids, [failure for failure in failures if not failure.only_thresholds])
+                uncut = _failed_mask(query_ids, [failure for failure in failures if failure.only_thresholds])
+                retrieved = RetrievedRows.of(self.queries, self.rows.get(number, ()))
                 if source.rerank is not None:
                     base = self.answers(source.rerank.source)
                     failed, unranked = failed | base.failed_at(source.rerank.distance), unranked | base.unranked
@@ -138,7 +138,7 @@ class _Bucket:
         return self.cache[number]
 
 
-def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: str) -> Retrieved:
+def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: str) -> RetrievedRows:
     """Combine several rankings into one, for each of n queries.
 
     Args:
@@ -175,10 +175,10 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
         query_id = parts[0].query_ids[int(fused.query[worst])].as_py()
         problem = f"the scores of document {doc_id[worst].as_py()!r} for query {query_id!r} are too large to be summed"
         raise InputError(f"{name}: {problem}; use method: rrf, which uses ranks")
-    return Retrieved(fused.query, doc_id, fused.score, _texts([rows for rows, _ in voted], fused.rows), unjudged=0)
+    return RetrievedRows(fused.query, doc_id, fused.score, _texts([rows for rows, _ in voted], fused.rows), unjudged=0)
 
 
-def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
+def _texts(parts: Sequence[RetrievedRows], row: IntArray) -> StringArray | None:
     """The text of each document in the first part that has one; `row` is int64[p, u], -1 if a part lacks it."""
     if all(rows.text is None for rows in parts):
         return None
@@ -192,7 +192,7 @@ def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
     return text.take(pa.array(chosen, mask=chosen < 0)).cast(pa.string())
 
 
-def _normalised(how: Normalisation, query: IntArray, score: FloatArray, queries: int) -> FloatArray:
+def _normalise_scores(how: Normalisation, query: IntArray, score: FloatArray, queries: int) -> FloatArray:
     kernels = {
         Normalisation.MIN_MAX: fusion.min_max,
         Normalisation.Z_SCORE: fusion.z_scores,
@@ -201,11 +201,11 @@ def _normalised(how: Normalisation, query: IntArray, score: FloatArray, queries:
     return kernels[how](query, score, queries) if how in kernels else score
 
 
-def _failed(query_ids: StringArray, failures: Sequence[Failure]) -> BoolArray:
+def _failed_mask(query_ids: StringArray, failures: Sequence[Failure]) -> BoolArray:
     return _named_mask(query_ids, pa.array([failure.query_id for failure in failures], pa.string()))
 
 
-def _unranked(query_ids: StringArray, rows: Sequence[pa.RecordBatch]) -> BoolArray:
+def _unranked_mask(query_ids: StringArray, rows: Sequence[pa.RecordBatch]) -> BoolArray:
     names = [batch["query_id"].filter(batch["documents"].is_null()) for batch in rows]
     return _named_mask(query_ids, pa.concat_arrays([pa.array([], pa.string()), *names]))
 

@@ -16,13 +16,13 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, 
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
-from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
+from rankbeam.transforms.kernels.ranking.rankings import Assessment, RankedRows, assess
 from rankbeam.transforms.records import holes, tables
 from rankbeam.transforms.records.holes import HUMAN, LLM
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.rankings.retrieved import Retrieved
+from rankbeam.transforms.records.rankings.retrieved import RetrievedRows
 
 _SOURCES = pa.array([HUMAN, LLM])
 
@@ -31,16 +31,16 @@ _SOURCES = pa.array([HUMAN, LLM])
 class RankedSource:
     """The rankings of one source under one dialect."""
 
-    retrieved: Retrieved  # the rows
+    retrieved: RetrievedRows  # the rows
     judgement: IntArray  # int64[m], the row of the pool for each row, or -1
-    ranked: Ranked  # the rows in order, not cut
+    ranked: RankedRows  # the rows in order, not cut
     by_score: bool  # whether the scores decide the order
     missing: BoolArray  # bool[n], the source has no row for the query
 
     @classmethod
     def of(
         cls,
-        retrieved: Retrieved,
+        retrieved: RetrievedRows,
         query_ids: StringArray,
         pool: Pool,
         source: Source,
@@ -78,7 +78,7 @@ class RankedSource:
             order = order_by_score(retrieved.query, score, retrieved.doc_id, matters)
         by_score = source.path is not None or source.fusion is not None or dialect.by_score
         tied = score if by_score and ties else None
-        ranked = Ranked.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
+        ranked = RankedRows.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
         return cls(retrieved, judgement, ranked, by_score, missing)
 
     def first_repeat(self, top_k: int | None) -> int | None:
@@ -89,7 +89,7 @@ class RankedSource:
     def assess(self, pool: Pool, top_k: int | None, *, chunks: bool) -> tuple[Assessment, Assessment | None]:
         """The rankings with one row per document, and, if `chunks` is set, with one row per chunk."""
         cut = self.ranked.upto(top_k)
-        documents = assess(cut.collapsed(pool.queries), self.judgement, pool)
+        documents = assess(cut.deduplicated(pool.queries), self.judgement, pool)
         return documents, assess(cut, self.judgement, pool) if chunks else None
 
     def first_ids(self, pool: Pool) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> F
     return np.where(without[query], -np.arange(len(score), dtype=np.float64), score)
 
 
-class Cut(NamedTuple):
+class SharedRanking(NamedTuple):
     """One ranking of a source's rows, and the configurations that share it."""
 
     dialect: Dialect
@@ -136,7 +136,7 @@ class Cut(NamedTuple):
     configurations: tuple[int, ...]
 
 
-def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
+def cuts_of(evaluation: Evaluation, number: int) -> list[SharedRanking]:
     """The different rankings of a source; a tool that orders answers by score orders the first `top_k` only."""
     source = evaluation.sources[number]
     is_given = source.path is None and source.fusion is None
@@ -147,7 +147,7 @@ def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
     )
     if not positions and source.refuse_repeats:
         positions[RANKBEAM, None, None] = []  # only part of a fusion: ranked to check it for repeated documents
-    return [Cut(*cut, tuple(configurations)) for cut, configurations in positions.items()]
+    return [SharedRanking(*cut, tuple(configurations)) for cut, configurations in positions.items()]
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def by_judgements(
     return values
 
 
-def filled(pool: Pool, query_ids: StringArray, grades: Sequence[pa.RecordBatch], scale: Sequence[int]) -> FilledPool:
+def fill_pool(pool: Pool, query_ids: StringArray, grades: Sequence[pa.RecordBatch], scale: Sequence[int]) -> FilledPool:
     """Fill the holes of a pool of n queries: documents without a grade, or with one below 0, get the judge's."""
     table = pa.Table.from_batches(grades, holes.GRADES).combine_chunks()
     doc_id = pa.concat_arrays([pa.array([], pa.string()), *table["doc_id"].chunks])

@@ -48,10 +48,10 @@ def documents_of(rankings: Sequence[Ranking | None], top_k: int | None = None) -
         texts += ranking.texts[:top_k] or (None,) * length
     numbers = pa.array(scores, pa.float64(), from_pandas=True)
     flat = [pa.array(ids, pa.string()), numbers, pa.array(texts, pa.string())]
-    return listed(flat, lengths, [ranking is None for ranking in rankings])
+    return rankings_array(flat, lengths, [ranking is None for ranking in rankings])
 
 
-def listed(flat: Sequence[pa.Array], lengths: Sequence[int], are_null: Sequence[bool]) -> pa.ListArray:
+def rankings_array(flat: Sequence[pa.Array], lengths: Sequence[int], are_null: Sequence[bool]) -> pa.ListArray:
     """Ids, scores and texts of all rankings as one array."""
     offsets = pa.array(np.cumsum([0, *lengths], dtype=np.int32))
     documents = pa.StructArray.from_arrays(list(flat), fields=list(KIND.value_type))
@@ -68,7 +68,7 @@ def rankings_in(documents: pa.ListArray) -> Iterator[Ranking]:
 
 
 @dataclass(frozen=True)
-class Retrieved:
+class RetrievedRows:
     """The rows of one source whose queries are judged."""
 
     query: IntArray
@@ -78,7 +78,7 @@ class Retrieved:
     unjudged: int  # number of the source's further queries, which have no judgements
 
     @classmethod
-    def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
+    def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "RetrievedRows":
         table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
         position = pc.index_in(table["query_id"], value_set=queries["query_id"])
         unjudged = len(pc.unique(table["query_id"].filter(position.is_null()))) if position.null_count else 0
@@ -95,7 +95,7 @@ class Retrieved:
             unjudged=unjudged,
         )
 
-    def without_self(self, query_ids: StringArray) -> "Retrieved":
+    def without_self(self, query_ids: StringArray) -> "RetrievedRows":
         """The rows whose document's id is not their query's id."""
         is_other = pc.not_equal(self.doc_id, query_ids.take(pa.array(self.query)))
         return self.only(is_other.to_numpy(zero_copy_only=False))
@@ -110,15 +110,15 @@ class Retrieved:
         step = sign * np.diff(self.score)[np.diff(self.query) == 0]
         return bool((step < 0).sum() >= _STEPS_TO_BE_CERTAIN and not (step > 0).any())
 
-    def first(self, count: int, queries: int) -> "Retrieved":
+    def first(self, count: int, queries: int) -> "RetrievedRows":
         """The first rows of every query."""
         return self.only(position_in_group(self.query, queries) < count)
 
-    def only(self, mask: BoolArray) -> "Retrieved":
+    def only(self, mask: BoolArray) -> "RetrievedRows":
         """Some of the rows; the mask is bool[m]."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def take(self, row: IntArray) -> "Retrieved":
+    def take(self, row: IntArray) -> "RetrievedRows":
         """Some of the rows, int64[≤ m], in a given order."""
         if np.array_equal(row, np.arange(len(self.query))):
             return self

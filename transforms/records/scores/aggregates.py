@@ -21,7 +21,7 @@ from rankbeam.transforms.kernels.statistics.bootstrap import LIMIT, Replicates
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference, effect_size
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.kernels.statistics.intervals import student_p_value
-from rankbeam.transforms.kernels.statistics.moments import Clustered, ClusterMoments, Moments
+from rankbeam.transforms.kernels.statistics.moments import ClusterMoments, ClusterStatistics, Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import Range
@@ -64,7 +64,7 @@ class PairedAggregate:
         )
 
     def estimates(
-        self, ranges: Sequence[Range], clusters: Sequence[Clustered] | None = None
+        self, ranges: Sequence[Range], clusters: Sequence[ClusterStatistics] | None = None
     ) -> list[DifferenceEstimate]:
         """The estimate of every metric's mean difference; by clusters if there are any."""
         moments = self.moments
@@ -94,7 +94,7 @@ class PairedAggregate:
         ranges: Sequence[Range],
         replicates: FloatArray,
         statistics: Statistics,
-        clusters: Sequence[Clustered] | None = None,
+        clusters: Sequence[ClusterStatistics] | None = None,
     ) -> list[Difference]:
         """Difference, interval and tests of every metric.
 
@@ -222,7 +222,7 @@ class RunAggregate(RunFacts):
             examples={scored.configuration: scored.examples for scored in partition.configurations if scored.examples},
             unplaced=partition.unplaced,
             unranked=partition.unranked,
-            labelled=dict(_labelled(partition, evaluation)),
+            labelled=dict(_labelled_moments(partition, evaluation)),
         )
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
@@ -276,7 +276,9 @@ def _replicates(
     return reduce(_merge_all, (states_of(slice(start, start + step)) for start in range(0, max(1, len(drawn)), step)))
 
 
-def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tuple[LabelledKey, LabelledMoments]]:
+def _labelled_moments(
+    partition: ScoredPartition, evaluation: Evaluation
+) -> Iterator[tuple[LabelledKey, LabelledMoments]]:
     """The state of labels and judged values: of each configuration, and of the differences of each pair."""
     numbers = [number for number, panel in enumerate(evaluation.panels) if panel.has_labels]
     strata = _strata(partition, evaluation) if numbers else None

@@ -40,7 +40,7 @@ def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
         name: {key: row.equal_to or row.config_id for key, row in means.items()}
         for name, means in estimates.means.items()
     }
-    return _corrected(rows, firsts)
+    return _correct_p_values(rows, firsts)
 
 
 def comparisons_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
@@ -53,7 +53,7 @@ def comparisons_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Tab
     return _table(staged, tables.COMPARISONS)
 
 
-def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list[Comparison]:
+def _correct_p_values(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list[Comparison]:
     """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices.
 
     A sweep often has configurations with equal values, such as two values of `top_k` above a metric's cutoff. They are

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
-from rankbeam.transforms.kernels.statistics.moments import Clustered
+from rankbeam.transforms.kernels.statistics.moments import ClusterStatistics
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
@@ -81,7 +81,7 @@ def _differences_of(
     for number, panel in enumerate(evaluation.panels):
         state = aggregate.pairs[one, other, number, name]
         clusters = None if moments is None else layout.by_cluster(moments, (one, other), number)
-        if name != ALL and _counted(state.moments.count, clusters) < statistics.min_slice:
+        if name != ALL and _unit_count(state.moments.count, clusters) < statistics.min_slice:
             continue
         replicates = _no_replicates(panel) if totals is None else layout.replicates(totals, (one, other), number)
         summaries = state.result(panel.ranges, replicates, statistics, clusters)
@@ -113,7 +113,7 @@ def _means_of(
         for contenders in _contenders(name, number, totals, aggregate, evaluation, layout, firsts):
             # Joint intervals and the best are drawn from replicates, which labels do not have.
             is_resampled = totals is not None and not evaluation.panels[number].has_labels
-            for row in _ranked(contenders, is_resampled, evaluation):
+            for row in _ranked_rows(contenders, is_resampled, evaluation):
                 rows[row.config_id, row.metric] = row
     return rows
 
@@ -146,7 +146,7 @@ def _contenders(
         if panel.has_labels:
             labelled = aggregate.labelled[position, NO_OTHER, number, name]
             summaries = [with_labels(summaries[0], labelled, panel.ranges[0], evaluation.statistics.confidence)]
-        if name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
+        if name != ALL and _unit_count(state.moments.count, clusters) < evaluation.statistics.min_slice:
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [
             _row(configuration.config_id, name, metric, panel, state, summary, firsts)
@@ -156,7 +156,7 @@ def _contenders(
     yield from map(list, zip(*by_configuration, strict=True))
 
 
-def _counted(queries: int, clusters: Sequence[Clustered] | None) -> float:
+def _unit_count(queries: int, clusters: Sequence[ClusterStatistics] | None) -> float:
     """The number of units of evidence in a panel: clusters if there are any, else queries."""
     return queries if clusters is None else max((cluster.count for cluster in clusters), default=0.0)
 
@@ -205,7 +205,9 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
     return firsts
 
 
-def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation) -> list[ConfigurationMetric]:
+def _ranked_rows(
+    contenders: Sequence[Contender], is_resampled: bool, evaluation: Evaluation
+) -> list[ConfigurationMetric]:
     """The rows of one metric over one slice, with the columns of `OfMany`."""
     by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
     for place, (contender, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):

@@ -107,13 +107,15 @@ def with_judged(
     with_panels = []
     order = order_of(query_ids)
     for scored_item in scored:
-        is_asked = evaluation.configurations[scored_item.configuration].queried(order)
+        is_asked = evaluation.configurations[scored_item.configuration].query_mask(order)
         panels = []
         for name in names:
             parts = by_panel.get((scored_item.configuration, name))
             panel = _no_panel(is_asked) if parts is None else _panel(query_ids, parts, is_asked)
             if name in with_labels:
-                panel = _labelled(panel, query_ids, by_panel.get((scored_item.configuration, by_people(name)), []))
+                panel = _labelled_panel(
+                    panel, query_ids, by_panel.get((scored_item.configuration, by_people(name)), [])
+                )
             panels.append(panel)
         with_panels.append(replace(scored_item, panels=(scored_item.retrieval, *panels)))
     return tuple(with_panels)
@@ -124,7 +126,7 @@ def by_people(metric: str) -> str:
     return f"{metric} by people"
 
 
-def _labelled(panel: ScoredPanel, query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
+def _labelled_panel(panel: ScoredPanel, query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
     """Human values of queries that have both values, with the judge's."""
     values, why = np.full(len(query_ids), np.nan), np.full(len(query_ids), NOT_LABELLED, object)
     for part in parts:

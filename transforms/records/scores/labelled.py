@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.statistics.ppi import (
     PpiEstimate,
     Spread,
     estimate,
-    stratified,
+    stratified_estimate,
 )
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import or_null
@@ -89,7 +89,7 @@ class LabelledMoments:
             return None
         states = self._estimable()
         if len(states) > 1:
-            return stratified([state.sample for state in states], lowest, highest)
+            return stratified_estimate([state.sample for state in states], lowest, highest)
         return estimate(self.sample, lowest, highest)
 
     @property

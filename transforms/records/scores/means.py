@@ -14,7 +14,7 @@ import pyarrow as pa
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray
 from rankbeam.transforms.kernels.hashing import fingerprints, hash_strings
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
-from rankbeam.transforms.kernels.statistics.moments import Clustered, ClusterMoments, ClusterTotals, Moments
+from rankbeam.transforms.kernels.statistics.moments import ClusterMoments, ClusterStatistics, ClusterTotals, Moments
 from rankbeam.transforms.records.dataset import cluster_hashes
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, Range, bits_of, range_of
@@ -87,7 +87,7 @@ class SumLayout:
         place = group if isinstance(group, int) else self.configurations + self._places[group]
         return place * self._starts[-1] + self._starts[panel]
 
-    def by_cluster(self, moments: ClusterMoments, group: Group, panel: int) -> list[Clustered]:
+    def by_cluster(self, moments: ClusterMoments, group: Group, panel: int) -> list[ClusterStatistics]:
         """The statistics by cluster of each metric."""
         columns = enumerate(self._scales[panel].tolist(), self._first_column(group, panel))
         return [moments.result(column, scale) for column, scale in columns]
@@ -199,18 +199,18 @@ class QueryAggregate:
             self.empty + other.empty,
             self.failed + other.failed,
             self.missing + other.missing,
-            _merged(self.ties, other.ties),
+            _merge_bounds(self.ties, other.ties),
             tuple((a + b) % _MODULUS for a, b in zip(self.fingerprints, other.fingerprints, strict=True)),
             self.undefined + other.undefined,
             self.not_asked + other.not_asked,
-            _merged(self.unjudged, other.unjudged),
+            _merge_bounds(self.unjudged, other.unjudged),
         )
 
     def values_of(self, metric: int) -> tuple[int, ...]:
         """Identifies the values of one metric: equal if, and only if, every query has an equal value."""
         return self.moments.count, self.moments.sums[metric], self.moments.squares[metric], self.fingerprints[metric]
 
-    def estimates(self, ranges: Sequence[Range], clusters: Sequence[Clustered] | None = None) -> list[Estimate]:
+    def estimates(self, ranges: Sequence[Range], clusters: Sequence[ClusterStatistics] | None = None) -> list[Estimate]:
         """The estimate of every metric's mean, from which its interval is drawn; by clusters if there are any."""
         moments = self.moments
         columns = zip(
@@ -228,7 +228,7 @@ class QueryAggregate:
         ]
 
     def result(
-        self, ranges: Sequence[Range], confidence: float = 0.95, clusters: Sequence[Clustered] | None = None
+        self, ranges: Sequence[Range], confidence: float = 0.95, clusters: Sequence[ClusterStatistics] | None = None
     ) -> list[MetricSummary]:
         """Mean, interval and bounds of every metric."""
         everyone = self.moments.count + self.failed
@@ -258,7 +258,7 @@ def _means(bounds: tuple[Moments, Moments] | None, metrics: int) -> list[tuple[f
     return [(None, None)] * metrics if bounds is None else list(zip(bounds[0].means(), bounds[1].means(), strict=True))
 
 
-def _merged(
+def _merge_bounds(
     one: tuple[Moments, Moments] | None, other: tuple[Moments, Moments] | None
 ) -> tuple[Moments, Moments] | None:
     if one is None or other is None:

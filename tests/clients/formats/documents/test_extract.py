@@ -11,7 +11,7 @@ import pytest
 from support.document_files import pdf
 
 from rankbeam.transforms.clients.formats.documents import files as of_documents
-from rankbeam.transforms.clients.formats.documents.files import Extracted, FolderSource, extract, listed
+from rankbeam.transforms.clients.formats.documents.files import ExtractedFolder, FolderSource, extract, list_files
 from rankbeam.transforms.clients.public import FOLDER
 from rankbeam.transforms.records.errors import InputError
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def rows(extracted: Extracted) -> list[dict[str, str]]:
+def rows(extracted: ExtractedFolder) -> list[dict[str, str]]:
     return [json.loads(line) for line in Path(extracted.corpus).read_text(encoding="utf-8").splitlines()]
 
 
@@ -141,15 +141,15 @@ def test_a_folder_that_cannot_be_listed_is_refused(folder: Path, monkeypatch: py
 
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(InputError, match=r"cannot be looked up: .*Permission denied"):
-        listed(FolderSource(str(folder)))
+        list_files(FolderSource(str(folder)))
 
 
 def test_a_pattern_chooses_the_documents(folder: Path) -> None:
-    assert [file.name for file in listed(FolderSource(str(folder), "**/*.md"))] == [" blank.md", "b/two.md"]
-    assert [file.name for file in listed(FolderSource(str(folder), "*.md"))] == [" blank.md"]
-    assert [file.name for file in listed(FolderSource(str(folder), "b/**"))] == ["b/two.md"]
+    assert [file.name for file in list_files(FolderSource(str(folder), "**/*.md"))] == [" blank.md", "b/two.md"]
+    assert [file.name for file in list_files(FolderSource(str(folder), "*.md"))] == [" blank.md"]
+    assert [file.name for file in list_files(FolderSource(str(folder), "b/**"))] == ["b/two.md"]
     with pytest.raises(InputError, match=r"no file in the folder matches '\*\.rst'"):
-        listed(FolderSource(str(folder), "*.rst"))
+        list_files(FolderSource(str(folder), "*.rst"))
 
 
 def test_a_folder_is_extracted_once_for_each_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +200,7 @@ def test_pages_without_text_are_counted_where_others_have_text(folder: Path) -> 
 
 
 def test_pdf_files_without_their_reader_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_documents, "missing", lambda _module, extra, _what: f"pip install 'rankbeam[{extra}]'")
+    monkeypatch.setattr(of_documents, "missing_extra", lambda _module, extra, _what: f"pip install 'rankbeam[{extra}]'")
     (folder / "c.pdf").write_bytes(pdf(["Cats"]))
     with pytest.raises(InputError, match=r"pip install 'rankbeam\[documents\]'"):
         extract(FolderSource(str(folder)))

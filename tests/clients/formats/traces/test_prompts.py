@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.traces import START, message, otlp, span
 
 from rankbeam.transforms.clients.formats.traces.spans import Span, spans_of
-from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, shown, turn_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, shown_documents, turn_of
 
 FIRST, SECOND, LONG = "Invoices are sent\non the first day.", 'Owners "pay" them.', "Late fees " + "rise daily " * 60
 PROMPTS: dict[str, dict[str, Any]] = {
@@ -70,7 +70,7 @@ def test_what_is_left_out_is_not_in_the_prompt(texts: list[str], prompt: str) ->
     words = lambda text: " ".join(text.split())  # noqa: E731
     documents = [(str(place), text) for place, text in enumerate(texts)]
     inference = Span("t", "s", "", "", 0.0, 0.0, False, {"input.value": prompt})
-    remaining = shown(documents, inference, "")
+    remaining = shown_documents(documents, inference, "")
     inside = [document for document in documents if words(document[1]) in words(prompt)]
     proof = [document for document in inside if words(document[1])]
     assert list(remaining) == (inside if proof else documents)

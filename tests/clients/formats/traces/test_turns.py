@@ -11,7 +11,7 @@ from support.inputs import write
 from support.traces import START, attributes, message, otlp, phoenix, span
 
 from rankbeam.transforms.clients.formats.traces.spans import DETAILS, Span, read_spans, spans_of
-from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn, turn_of
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.trajectories import AgentStep
 from rankbeam.transforms.traces import proposals
@@ -19,7 +19,7 @@ from rankbeam.transforms.traces import proposals
 NEWEST = START + 10
 
 
-def turn(*rows: dict[str, Any], newest_s: float = NEWEST, naming: Naming | None = None) -> Turn | Skipped:
+def turn(*rows: dict[str, Any], newest_s: float = NEWEST, naming: Naming | None = None) -> Turn | SkipReason:
     return turn_of([one for row in rows for one in spans_of(row)], newest_s, naming or Naming())
 
 
@@ -133,21 +133,23 @@ def test_observations_of_langfuse_have_tokens_tools_and_a_session(usage: dict[st
 
 def test_json_needs_a_path() -> None:
     row = otlp(span("t", 0, 0, {"input.value": '{"q": {"text": "Who?"}}', "output.value": '{"reply": "Ann."}'}))
-    assert turn(row) is Skipped.JSON_QUESTION
+    assert turn(row) is SkipReason.JSON_QUESTION
     assert known(row, naming=Naming("q.text")).answer is None
     assert known(row, naming=Naming("q.text", "reply")).answer == "Ann."
-    assert turn(row, naming=Naming("q.other")) is Skipped.NO_QUESTION
+    assert turn(row, naming=Naming("q.other")) is SkipReason.NO_QUESTION
     assert known(otlp(span("t", 0, 0, {"input.value": "[is this JSON?"}))).question == "[is this JSON?"
     messages = json.dumps([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Who?"}])
     listed = otlp(span("t", 0, 0, {"input.value": messages}))
-    assert turn(listed) is Skipped.JSON_QUESTION
+    assert turn(listed) is SkipReason.JSON_QUESTION
     assert proposals(list(spans_of(listed)), "input")["--question with a text at [-1].content"] == 1
     assert known(listed, naming=Naming("[-1].content")).question == "Who?"
-    assert turn(otlp(span("t", 0, 0, {"input.value": "__REDACTED__"}))) is Skipped.NO_QUESTION
+    assert turn(otlp(span("t", 0, 0, {"input.value": "__REDACTED__"}))) is SkipReason.NO_QUESTION
 
 
-@pytest.mark.parametrize(("newest_s", "reason"), [(START + 3602, Skipped.UNFINISHED), (START + 100, Skipped.LATER)])
-def test_a_trace_without_a_root_is_unfinished_or_left_for_later(newest_s: float, reason: Skipped) -> None:
+@pytest.mark.parametrize(
+    ("newest_s", "reason"), [(START + 3602, SkipReason.UNFINISHED), (START + 100, SkipReason.LATER)]
+)
+def test_a_trace_without_a_root_is_unfinished_or_left_for_later(newest_s: float, reason: SkipReason) -> None:
     assert turn(otlp(span("t", 1, 0, {"input.value": "Who?"})), newest_s=newest_s) is reason
     event = {"traceId": "t", "spanId": "t-1", "eventName": DETAILS, "timeUnixNano": str(START * 10**9)}
     assert turn({"resourceLogs": [{"scopeLogs": [{"logRecords": [event]}]}]}, newest_s=newest_s) is reason
@@ -208,7 +210,7 @@ def test_any_order_format_and_absence_against_plain_python(data: st.DataObject) 
     as_rows = [phoenix(row) for row in order] if data.draw(st.booleans()) else [otlp(row) for row in order]
     result = turn(*json.loads(json.dumps(as_rows)))
     if question is None or not question.strip():
-        assert result is Skipped.NO_QUESTION
+        assert result is SkipReason.NO_QUESTION
         return
     assert isinstance(result, Turn)
     expected = None if answer is None or failed else answer.strip() or None

@@ -10,9 +10,9 @@ import pytest
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.clients.retrievers.applications.callables import (
     CallableConnection,
-    adapted,
+    adapt_system,
     plain,
-    registered,
+    register_systems,
 )
 from rankbeam.transforms.records.errors import InputError
 
@@ -21,7 +21,7 @@ EXPECTED = {"answer": A, "contexts": [{"doc_id": "owners", "text": TEXT}]}
 
 
 def answer(system: Any) -> dict[str, Any]:
-    result = adapted(system).function(Q, {})
+    result = adapt_system(system).function(Q, {})
 
     async def awaited() -> Any:
         return await result
@@ -102,32 +102,35 @@ def test_pipelines_answer_with_their_last_documents() -> None:
     outputs = {"search": {"documents": []}, "rank": {"documents": [Document()]}, "model": {"replies": [A, "b"]}}
     assert answer(Pipeline(outputs, "query", "top_k")) == EXPECTED
     with pytest.raises(TypeError, match="has none of the inputs query, question"):
-        adapted(Pipeline(outputs, "prompt"))
+        adapt_system(Pipeline(outputs, "prompt"))
 
 
 def test_a_second_parameter_with_a_setting_as_its_default_gets_no_attributes() -> None:
     def search(query: str, top_k: int = 5, *, rerank: bool = True) -> str:
         return f"{query} {top_k} {rerank}"
 
-    assert plain(adapted(search).function(Q, {"k": "v"}))["answer"] == f"{Q} 5 True"
-    assert adapted(lambda _query, attributes=None: attributes).function(Q, {"k": "v"}) == {"k": "v"}
-    assert adapted(lambda query, **_options: query).function(Q, {}) == Q
-    assert adapted(str).function(Q, {}) == Q
+    assert plain(adapt_system(search).function(Q, {"k": "v"}))["answer"] == f"{Q} 5 True"
+    assert adapt_system(lambda _query, attributes=None: attributes).function(Q, {"k": "v"}) == {"k": "v"}
+    assert adapt_system(lambda query, **_options: query).function(Q, {}) == Q
+    assert adapt_system(str).function(Q, {}) == Q
 
 
 @pytest.mark.parametrize("system", [lambda: A, lambda _1, _2, _3: A, lambda *, _query: A])
 def test_a_function_that_no_query_can_call_is_refused_before_the_run(system: Any) -> None:
     with pytest.raises(TypeError, match="takes a query, and its attributes if it needs them"):
-        adapted(system)
+        adapt_system(system)
 
 
 def test_two_evaluations_at_once_do_not_exchange_their_systems() -> None:
-    with registered({"system": str.upper}):
-        with pytest.raises(InputError, match="system 'system' is being evaluated"), registered({"system": str.lower}):
+    with register_systems({"system": str.upper}):
+        with (
+            pytest.raises(InputError, match="system 'system' is being evaluated"),
+            register_systems({"system": str.lower}),
+        ):
             pass
-        with registered({"other": str.lower}):
+        with register_systems({"other": str.lower}):
             pass
-    with registered({"system": str.lower}):
+    with register_systems({"system": str.lower}):
         pass
 
 
@@ -140,13 +143,13 @@ def test_whatever_a_function_raises_fails_its_query_alone(error: type[BaseExcept
     async def fail_later(query: str) -> None:
         fail(query)
 
-    connection = CallableConnection(adapted(fail if in_thread else fail_later))
+    connection = CallableConnection(adapt_system(fail if in_thread else fail_later))
     with pytest.raises(UnexpectedError, match=rf"^the function raised {error.__name__} at .*, line \d+$"):
         asyncio.run(connection.call('{"query": "secret"}', 5.0, 1))
 
 
 def test_half_a_character_is_replaced() -> None:
-    connection = CallableConnection(adapted(lambda query: {"answer": f"{query}\ud83d!", "contexts": ["\udc00"]}))
+    connection = CallableConnection(adapt_system(lambda query: {"answer": f"{query}\ud83d!", "contexts": ["\udc00"]}))
     reply = asyncio.run(connection.call('{"query": "q"}', 5.0, 1))
     assert json.loads(reply.answer)["reply"] == {"answer": "q\ufffd!", "contexts": [{"doc_id": None, "text": "\ufffd"}]}
 
@@ -159,7 +162,7 @@ def test_a_cancelled_call_of_a_function_is_cancelled() -> None:
             began.set()
             await asyncio.Event().wait()
 
-        call = asyncio.create_task(CallableConnection(adapted(wait)).call('{"query": "q"}', 60.0, 1))
+        call = asyncio.create_task(CallableConnection(adapt_system(wait)).call('{"query": "q"}', 60.0, 1))
         await began.wait()
         call.cancel()
         await call

@@ -10,7 +10,7 @@ from support.inputs import write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 from rankbeam.transforms.records.calls.quota import Prices
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.stages import Judging
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     write(tmp_path / "answer.txt", "Answer in {language}, as {{a: b}.\n---\n{contexts}\n{query}\n")
     write(tmp_path / "answers.jsonl", '{"query_id": "q1", "answer": "yes"}\n')
     yield tmp_path
-    registered.cache_clear()
+    entry_points_of.cache_clear()
 
 
 def parsed(folder: Path, text: str) -> Experiment:
@@ -213,7 +213,7 @@ def test_a_name_that_two_components_have_is_written_with_its_component(folder: P
           "class Seeded(RetrieverParameters):\n    seed: int = 0\n")  # fmt: skip
     points = folder / "site" / "services-1.0.dist-info" / "entry_points.txt"
     write(points, points.read_text().replace("[rankbeam.retrievers]", "[rankbeam.retrievers]\nseeded = seeded:Seeded"))
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     text = experiment({"b": "retriever: {type: seeded}, generate: {service: m}"}, f"{SERVICES}grid: {{seed: [0, 1]}}\n")
     assert problems(folder, text) == [
         "e.yaml:8: grid.seed: several components of one configuration have it; write retriever.seed or generate.seed"

@@ -10,7 +10,7 @@ from support.pages import Page
 from rankbeam.pipelines.report.parameters import parameters
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.transforms.clients.parameters import registered
+from rankbeam.transforms.clients.parameters import entry_points_of
 
 LONG = "projects/my-project/locations/us-central1/ragCorpora/{}"
 
@@ -23,7 +23,7 @@ def test_names_have_labels_and_config_ids_do_not(tmp_path: Path, monkeypatch: py
         load(tmp_path, text + f"grid: {{region: {values}, top_k: [5, 10]}}\n").evaluation.configurations
         for values in grids
     )
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     assert [configuration.config_id for configuration in labelled] == [
         configuration.config_id for configuration in plain
     ]
@@ -43,7 +43,7 @@ def test_a_label_that_makes_names_ambiguous_is_refused(tmp_path: Path, monkeypat
     install(tmp_path, monkeypatch)
     text = experiment({"rag": "retriever: {type: near}"}) + 'grid: {region: {"a,b": r1}}\n'
     (problem,) = problems(tmp_path, text)
-    registered.cache_clear()
+    entry_points_of.cache_clear()
     assert "the label 'a,b' is empty, or has one of" in problem
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus
 
 _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
@@ -21,7 +21,7 @@ _LONGER_BY = timedelta(hours=12)  # a use that extends a corpus' expiry by less 
 
 
 @dataclass(frozen=True)
-class About:
+class CorpusDescription:
     """The description of a corpus."""
 
     identity: str
@@ -47,7 +47,7 @@ class About:
         values = {name: value for name, value in asdict(self).items() if value or name not in ("claim", "users")}
         return json.dumps({"rankbeam": _VERSION, **values}, sort_keys=True, ensure_ascii=False)
 
-    def used(self, keep: str, now: datetime) -> "About":
+    def used(self, keep: str, now: datetime) -> "CorpusDescription":
         """The description after a use with this `keep`; a use with "run" does not shorten the life of a corpus."""
         if keep == "run":
             return self
@@ -56,7 +56,7 @@ class About:
     def is_expired(self, now: datetime) -> bool:
         return bool(self.expires) and datetime.fromisoformat(self.expires) <= now
 
-    def ends_before(self, used: "About") -> bool:
+    def ends_before(self, used: "CorpusDescription") -> bool:
         """Return whether a use changes the description, or extends the expiry, enough to update the corpus."""
         if self.keep == used.keep and self.expires and used.expires:
             return datetime.fromisoformat(used.expires) - datetime.fromisoformat(self.expires) > _LONGER_BY
@@ -69,7 +69,7 @@ def expiry(keep: str, now: datetime) -> str:
     return "" if days is None else (now + timedelta(days=int(days[1]))).astimezone(UTC).isoformat(timespec="seconds")
 
 
-def about(corpus: Listed) -> About | None:
+def about(corpus: ListedCorpus) -> CorpusDescription | None:
     """The description of a corpus that belongs to rankbeam; None for other corpora."""
     name = _DISPLAY_NAME.fullmatch(corpus.display_name)
     if name is None:
@@ -78,8 +78,8 @@ def about(corpus: Listed) -> About | None:
         values = json.loads(corpus.description)
         if values.pop("rankbeam") != _VERSION:
             return None
-        known = {key: value for key, value in values.items() if key in About.__dataclass_fields__}
-        description = About(**known)
+        known = {key: value for key, value in values.items() if key in CorpusDescription.__dataclass_fields__}
+        description = CorpusDescription(**known)
         datetime.fromisoformat(description.expires or "2026-01-01")
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

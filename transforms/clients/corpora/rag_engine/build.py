@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, expiry
+from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, CorpusDescription, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed, Operation
-from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus, Operation
+from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
@@ -26,10 +26,10 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
     failures_of,
     filled_corpus,
     reasons_of,
-    reused,
+    reused_corpus,
 )
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, has_changed, upload
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, preferred
+from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus, NeededCorpus, preferred_corpora
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
@@ -88,18 +88,18 @@ class Builder:
         self._shown: dict[str, float] = {}
         self._new: dict[str, str] = {}  # identities of corpora created by this object, by resource
 
-    def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
-        return preferred(self._client.find(), {request.identity(self._documents) for request in requests})
+    def existing(self, requests: Sequence[Request]) -> dict[str, ExistingCorpus]:
+        return preferred_corpora(self._client.find(), {request.identity(self._documents) for request in requests})
 
     def build(self, requests: Sequence[Request]) -> list[BuiltCorpus | Problem]:
         named = {request.identity(self._documents): request for request in requests}
         _refuse_shared(named)
-        needed = {identity: self._needed(identity, parameters) for identity, parameters in named.items()}
-        before = self._settled(self._client.find(tuple(needed.values()), self._watch), needed)
+        needed = {identity: self._needed_corpus(identity, parameters) for identity, parameters in named.items()}
+        before = self._remove_duplicates(self._client.find(tuple(needed.values()), self._watch), needed)
         candidates = {
             identity: corpus for identity, corpus in before.items() if corpus.suffices(needed[identity].most_failures)
         }
-        complete, lacked = self._checked(candidates)
+        complete, lacked = self._verify_corpora(candidates)
         self._report(f"corpora: {len(needed)} needed, {len(complete)} of them exist")
         lacking = [identity for identity in needed if identity not in complete]
         staging = {identity: named[identity].parameters.staging for identity in lacking}
@@ -114,17 +114,17 @@ class Builder:
         fillings = [self._filling(needed[key], names[key], named[key], distrusted.get(key)) for key in lacking]
         filled = self._fill(fillings)
         if fillings and has_changed(self._documents):
-            return self._withdrawn(filled, named)
+            return self._discard_corpora(filled, named)
         results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         by_others = {corpus.about.identity: corpus for corpus in filled if corpus.by_others}
         finished = {
-            identity: Existing(
-                Listed(other.resource, other.about.display_name, other.about.description(), ""), other.about
+            identity: ExistingCorpus(
+                ListedCorpus(other.resource, other.about.display_name, other.about.description(), ""), other.about
             )
             for identity, other in by_others.items()
             if other.error is None
         }
-        lacked |= self._checked(finished)[1]
+        lacked |= self._verify_corpora(finished)[1]
         used, gone = self._reuse({**complete, **finished}, lacked, named)
         deleted = [identity for identity in by_others if identity not in finished]
         results += used
@@ -135,9 +135,9 @@ class Builder:
             results += self.build([named[identity] for identity in again])
         return results
 
-    def _needed(self, identity: str, request: Request) -> NeededCorpus:
+    def _needed_corpus(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
-        corpus_about = About(
+        corpus_about = CorpusDescription(
             identity,
             request.name,
             str(self._documents.fingerprint),
@@ -156,7 +156,7 @@ class Builder:
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         written = self._now.isoformat(timespec="seconds")
-        return CorpusUse(self._client.api.location, identity, self._documents.uploaded, written, failed)
+        return CorpusUse(self._client.api.location, identity, self._documents.uploaded_folders, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
         """Upload documents; on failure, roll back the corpora and files created here."""
@@ -196,13 +196,15 @@ class Builder:
             return {}, [Problem.of(named[identity].name, error) for identity, error in refused.items()]
         self._new |= {name: identity for identity, name in created.items()}
         if created:
-            chosen = self._settled(self._client.find(), created)
+            chosen = self._remove_duplicates(self._client.find(), created)
             created |= {identity: corpus.corpus.name for identity, corpus in chosen.items()}
         return created, []
 
-    def _settled(self, existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
+    def _remove_duplicates(
+        self, existing: Sequence[ExistingCorpus], identities: Collection[str]
+    ) -> dict[str, ExistingCorpus]:
         """One corpus for each identity; deletes extra ones, which exist if an answer was lost."""
-        chosen = preferred(existing, identities)
+        chosen = preferred_corpora(existing, identities)
         surplus = [
             corpus for corpus in existing if corpus.about.identity in identities and corpus not in chosen.values()
         ]
@@ -210,14 +212,16 @@ class Builder:
         self._client.delete([corpus.corpus.name for corpus in unused])
         return chosen
 
-    def _is_ours(self, existing: Existing) -> bool:
+    def _is_ours(self, existing: ExistingCorpus) -> bool:
         """Return whether no other run that may still be alive imports into a corpus."""
         other = holder_of(existing.about)
         return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
 
-    def _filling(self, needed: NeededCorpus, resource: str, request: Request, distrusted: About | None) -> Filling:
+    def _filling(
+        self, needed: NeededCorpus, resource: str, request: Request, distrusted: CorpusDescription | None
+    ) -> UnfilledCorpus:
         parameters, documents = request.parameters, self._documents
-        return Filling(
+        return UnfilledCorpus(
             needed.about,
             resource,
             documents.staged(parameters.staging),
@@ -229,13 +233,15 @@ class Builder:
             distrusted,
         )
 
-    def _fill(self, fillings: Sequence[Filling]) -> list[Filled]:
+    def _fill(self, fillings: Sequence[UnfilledCorpus]) -> list[FilledCorpus]:
         if not fillings:
             return []
         work = ImportFiles(self._client.api, self._watch, self._report)
         return self._client.fill(tracks(fillings, self._quota, self._me), work)
 
-    def _withdrawn(self, filled: Sequence[Filled], named: Mapping[str, Request]) -> list[BuiltCorpus | Problem]:
+    def _discard_corpora(
+        self, filled: Sequence[FilledCorpus], named: Mapping[str, Request]
+    ) -> list[BuiltCorpus | Problem]:
         """Delete corpora whose content is unknown, because their files changed during the import."""
         built = [corpus for corpus in filled if not corpus.by_others]
         self._client.delete([corpus.resource for corpus in built])
@@ -247,7 +253,7 @@ class Builder:
         problem = f"files in {self._documents.path} have changed during the import; run again"
         return [Problem(named[corpus.about.identity].name, problem) for corpus in built]
 
-    def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
+    def _result(self, filled: FilledCorpus, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:
             return Problem.with_corpus(request.name, filled.resource, filled.error)
         objects, staged = Objects(request.parameters.staging), self._documents.staged(request.parameters.staging)
@@ -259,7 +265,7 @@ class Builder:
         return filled_corpus(filled, failures, request.most_failures(self._documents))
 
     def _reuse(
-        self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked], named: Mapping[str, Request]
+        self, complete: Mapping[str, ExistingCorpus], lacked: Mapping[str, Lacked], named: Mapping[str, Request]
     ) -> "tuple[list[BuiltCorpus | Problem], list[str]]":
         """Use complete corpora; returns the results, and the identities of corpora that were deleted meanwhile."""
         used = {key: corpus.about.used(named[key].parameters.keep, self._now) for key, corpus in complete.items()}
@@ -289,10 +295,12 @@ class Builder:
             elif isinstance(updated, CallError):
                 results.append(Problem.with_corpus(named[identity].name, resource, updated))
             else:
-                results.append(reused(resource, corpus_about, failures, self._documents.fingerprint.documents))
+                results.append(reused_corpus(resource, corpus_about, failures, self._documents.fingerprint.documents))
         return results, gone
 
-    def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
+    def _verify_corpora(
+        self, complete: Mapping[str, ExistingCorpus]
+    ) -> tuple[dict[str, ExistingCorpus], dict[str, Lacked]]:
         staged = self._documents.staged("")
         listed = list(complete)
         if staged.files > MOST_LISTED:
@@ -311,7 +319,7 @@ class Builder:
                 self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
         return verified, lacked
 
-    def _failures(self, corpus_about: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
+    def _failures(self, corpus_about: CorpusDescription, files: Mapping[str, str]) -> tuple[Failure, ...]:
         """The documents that a corpus lacks, with the reasons recorded when files were imported."""
         known = reasons_of(corpus_about.staging, corpus_about.identity)
         documents = {self._documents.id_of(name): reason for name, reason in files.items()}

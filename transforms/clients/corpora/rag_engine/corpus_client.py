@@ -8,14 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rankbeam.transforms.clients.calls.fanout import Alone
+from rankbeam.transforms.clients.calls.fanout import SingleService
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine import work
-from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.claims import end_use, register_use
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, Operation, Started
-from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, ImportFiles, Track, lacking_files
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
+    SERVICE,
+    DataApi,
+    ListedFile,
+    Operation,
+    StartedOperation,
+)
+from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, Track, lacking_files
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.quota import Quota
@@ -32,15 +38,15 @@ class CorpusClient:
 
     def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
         self.api, self.clock, self._ledger = api, clock, ledger
-        self._alone = Alone(api, f"{SERVICE} {api.location}", quota, ledger, clock)
+        self._alone = SingleService(api, f"{SERVICE} {api.location}", quota, ledger, clock)
         self.usage: list[Usage] = self._alone.usage
         self.warnings: list[str] = self._alone.warnings
 
     def find(
         self, needed: Sequence[work.NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
-    ) -> tuple[work.Existing, ...]:
+    ) -> tuple[work.ExistingCorpus, ...]:
         """All of rankbeam's corpora, preferred ones first, after imports into needed ones have ended."""
-        existing: tuple[work.Existing, ...] = self._alone.one(work.FindCorpora(self.api, watch), needed)
+        existing: tuple[work.ExistingCorpus, ...] = self._alone.one(work.FindCorpora(self.api, watch), needed)
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
@@ -55,20 +61,20 @@ class CorpusClient:
         """Create corpora; returns for each the name of the resource, or the error."""
         return self._alone.done(work.CreateCorpus(self.api), needed)
 
-    def fill(self, tracks: Sequence[Track], importing: ImportFiles) -> list[Filled]:
+    def fill(self, tracks: Sequence[Track], importing: ImportFiles) -> list[FilledCorpus]:
         """Import files, into one corpus of each track at a time."""
-        done: list[Filled] = []
+        done: list[FilledCorpus] = []
         for outcome in self._alone.done(importing, tracks):
             if isinstance(outcome, CallError):
                 raise outcome
             done += outcome
         return done
 
-    def lacking(self, resources: Sequence[str], staged: Staged) -> "list[Mapping[str, str] | CallError]":
+    def lacking(self, resources: Sequence[str], staged: StagedFiles) -> "list[Mapping[str, str] | CallError]":
         return self._done(lambda resource: lacking_files(resource, staged), resources)
 
-    def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
-        return self._done(lambda corpus: work.updated(*corpus), corpora)
+    def update(self, corpora: Sequence[tuple[str, CorpusDescription]]) -> "list[str | CallError]":
+        return self._done(lambda corpus: work.update_corpus(*corpus), corpora)
 
     def register(self, resources: Sequence[str], me: Holder) -> "list[str | CallError]":
         return self._done(partial(register_use, me), resources)
@@ -77,7 +83,7 @@ class CorpusClient:
         return self._done(partial(end_use, me), resources)
 
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
-        return self._done(work.deleted, resources)
+        return self._done(work.delete_corpus, resources)
 
     def _done(self, steps: Callable[[Any], Steps[Any]], items: Sequence[Any]) -> list[Any]:
         return self._alone.done(work.DataSteps(self.api, steps=steps), items)
@@ -91,5 +97,5 @@ class CorpusClient:
             if key not in known:
                 break
             started = self.api.read(known[key])
-            names.append(started.operation if isinstance(started, Started) else "")
+            names.append(started.operation if isinstance(started, StartedOperation) else "")
         return tuple(names)

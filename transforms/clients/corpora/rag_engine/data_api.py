@@ -26,7 +26,7 @@ _UNSURE = {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.MALFORMED}
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedCorpus:
     """A corpus as the service lists it."""
 
     name: str
@@ -48,7 +48,7 @@ class ListedFile:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedOperation:
     """The result of a request that starts an operation."""
 
     operation: str
@@ -81,13 +81,13 @@ class Operation:
 ANSWERS = AnswerForms(
     "RAG Engine's data API",
     {
-        "list": TypeAdapter(Page[Listed]),
+        "list": TypeAdapter(Page[ListedCorpus]),
         "files": TypeAdapter(Page[ListedFile]),
         "locations": TypeAdapter(Page[str]),  # projects/P/locations/L
-        "create": TypeAdapter(Started),
-        "update": TypeAdapter(Started),
-        "import": TypeAdapter(Started),
-        "delete": TypeAdapter(Started),
+        "create": TypeAdapter(StartedOperation),
+        "update": TypeAdapter(StartedOperation),
+        "import": TypeAdapter(StartedOperation),
+        "delete": TypeAdapter(StartedOperation),
         "poll": TypeAdapter(Operation),
         "operations": TypeAdapter(Page[Operation]),
     },
@@ -151,7 +151,7 @@ def _page(request: Mapping[str, Any], **fields: str) -> dict[str, Any]:
     return {"page_size": _PAGE, "page_token": request.get("page_token", ""), **fields}
 
 
-def _paged(name: str, item_of: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+def _page_reader(name: str, item_of: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
     """A function for the parts of a page that are stored; `name` is the field with its items."""
     return lambda page: {"items": list(map(item_of, getattr(page, name))), "next": page.next_page_token}
 
@@ -178,7 +178,7 @@ def _file(file: Any) -> dict[str, Any]:
     }
 
 
-def _started(operation: Any) -> dict[str, Any]:
+def _started_operation(operation: Any) -> dict[str, Any]:
     return {"operation": operation.operation.name}
 
 
@@ -208,40 +208,46 @@ _REQUESTS = {
         "ListRagCorporaRequest",
         lambda place, args: _page(args, parent=place),
         "list_rag_corpora",
-        _paged("rag_corpora", _corpus),
+        _page_reader("rag_corpora", _corpus),
     ),
     "files": _Request(
         "ListRagFilesRequest",
         lambda _, args: _page(args, parent=args["corpus"]),
         "list_rag_files",
-        _paged("rag_files", _file),
+        _page_reader("rag_files", _file),
     ),
     "locations": _Request(
         "ListLocationsRequest",
         lambda place, args: _page(args, name=place.partition("/locations/")[0]),
         "list_locations",
-        _paged("locations", attrgetter("name")),
+        _page_reader("locations", attrgetter("name")),
         module="google.cloud.location.locations_pb2",
     ),
     "create": _Request(
         "CreateRagCorpusRequest",
         lambda place, args: {"parent": place, "rag_corpus": args["corpus"]},
         "create_rag_corpus",
-        _started,
+        _started_operation,
         starts=True,
     ),
     "update": _Request(
-        "UpdateRagCorpusRequest", lambda _, args: {"rag_corpus": args["corpus"]}, "update_rag_corpus", _started
+        "UpdateRagCorpusRequest",
+        lambda _, args: {"rag_corpus": args["corpus"]},
+        "update_rag_corpus",
+        _started_operation,
     ),
     "import": _Request(
         "ImportRagFilesRequest",
         lambda _, args: {"parent": args["corpus"], "import_rag_files_config": args["config"]},
         "import_rag_files",
-        _started,
+        _started_operation,
         starts=True,
     ),
     "delete": _Request(
-        "DeleteRagCorpusRequest", lambda _, args: {"name": args["corpus"], "force": True}, "delete_rag_corpus", _started
+        "DeleteRagCorpusRequest",
+        lambda _, args: {"name": args["corpus"], "force": True},
+        "delete_rag_corpus",
+        _started_operation,
     ),
     "poll": _Request(
         "GetOperationRequest",
@@ -254,7 +260,7 @@ _REQUESTS = {
         "ListOperationsRequest",
         lambda _, args: {"name": args["corpus"], "page_token": args.get("page_token", "")},
         "list_operations",
-        _paged("operations", _operation),
+        _page_reader("operations", _operation),
         module=_LONGRUNNING,
     ),
 }

@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine import work
-from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_claim
+from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
+from rankbeam.transforms.clients.corpora.rag_engine.claims import claim_corpus, is_claim
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import ImportQuota
@@ -31,29 +31,29 @@ NO_REASON = "it was not imported, and the service gives no reason"  # reason of 
 
 
 @dataclass(frozen=True)
-class Filling:
+class UnfilledCorpus:
     """A corpus whose files are to be imported."""
 
-    about: About
+    about: CorpusDescription
     resource: str
-    staged: Staged
+    staged: StagedFiles
     config: Mapping[str, Any]
     imports: int
     most_failures: int
     without_text: int = 0
     model: str = ""
-    distrusted: About | None = None
+    distrusted: CorpusDescription | None = None
 
-    def suffices(self, about: About) -> bool:
+    def suffices(self, about: CorpusDescription) -> bool:
         """Return whether a corpus with this description needs no import."""
         return about.complete and about.failed <= self.most_failures and about != self.distrusted
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledCorpus:
     """A corpus after its files were imported."""
 
-    about: About
+    about: CorpusDescription
     resource: str
     imported: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -66,13 +66,13 @@ class Filled:
 class Track:
     """Corpora that are filled one after another, so that a track never has more than one import."""
 
-    fillings: tuple[Filling, ...]
+    fillings: tuple[UnfilledCorpus, ...]
     embeddings_per_minute: int
     me: Holder
     stuck_s: float = work.STUCK_S
 
 
-def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[Track]:
+def tracks(fillings: Sequence[UnfilledCorpus], quota: ImportQuota, me: Holder) -> list[Track]:
     """Divide corpora among tracks; tracks with the same model share its embedding quota evenly."""
     most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
     largest_first = sorted(fillings, key=lambda filling: -filling.staged.files)
@@ -99,20 +99,20 @@ class ImportFiles(work.DataWork[Track]):
 
     report: Callable[[str], None] = lambda _: None
 
-    def steps(self, item: Track) -> Steps[tuple[Filled, ...]]:
+    def steps(self, item: Track) -> Steps[tuple[FilledCorpus, ...]]:
         filled = []
         for filling in item.fillings:
             file_import = _Import(self, filling, item)
             try:
                 filled.append((yield from file_import.steps()))
             except CallError as error:
-                filled.append(Filled(filling.about, filling.resource, error=error))
+                filled.append(FilledCorpus(filling.about, filling.resource, error=error))
                 with suppress(CallError):  # the claim ends with this process
                     yield from file_import.released()
         return tuple(filled)
 
 
-def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
+def lacking_files(resource: str, staged: StagedFiles) -> Steps[Mapping[str, str]]:
     """The files that a corpus lacks, with the service's reasons."""
     names = staged.names()
     lacking = dict.fromkeys(sorted(names), NO_REASON)
@@ -126,26 +126,26 @@ def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
 
 
 class _Import:
-    def __init__(self, importing: ImportFiles, filling: Filling, track: Track) -> None:
+    def __init__(self, importing: ImportFiles, filling: UnfilledCorpus, track: Track) -> None:
         self._location, self._filling, self._track = importing.api.location, filling, track
         self._report = importing.report
-        self._claimed: About | None = None
+        self._claimed: CorpusDescription | None = None
         self._config = {**filling.config, "max_embedding_requests_per_min": track.embeddings_per_minute}
         self._next, self._sinks = filling.imports, list[str]()
         self._reasons: dict[str, str] = {}
 
-    def steps(self) -> Steps[Filled]:
+    def steps(self) -> Steps[FilledCorpus]:
         staged, resource, me = self._filling.staged, self._filling.resource, self._track.me
         try:
-            about = yield from claimed(resource, me, self._filling.suffices, self._report)
+            about = yield from claim_corpus(resource, me, self._filling.suffices, self._report)
         except CallError as error:
             if error.kind is not FailureKind.NOT_FOUND:
                 raise
-            return Filled(self._filling.about, resource, error=error, by_others=True)
+            return FilledCorpus(self._filling.about, resource, error=error, by_others=True)
         if not is_claim(about, me):
-            return Filled(about, resource, by_others=True)
+            return FilledCorpus(about, resource, by_others=True)
         self._claimed = about
-        missing: AbstractSet[str] = yield from self._missing()
+        missing: AbstractSet[str] = yield from self._missing_files()
         before = staged.files - len(missing)
         for _ in range(_MOST_IMPORTS):
             is_sure = True
@@ -154,22 +154,22 @@ class _Import:
                 is_sure &= operation.imported == files
             if not missing:
                 break
-            missing = frozenset() if is_sure else (yield from self._missing())
+            missing = frozenset() if is_sure else (yield from self._missing_files())
         failed = {name: self._reasons.get(name, NO_REASON) for name in sorted(missing)}
         files = staged.files - len(failed)
         failures = len(failed) + self._filling.without_text
         users = {**about.users, **self._filling.about.users}
         final = replace(self._filling.about, complete=True, files=files, failed=failures, claim=None, users=users)
         if failures <= self._filling.most_failures:
-            yield from work.updated(resource, final)
+            yield from work.update_corpus(resource, final)
         else:
             yield from self.released()
-        return Filled(final, resource, files - before, failed, tuple(self._sinks))
+        return FilledCorpus(final, resource, files - before, failed, tuple(self._sinks))
 
     def released(self) -> Steps[None]:
         """Give up the claim if this run has not finished, so that other runs can import."""
         if self._claimed is not None:
-            yield from work.updated(self._filling.resource, replace(self._claimed, claim=None))
+            yield from work.update_corpus(self._filling.resource, replace(self._claimed, claim=None))
 
     def _beat(self) -> Steps[None]:
         """Show runs on other machines that this run is alive; if the service is busy, that shows it, too."""
@@ -178,13 +178,13 @@ class _Import:
             self._claimed = replace(self._claimed, claim={**self._claimed.claim, "beat": beat})
             yield [work.update_request(self._filling.resource, self._claimed)]
 
-    def _missing(self) -> Steps[AbstractSet[str]]:
+    def _missing_files(self) -> Steps[AbstractSet[str]]:
         lacking = yield from lacking_files(self._filling.resource, self._filling.staged)
         self._reasons |= {name: reason for name, reason in lacking.items() if reason != NO_REASON}
         return lacking.keys()
 
     def _import(self, uris: Sequence[str]) -> Steps[Operation]:
-        operation = yield from work.awaited((yield from self._start(uris)), self._track.stuck_s, self._beat)
+        operation = yield from work.wait_for_end((yield from self._start(uris)), self._track.stuck_s, self._beat)
         if (error := operation.error) is not None and not error.kind.is_transient:
             raise error
         return operation
@@ -216,7 +216,7 @@ def _is_full(error: BaseException) -> bool:
     return work.is_busy(error) or (isinstance(error, CallError) and error.kind is FailureKind.QUOTA)
 
 
-def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:
+def batches(staged: StagedFiles, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:
     """URIs of missing files, and their numbers of files; a folder of uploads that are all missing is one URI."""
     uris: list[str] = []
     files = 0

@@ -34,7 +34,7 @@ class Objects:
 
     def names(self, folder: str) -> set[str]:
         prefix = f"{self._name(folder)}/"
-        with self._translated("cannot be listed"):
+        with self._translate_errors("cannot be listed"):
             blobs = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
             return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in blobs}
 
@@ -42,20 +42,20 @@ class Objects:
         """Path in the folder, size and CRC32C of all objects, without reading them."""
         prefix = f"{self._below}/" if self._below else ""
         fields = "items(name,size,crc32c),nextPageToken"
-        with self._translated("cannot be listed"):
+        with self._translate_errors("cannot be listed"):
             for blob in self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields=fields):
                 if not blob.name.endswith("/"):  # consoles create this for an empty folder
                     yield blob.name.removeprefix(prefix), int(blob.size or 0), blob.crc32c or ""
 
     def put(self, uri: str, content: bytes, content_type: str = _TEXT) -> None:
-        with self._translated("cannot be written to"):
+        with self._translate_errors("cannot be written to"):
             blob = self._bucket.blob(self._name(uri))
             blob.upload_from_string(content, content_type=content_type, timeout=_TIMEOUT_S)
 
     def read(self, uri: str) -> bytes | None:
         from google.api_core.exceptions import NotFound
 
-        with self._translated("cannot be read"):
+        with self._translate_errors("cannot be read"):
             try:
                 content: bytes = self._bucket.blob(self._name(uri)).download_as_bytes(timeout=_TIMEOUT_S)
             except NotFound:
@@ -71,7 +71,7 @@ class Objects:
             except NotFound:
                 return
 
-        with self._translated("cannot be deleted"):
+        with self._translate_errors("cannot be deleted"):
             _do_all(delete, iter(uris))
 
     def upload(self, contents: Iterator[tuple[str, Callable[[], bytes]]]) -> int:
@@ -93,11 +93,11 @@ class Objects:
         return uri.removeprefix(gcs.SCHEME).partition("/")[2]
 
     @contextmanager
-    def _translated(self, problem: str) -> Iterator[None]:
+    def _translate_errors(self, problem: str) -> Iterator[None]:
         try:
             yield
         except gcs.errors(self._folder) as error:
-            raise InputError(f"{problem}: {gcs.explained(error, self._folder)}", path=self._folder) from error
+            raise InputError(f"{problem}: {gcs.error_text(error, self._folder)}", path=self._folder) from error
 
 
 def _type_of(uri: str) -> str:

@@ -85,7 +85,7 @@ class Pinecone(_Database):
         return {"pinecone": {"index_name": self.index_name}, "api_auth": {"api_key_config": key}}
 
 
-def _shortened(value: Any) -> Any:
+def _simplify_database(value: Any) -> Any:
     """Shorten a mapping without parameters to the plain word, so that both have one identity; refuse unknown types."""
     if not isinstance(value, dict):
         return value
@@ -95,9 +95,9 @@ def _shortened(value: Any) -> Any:
     return kind if kind in _PLAIN and len(value) == 1 else value
 
 
-def _checked(value: Any) -> Any:
+def _parse_database(value: Any) -> Any:
     """The plain word, or the database that a mapping describes; error messages name the type and the key."""
-    value = _shortened(value)
+    value = _simplify_database(value)
     if value in _PLAIN or isinstance(value, BaseModel):
         return value
     if not isinstance(value, dict) or value.get("type") not in _TYPES:
@@ -111,7 +111,7 @@ _TYPES: dict[str, type[_Database]] = {
     "vertex_vector_search": VectorSearch,
     "pinecone": Pinecone,
 }
-Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecone, BeforeValidator(_checked)]
+Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecone, BeforeValidator(_parse_database)]
 
 
 def _matching(form: re.Pattern[str], problem: str) -> AfterValidator:

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import TypeAdapter, ValidationError
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
-from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, Filled
+from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, FilledCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, StagedFiles
 from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
 
@@ -42,7 +42,7 @@ class Problem:
         return cls(name, f"{resource} was deleted in the meantime; run again to rebuild it ({error.message})")
 
 
-def failed_documents(filled: Filled, objects: Objects, staged: Staged) -> dict[str, str]:
+def failed_documents(filled: FilledCorpus, objects: Objects, staged: StagedFiles) -> dict[str, str]:
     """The reason for each document that could not be imported; from the results of imports if lists give none."""
     failed = dict(filled.failed)
     if NO_REASON in failed.values():
@@ -62,7 +62,7 @@ def failures_of(failed: Mapping[str, str], documents: StagedDocuments) -> tuple[
     return (*missing, *empty)
 
 
-def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "BuiltCorpus | Problem":
+def filled_corpus(filled: FilledCorpus, failures: Sequence[Failure], most: int) -> "BuiltCorpus | Problem":
     """The result for a corpus whose files were imported; a problem if it lacks too many documents."""
     if len(failures) > most:
         first = failures[0]
@@ -74,13 +74,15 @@ def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "Bu
     return _corpus(filled.resource, filled.about, "built", filled.imported, tuple(failures))
 
 
-def reused(resource: str, about: About, failures: Sequence[Failure], documents: int) -> BuiltCorpus:
+def reused_corpus(resource: str, about: CorpusDescription, failures: Sequence[Failure], documents: int) -> BuiltCorpus:
     """The result for a corpus that was complete before."""
     counted = replace(about, files=documents - len(failures), failed=len(failures))
     return _corpus(resource, counted, "reused", 0, tuple(failures))
 
 
-def _corpus(resource: str, about: About, state: str, imported: int, failures: tuple[Failure, ...]) -> BuiltCorpus:
+def _corpus(
+    resource: str, about: CorpusDescription, state: str, imported: int, failures: tuple[Failure, ...]
+) -> BuiltCorpus:
     return BuiltCorpus(
         about.name,
         KIND,
@@ -120,7 +122,7 @@ class Uses:
     """
 
     def __init__(self, staging: str) -> None:
-        self._objects, self._staged = Objects(staging), Staged(staging.rstrip("/"), ())
+        self._objects, self._staged = Objects(staging), StagedFiles(staging.rstrip("/"), ())
 
     def save(self, use: CorpusUse) -> None:
         self._objects.put(
@@ -130,7 +132,7 @@ class Uses:
     def failed(self, identity: str) -> Mapping[str, str]:
         """Recorded reasons why documents of a corpus could not be imported."""
         content = self._objects.read(self._place(identity))
-        return {} if content is None else _read(content, self._place(identity)).failed
+        return {} if content is None else _parse_use(content, self._place(identity)).failed
 
     def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> tuple[list[str], list[str]]:
         """The documents and uses that nothing needs once some corpora are deleted."""
@@ -139,7 +141,7 @@ class Uses:
         for uri in sorted(self._objects.names(self._folder)):
             if (content := self._objects.read(uri)) is None:
                 continue
-            use = _read(content, uri)
+            use = _parse_use(content, uri)
             is_needed = use.identity in there or datetime.fromisoformat(use.written) > now - _LONGEST_UNMADE
             if use.location == location and (use.identity in gone or not is_needed):
                 ended.append(use)
@@ -164,7 +166,7 @@ class Uses:
         return f"{self._folder}/{identity[:16]}.json"
 
 
-def _read(content: bytes, place: str) -> CorpusUse:
+def _parse_use(content: bytes, place: str) -> CorpusUse:
     try:
         return _FORM.validate_json(content)
     except ValidationError as error:

@@ -5,7 +5,7 @@
 A folder's name is a hash of its content: existing folders need not be uploaded again, and a change of one document
 leaves all other folders as they are. Files that the service parses itself are imported as they are, and from a bucket
 without an upload: names, sizes and checksums identify them, so that no object is read. rankbeam never writes to such a
-bucket's folder, nor deletes from it: it is not in `StagedDocuments.uploaded`.
+bucket's folder, nor deletes from it: it is not in `StagedDocuments.uploaded_folders`.
 """
 
 import base64
@@ -24,7 +24,7 @@ import numpy as np
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, is_selected, listed
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, is_selected, list_files
 from rankbeam.transforms.clients.formats.syntax import ids
 from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
@@ -50,7 +50,7 @@ class StagedFolder:
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedFiles:
     """Files of documents."""
 
     staging: str  # the staging folder, such as gs://bucket/rankbeam
@@ -112,14 +112,14 @@ class StagedDocuments:
         yield from (self.id_of(name) for folder in self.folders for name in folder.names)
         yield from self.without_text
 
-    def staged(self, staging: str) -> Staged:
-        return Staged(staging.rstrip("/"), self.folders, self.root)
+    def staged(self, staging: str) -> StagedFiles:
+        return StagedFiles(staging.rstrip("/"), self.folders, self.root)
 
     def id_of(self, name: str) -> str:
         return document_of(name, self.root)
 
     @property
-    def uploaded(self) -> tuple[str, ...]:
+    def uploaded_folders(self) -> tuple[str, ...]:
         """The names of the folders that rankbeam writes, and may delete."""
         return () if self.root else tuple(folder.name for folder in self.folders)
 
@@ -153,7 +153,7 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
 
 def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
     if documents.original is not None:
-        return ((name, partial(_unchanged, documents, name)) for name in documents.checksums)
+        return ((name, partial(_read_unchanged, documents, name)) for name in documents.checksums)
     texts = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
     return ((file_name(doc_id), text.encode) for doc_id, text in texts if text.strip())
 
@@ -171,7 +171,7 @@ def upload(documents: StagedDocuments, folder: str) -> int:
     return objects.upload((uri, content) for uri, content in missing if uri not in present)
 
 
-def _unchanged(documents: StagedDocuments, name: str) -> bytes:
+def _read_unchanged(documents: StagedDocuments, name: str) -> bytes:
     """The content of a file; refuses one that has changed since it was listed."""
     path = files.join(documents.path, documents.id_of(name))
     content = raw(path)
@@ -296,7 +296,7 @@ def _listing(source: FolderSource) -> Iterator[_Original]:
     if not files.is_local(source.folder):
         objects = Objects(source.folder).originals()
         return (_Original(*values) for values in objects if is_selected(values[0], glob))
-    local = listed(FolderSource(source.folder, glob))
+    local = list_files(FolderSource(source.folder, glob))
     return (_Original(file.name, file.bytes, checksum(raw(file.path))) for file in local if file.bytes >= 0)
 
 

@@ -8,9 +8,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from rankbeam.transforms.clients.corpora.lists import all_pages
-from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, Listed, ListedFile, Operation
-from rankbeam.transforms.records.calls.steps import Call, Steps, accepted, pause
+from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription, about
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
+    SERVICE,
+    DataApi,
+    ListedCorpus,
+    ListedFile,
+    Operation,
+)
+from rankbeam.transforms.records.calls.steps import Call, Steps, pause, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -51,24 +57,26 @@ class DataSteps(DataWork[Item]):
 
 
 @dataclass(frozen=True)
-class Existing:
+class ExistingCorpus:
     """An existing corpus that belongs to rankbeam."""
 
-    corpus: Listed
-    about: About
+    corpus: ListedCorpus
+    about: CorpusDescription
 
     def suffices(self, most_failures: int) -> bool:
         """Return whether it can be used as it is: it is complete, and lacks at most this many documents."""
         return self.about.complete and self.about.failed <= most_failures
 
 
-def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
+def ours(corpora: Iterable[ListedCorpus]) -> tuple[ExistingCorpus, ...]:
     """The corpora that rankbeam created, the preferred one of each identity first: complete, then oldest."""
-    existing = [Existing(corpus, corpus_about) for corpus in corpora if (corpus_about := about(corpus)) is not None]
+    existing = [
+        ExistingCorpus(corpus, corpus_about) for corpus in corpora if (corpus_about := about(corpus)) is not None
+    ]
     return tuple(sorted(existing, key=lambda item: (not item.about.complete, item.corpus.created, item.corpus.name)))
 
 
-def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
+def preferred_corpora(existing: Sequence[ExistingCorpus], identities: Collection[str]) -> dict[str, ExistingCorpus]:
     """The preferred corpus of each identity; `existing` has the preferred ones first."""
     return {corpus.about.identity: corpus for corpus in reversed(existing) if corpus.about.identity in identities}
 
@@ -77,7 +85,7 @@ def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict
 class NeededCorpus:
     """A corpus that is needed."""
 
-    about: About
+    about: CorpusDescription
     database: dict[str, Any]
     creations: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
@@ -98,7 +106,7 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
     waited for, so that nothing is created twice and the limit on concurrent imports is not exceeded.
     """
 
-    def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[Existing, ...]]:
+    def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[ExistingCorpus, ...]]:
         existing = ours((yield from listed_corpora()))
         by_identity = {corpus.about.identity: corpus for corpus in reversed(existing)}
         waited = False
@@ -117,7 +125,7 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
         waited = False
         for operation in filter(None, operations):
             try:
-                yield from awaited(operation)
+                yield from wait_for_end(operation)
             except CallError as error:
                 if error.kind is not FailureKind.NOT_FOUND:  # the service forgets operations that ended long ago
                     raise
@@ -139,9 +147,9 @@ class CreateCorpus(DataWork[NeededCorpus]):
         first = len(item.creations)
         for number in range(first, first + _MOST_LOST):
             key = operation_key("create", self.api.location, corpus_about.identity, number)
-            (started,) = accepted((yield [request("create", key, corpus=fields)]))
+            (started,) = results_or_raise((yield [request("create", key, corpus=fields)]))
             if started.operation:
-                return (yield from completed(started.operation)).resource
+                return (yield from wait_for_success(started.operation)).resource
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
                 for existing in ours((yield from listed_corpora())):
@@ -150,33 +158,33 @@ class CreateCorpus(DataWork[NeededCorpus]):
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
-def completed(name: str) -> Steps[Operation]:
+def wait_for_success(name: str) -> Steps[Operation]:
     """Wait until a long-running operation has succeeded; returns it."""
-    operation = yield from awaited(name)
+    operation = yield from wait_for_end(name)
     if operation.error is not None:
         raise operation.error
     return operation
 
 
-def deleted(resource: str) -> Steps[str]:
+def delete_corpus(resource: str) -> Steps[str]:
     """Delete a corpus with its files, if it exists, and return its name; callers ensure that it is rankbeam's."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
-        yield from completed(started.operation)
+        yield from wait_for_success(started.operation)
     except CallError as error:
         if error.kind is not FailureKind.NOT_FOUND:
             raise
     return resource
 
 
-def updated(resource: str, own: About) -> Steps[str]:
+def update_corpus(resource: str, own: CorpusDescription) -> Steps[str]:
     """Write a corpus' description; returns the corpus' name."""
     started = yield from patiently(update_request(resource, own))
-    yield from completed(started.operation)
+    yield from wait_for_success(started.operation)
     return resource
 
 
-def update_request(resource: str, own: About) -> Call:
+def update_request(resource: str, own: CorpusDescription) -> Call:
     fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
     return request("update", corpus=fields)
 
@@ -186,7 +194,7 @@ def request(name: str, key: str | None = None, **fields: Any) -> Call:
     return Call(SERVICE, key, json.dumps({"request": name, **fields}, ensure_ascii=False))
 
 
-def listed_corpora() -> Steps[tuple[Listed, ...]]:
+def listed_corpora() -> Steps[tuple[ListedCorpus, ...]]:
     return (yield from all_pages(lambda token: request("list", page_token=token)))
 
 
@@ -218,7 +226,7 @@ def patiently(call: Call, is_refused: Callable[[BaseException], bool] | None = N
         while waits:
             yield [pause(waits.pop())]
         with attempt:
-            (answer,) = accepted((yield [call]))
+            (answer,) = results_or_raise((yield [call]))
     return answer
 
 
@@ -228,7 +236,7 @@ def is_busy(error: BaseException) -> bool:
     return is_early and "operation" in str(error)
 
 
-def awaited(
+def wait_for_end(
     operation: str, stuck_s: float = STUCK_S, between: Callable[[], Steps[None]] | None = None
 ) -> Steps[Operation]:
     """Poll a long-running operation until it has ended, successfully or not; failed polls are repeated."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.storage.json_paths import structured, value_at
+from rankbeam.transforms.clients.storage.json_paths import parse_literal, value_at
 from rankbeam.transforms.records.conversations import ASSISTANT, CONVERSATION, TURN, USER, Message
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.trajectories import AgentSteps, as_json, parts_of, steps_of_parts
@@ -63,7 +63,7 @@ def plain(tool: str, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
 
 def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The row with texts, a conversation as `prompt`, and steps; and the keys of the notes that users should read."""
-    row = {key: _parsed(key, value) for key, value in row.items()}
+    row = {key: _parse_value(key, value) for key, value in row.items()}
     events = [*_list(row, _EVENTS)]
     talk = [entry for entry in _list(row, _HISTORY) if isinstance(entry, Mapping)]
     agent = _first(row, _AGENT)
@@ -92,11 +92,11 @@ def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return {**row, **texts, **steps}, notes
 
 
-def _parsed(key: str, value: Any) -> Any:
+def _parse_value(key: str, value: Any) -> Any:
     """The value, parsed if it is an object: CSV stores objects as text, but a user's text may look like one."""
     if key in _OBJECTS:
-        return structured(value)
-    content = structured(value) if key in _CONTENTS else value
+        return parse_literal(value)
+    content = parse_literal(value) if key in _CONTENTS else value
     is_object = isinstance(content, Mapping) and any(isinstance(content.get(mark), list) for mark in _MARKS)
     return content if is_object else value
 
@@ -247,8 +247,8 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     The first turn has the case's id, the third that id and `:3`, so that results with fewer turns match. Rows with one
     turn are unchanged.
     """
-    key = next((name for name in (_TALK, *_METRIC_RESULTS) if isinstance(structured(row.get(name)), list)), None)
-    turns = [] if key is None else structured(row[key])
+    key = next((name for name in (_TALK, *_METRIC_RESULTS) if isinstance(parse_literal(row.get(name)), list)), None)
+    turns = [] if key is None else parse_literal(row[key])
     if len(turns) < 2:
         yield row
         return
@@ -290,10 +290,10 @@ def messages_before(row: Mapping[str, Any]) -> list[Message]:
 
 def spoken_turns(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """A row's invocations: those of an eval case; in results, the expected ones if known, else the actual ones."""
-    talk = structured(row.get(_TALK))
+    talk = parse_literal(row.get(_TALK))
     if isinstance(talk, list):
         return [entry for entry in talk if isinstance(entry, dict)]
-    results = next((structured(row[name]) for name in _METRIC_RESULTS if name in row), None)
+    results = next((parse_literal(row[name]) for name in _METRIC_RESULTS if name in row), None)
     entries = [entry for entry in results if isinstance(entry, dict)] if isinstance(results, list) else []
     return [
         next((entry[name] for name in _INVOCATION_NAMES if isinstance(entry.get(name), dict)), entry)

@@ -99,8 +99,8 @@ def rows_in(path: str) -> Iterator[Row]:
     elif shape is Shape.DOCUMENT:
         yield from _in_document(path)
     else:
-        for number, (line, text) in enumerate(json_lines.numbered(path)):
-            row = json_lines.parsed_object(path, line, text)
+        for number, (line, text) in enumerate(json_lines.numbered_lines(path)):
+            row = json_lines.parse_object(path, line, text)
             if number == 0:
                 _refuse_columns(path, row)
             yield line, row

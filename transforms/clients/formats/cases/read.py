@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_i
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, json_id
-from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, structured, value_at
+from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, parse_literal, value_at
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
@@ -93,7 +93,7 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
     for line, row in head:
         with refusing_types(source.path, line, row, tool.name):
             values.append(plain(tool.name, row)[0])
-    layout = Layout(tool, shape_of(source.path), source.columns, _guessed(tool, values))
+    layout = Layout(tool, shape_of(source.path), source.columns, _guess_paths(tool, values))
     known = [name for name in FIELDS if any(_has(row, path) for path in layout.paths(name) for row in values)]
     for name, path in source.columns.items():
         if name not in known:
@@ -116,9 +116,9 @@ def _has(row: Mapping[str, Any], path: str) -> bool:
         return True  # the value has another type: its row is refused
 
 
-def _guessed(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
+def _guess_paths(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
     inside = {"question": tool.own[:1], "answer": tool.own[1:2] if tool.name == "LangSmith" else ()}
-    rows = [{name: structured(row.get(name)) for name in tool.own} for row in values]
+    rows = [{name: parse_literal(row.get(name)) for name in tool.own} for row in values]
     result = {part: only_text_in(rows, name) for part, names in inside.items() for name in names}
     return {part: path for part, path in result.items() if path is not None}
 
@@ -130,7 +130,7 @@ def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any]) -> Case:
-    reading = _Reading(source, layout, line, *plain(layout.tool.name, row))
+    reading = _CaseRow(source, layout, line, *plain(layout.tool.name, row))
     question, history, last = reading.question()
     answer = reading.text("answer")
     stated = dict(reading.values("id"))
@@ -163,7 +163,7 @@ def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
 
 
 @dataclass
-class _Reading:
+class _CaseRow:
     """A row that is being read."""
 
     source: CaseSource
@@ -213,7 +213,7 @@ class _Reading:
     def question(self) -> tuple[str, list[dict[str, str]], str | None]:
         """The question, the messages before it, and the last answer if a conversation ends with one."""
         value = self.value("question")
-        talk = self._listed(value) if isinstance(value, list | str) else None
+        talk = self._as_list(value) if isinstance(value, list | str) else None
         if talk and all(isinstance(entry, dict) for entry in talk):
             return self._last_turn(talk)
         question = self.text("question")
@@ -230,16 +230,16 @@ class _Reading:
         answer = "\n".join(entry["text"] for entry in content[last + 1 :] if entry["text"].strip()) or None
         return content[last]["text"], content[:last], answer
 
-    def _listed(self, value: Any) -> list[Any] | None:
+    def _as_list(self, value: Any) -> list[Any] | None:
         """A list, which CSV may hold as JSON or as a Python literal; None for other values."""
         if isinstance(value, str) and value.lstrip().startswith("["):
-            value = self._parsed(value)
+            value = self._parse_text(value)
         return value if isinstance(value, list) else None
 
-    def _parsed(self, text: str) -> Any:
+    def _parse_text(self, text: str) -> Any:
         if self.layout.shape not in (Shape.CSV, Shape.TABLE):
             return text
-        value = structured(text)
+        value = parse_literal(text)
         if isinstance(value, str) and is_numpy(text):
             raise self.refuse("holds the printed form of a NumPy array; write lists as JSON")
         return value
@@ -249,7 +249,7 @@ class _Reading:
         texts, ids = self.value("contexts"), self._ids("context_ids")
         if texts is None:
             return None if ids is None else tuple((entry, None) for entry in ids)
-        listed = self._listed(texts)
+        listed = self._as_list(texts)
         if listed is None and isinstance(texts, str):
             if self.layout.shape is Shape.CSV and _LIST.match(texts):
                 raise self.refuse(
@@ -290,14 +290,14 @@ class _Reading:
 
     def _ids(self, name: str) -> list[str] | None:
         value = self.value(name)
-        listed = self._listed(value)
+        listed = self._as_list(value)
         if value is not None and listed is None:
             raise self.refuse(f"{name}: expected a list, found {tools.kind_of(value)}")
         return None if listed is None else [json_id(self.source.path, self.line, entry) for entry in listed]
 
     def reference(self) -> str | None:
         """The reference answer; the first of several."""
-        listed = self._listed(self.value("reference"))
+        listed = self._as_list(self.value("reference"))
         if listed is None or not all(isinstance(entry, str) for entry in listed):
             return self.text("reference")
         content = [entry for entry in listed if entry.strip()]
@@ -306,7 +306,7 @@ class _Reading:
 
     def relevant(self) -> tuple[str, ...] | None:
         """The ids of relevant documents; alternatives among them are refused unless `flatten` is set."""
-        value = self._listed(self.value("relevant"))
+        value = self._as_list(self.value("relevant"))
         if value is None:
             return None
         groups = [entry if isinstance(entry, list) else [entry] for entry in value]
@@ -322,9 +322,9 @@ class _Reading:
 
     def steps(self, name: str) -> AgentSteps | None:
         """An agent's steps; a value other than a list of objects is ignored unless `columns` names it."""
-        value = structured(self.value(name))
+        value = parse_literal(self.value(name))
         if value is None and name == "steps" and self.layout.tool.name == "ragas":
-            value = calls_in(self._listed(self.value("question")), self.value("expected_steps"))
+            value = calls_in(self._as_list(self.value("question")), self.value("expected_steps"))
         stored = isinstance(value, dict) and self.layout.tool.name == "ADK"
         if value is None or not (stored or has_steps(value) or name in self.layout.columns):
             return None
@@ -337,7 +337,7 @@ class _Reading:
         """The other keys with short values, including those in `metadata` and in Auto RAG Eval's profile."""
         parts = [part for part in FIELDS if part not in STEPS or self.steps(part) is not None]
         used = {name for part in parts for path in self.layout.paths(part) for name in (path, *keys_of(path))}
-        inner = [structured(self.row.get(key)) for key in ("metadata", "Q&A Gen Profile")]
+        inner = [parse_literal(self.row.get(key)) for key in ("metadata", "Q&A Gen Profile")]
         others = {key: value for key, value in self.row.items() if key not in used}
         for entry in inner:
             others |= entry if isinstance(entry, dict) else {}

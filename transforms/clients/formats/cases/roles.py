@@ -71,11 +71,11 @@ def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
 
 def read_replayed(source: CaseSource, config: str | None) -> Iterator[pa.RecordBatch]:
     """Read answers as `columns.REPLAYED`; the answer is null if a row has none."""
-    rows = (_replayed(case) for case in read_cases(source) if config is None or case.config == config)
+    rows = (_replay_row(case) for case in read_cases(source) if config is None or case.config == config)
     yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
-def _replayed(case: Case) -> dict[str, Any]:
+def _replay_row(case: Case) -> dict[str, Any]:
     contexts = None if case.contexts is None else [{"doc_id": name, "text": text} for name, text in case.contexts]
     known = {"query_id": case.query_id, "answer": case.answer, "contexts": contexts, "line": case.line}
     return {**known, "steps": rows_of(case.steps)}

@@ -22,12 +22,12 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rankbeam.transforms.clients.extras import DOCUMENTS, missing
+from rankbeam.transforms.clients.extras import DOCUMENTS, missing_extra
 from rankbeam.transforms.clients.formats.documents.readers import (
     NO_TEXT,
     NOT_UTF8,
     TOO_LARGE,
-    Content,
+    FileContent,
     UnreadableError,
     read_page,
     read_pdf,
@@ -38,7 +38,7 @@ from rankbeam.transforms.clients.public import SOURCE, filling, forget_earlier, 
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.records.errors import InputError, counted
+from rankbeam.transforms.records.errors import InputError, pluralize
 
 EVERYTHING = "**/*"
 PDF = ".pdf"
@@ -79,7 +79,7 @@ class File:
         return self.bytes >= 0 and self.suffix in READERS
 
 
-def _plain(content: bytes) -> Content:
+def _plain(content: bytes) -> FileContent:
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
@@ -87,10 +87,10 @@ def _plain(content: bytes) -> Content:
     if "\0" in text:  # UTF-16 of ASCII is valid UTF-8
         raise UnreadableError(NOT_UTF8)
     first = next((line for line in text.splitlines() if line.strip()), "")
-    return Content(first.lstrip("#").strip() if first.startswith("#") else "", text)
+    return FileContent(first.lstrip("#").strip() if first.startswith("#") else "", text)
 
 
-READERS: Mapping[str, Callable[[bytes], Content]] = {
+READERS: Mapping[str, Callable[[bytes], FileContent]] = {
     ".txt": _plain,
     ".md": _plain,
     ".markdown": _plain,
@@ -110,9 +110,9 @@ def versions() -> list[str]:
         return ["3", ""]
 
 
-def listed(source: FolderSource) -> list[File]:
+def list_files(source: FolderSource) -> list[File]:
     """The files of a folder that its pattern names, sorted by path; hidden ones are left out."""
-    with files.refusing(source.folder, "cannot be looked up", ValueError):
+    with files.translate_errors(source.folder, "cannot be looked up", ValueError):
         listing = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
         matches = [file for file in listing if is_selected(file.name, source.glob)]
     if not matches:
@@ -141,12 +141,12 @@ def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
         problem = f"none of its {len(listing):,} files can be read, such as {listing[0].name}; {', '.join(READERS)} can"
         raise InputError(problem, path=source.folder)
     if any(file.suffix == PDF for file in listing):
-        lacking = missing("pypdf", DOCUMENTS, "PDF files")
+        lacking = missing_extra("pypdf", DOCUMENTS, "PDF files")
         if lacking is not None:
             raise InputError(lacking, path=source.folder)
 
 
-def read(file: File) -> Content:
+def read(file: File) -> FileContent:
     """The content of a file; without a title of its own, its title is the file's name."""
     reader = READERS.get(file.suffix)
     if file.bytes < 0:
@@ -157,7 +157,7 @@ def read(file: File) -> Content:
         raise UnreadableError(f"its path cannot be an id: it {fault}")
     if file.bytes > _MOST_BYTES:
         raise UnreadableError(TOO_LARGE)
-    with files.refusing(file.path, "cannot be read"), files.open_raw(file.path) as handle:
+    with files.translate_errors(file.path, "cannot be read"), files.open_raw(file.path) as handle:
         stored = handle.read()
     content = reader(stored)
     if not content.text.strip():
@@ -204,7 +204,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True)
-class Extracted:
+class ExtractedFolder:
     """The text of a folder: a corpus, its number of files, and a note on files and pages that could not be read."""
 
     corpus: str
@@ -212,9 +212,9 @@ class Extracted:
     note: str | None
 
 
-def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extracted:
+def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> ExtractedFolder:
     """The corpus made of a folder's files, or of those with some names; extracted once for each state of the folder."""
-    listing = [file for file in listed(source) if names is None or file.name in names]
+    listing = [file for file in list_files(source) if names is None or file.name in names]
     refuse_unreadable(source, listing)
     place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
     state = [*versions(), *((file.name, file.bytes, file.modified) for file in listing)]
@@ -233,7 +233,7 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
         raise InputError(_note(listing, unread), path=source.folder)
     notes = [_note(listing, unread) + f"; {folder / _UNREAD} lists them"] if unread else []
     notes += [_note_on_pages(partly) + f"; {folder / _PARTLY} lists them"] if partly else []
-    return Extracted(str(folder / _CORPUS), len(listing) - len(unread), "; ".join(notes) or None)
+    return ExtractedFolder(str(folder / _CORPUS), len(listing) - len(unread), "; ".join(notes) or None)
 
 
 def _hash(value: object) -> str:
@@ -247,7 +247,7 @@ def _write(folder: Path, listing: Sequence[File]) -> None:
         (folder / _PARTLY).open("w", encoding="utf-8") as partly,
     ):
         for file, result in _contents(listing):
-            if isinstance(result, Content):
+            if isinstance(result, FileContent):
                 row: dict[str, object] = {"_id": file.name, "title": result.title, "text": result.text}
                 row |= {"metadata": dict(result.attributes)} if result.attributes else {}
                 corpus.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -258,15 +258,15 @@ def _write(folder: Path, listing: Sequence[File]) -> None:
                 unread.write(json.dumps({"path": file.name, "reason": str(result)}, ensure_ascii=False) + "\n")
 
 
-def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
+def _contents(listing: Sequence[File]) -> Iterator[tuple[File, FileContent | UnreadableError]]:
     """Files in their order, each with its content or the reason why there is none; a few are read ahead."""
-    workers: Workers[tuple[File, Content | UnreadableError]] = Workers(_THREADS)
+    workers: Workers[tuple[File, FileContent | UnreadableError]] = Workers(_THREADS)
     for file in listing:
         yield from workers.submit(_content_or_error, file)
     yield from workers.finish()
 
 
-def _content_or_error(file: File) -> tuple[File, Content | UnreadableError]:
+def _content_or_error(file: File) -> tuple[File, FileContent | UnreadableError]:
     try:
         return file, read(file)
     except UnreadableError as error:
@@ -290,5 +290,5 @@ def _note_on_pages(partly: Sequence[dict[str, Any]]) -> str:
     shown = [f"{row['without_text']:,} of {row['pages']:,} in {row['path']}" for row in partly[:_MOST_NAMED]]
     more = ", …" if len(partly) > _MOST_NAMED else ""
     count = sum(row["without_text"] for row in partly)
-    pages = counted(count, "page of a PDF file has", "pages of PDF files have")
+    pages = pluralize(count, "page of a PDF file has", "pages of PDF files have")
     return f"{pages} no text (scanned pages need OCR): {', '.join(shown)}{more}"

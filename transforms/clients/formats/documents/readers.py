@@ -52,7 +52,7 @@ class UnreadableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Content:
+class FileContent:
     """Text of a file; the title is empty if the file has none."""
 
     title: str
@@ -90,7 +90,7 @@ def without_soft_hyphens(text: str) -> str:
     return text.replace("\u00ad", "")
 
 
-def joined(blocks: Iterable[tuple[str, str]]) -> str:
+def join_blocks(blocks: Iterable[tuple[str, str]]) -> str:
     """Join blocks with blank lines, except between neighbouring items and rows."""
     text, before = "", ""
     for kind, block in blocks:
@@ -101,7 +101,7 @@ def joined(blocks: Iterable[tuple[str, str]]) -> str:
     return text
 
 
-def read_page(content: bytes) -> Content:
+def read_page(content: bytes) -> FileContent:
     parser = _Parser()
     try:
         parser.feed(_decoded(content))
@@ -110,7 +110,7 @@ def read_page(content: bytes) -> Content:
         raise UnreadableError(DAMAGED) from error
     parser.finish()
     first = next((text.lstrip("# ") for kind, text in parser.blocks if kind == "heading"), "")
-    return Content(" ".join(parser.title.split()) or first, joined(parser.blocks))
+    return FileContent(" ".join(parser.title.split()) or first, join_blocks(parser.blocks))
 
 
 def _decoded(content: bytes) -> str:
@@ -253,7 +253,7 @@ class _Parser(HTMLParser):
         return [placed.get(place, "") for place in range(max(placed, default=-1) + 1)]
 
 
-def read_pdf(content: bytes) -> Content:
+def read_pdf(content: bytes) -> FileContent:
     """The content of a PDF file; `page_starts` are the offsets of its pages in the text."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
@@ -277,7 +277,7 @@ def read_pdf(content: bytes) -> Content:
     lengths = [len(page) + len(_BETWEEN_PAGES) for page in pages]
     starts = " ".join(map(str, itertools.accumulate(lengths[:-1], initial=0)))
     attributes = {"pages": str(len(pages)), "page_starts": starts}
-    return Content(title, _BETWEEN_PAGES.join(pages), attributes, len(pages), pages.count(""))
+    return FileContent(title, _BETWEEN_PAGES.join(pages), attributes, len(pages), pages.count(""))
 
 
 def _valid(text: str) -> str:

@@ -12,12 +12,12 @@ from rankbeam.transforms.clients.formats.documents.readers import (
     DAMAGES,
     LOCKED,
     TOO_LARGE,
-    Content,
+    FileContent,
     UnreadableError,
     extent,
     heading,
     item,
-    joined,
+    join_blocks,
     row,
     without_soft_hyphens,
 )
@@ -33,12 +33,12 @@ Styles = Mapping[str, int]
 """Levels of headings by the id of their style; 0 for styles of lists."""
 
 
-def read_word(content: bytes) -> Content:
+def read_word(content: bytes) -> FileContent:
     if content.startswith(_OLE):
         raise UnreadableError(LOCKED)
     try:
         with zipfile.ZipFile(BytesIO(content)) as parts:
-            return _read(parts)
+            return _read_content(parts)
     except UnreadableError:
         raise
     except (zipfile.BadZipFile, ElementTree.ParseError, *DAMAGES) as error:
@@ -47,23 +47,27 @@ def read_word(content: bytes) -> Content:
         raise UnreadableError(LOCKED) from error
 
 
-def _read(parts: zipfile.ZipFile) -> Content:
-    package = {"officeDocument": "word/document.xml", "core-properties": "docProps/core.xml", **_related(parts, "")}
+def _read_content(parts: zipfile.ZipFile) -> FileContent:
+    package = {
+        "officeDocument": "word/document.xml",
+        "core-properties": "docProps/core.xml",
+        **_related_parts(parts, ""),
+    }
     main = package["officeDocument"]
     usual = {kind: f"word/{kind}.xml" for kind in ("styles", *(f"{note}s" for note in _NOTES))}
-    related = {**usual, **_related(parts, main)}
+    related = {**usual, **_related_parts(parts, main)}
     styles = _styles(_part(parts, related["styles"]))
-    body = next((node for node in _needed(parts, main) if _tag(node) == "body"), Element("none"))
+    body = next((node for node in _parse_part(parts, main) if _tag(node) == "body"), Element("none"))
     blocks = [block for block in _blocks(body, styles) if block[1].strip()]
     for note, mark in _NOTES.items():
         blocks += _notes(_part(parts, related[f"{note}s"]), mark)
     properties = _part(parts, package["core-properties"])
     title = next((node.text or "" for node in properties if _tag(node) == "title"), "").strip()
     first = next((text.lstrip("# ") for kind, text in blocks if kind == "heading"), "")
-    return Content(title or first, joined(blocks))
+    return FileContent(title or first, join_blocks(blocks))
 
 
-def _related(parts: zipfile.ZipFile, source: str) -> dict[str, str]:
+def _related_parts(parts: zipfile.ZipFile, source: str) -> dict[str, str]:
     """The parts that a part, or the whole file, refers to, by kind."""
     folder, name = posixpath.split(source)
     relations = _part(parts, posixpath.join(folder, "_rels", f"{name}.rels"))
@@ -75,10 +79,10 @@ def _related(parts: zipfile.ZipFile, source: str) -> dict[str, str]:
 
 def _part(parts: zipfile.ZipFile, name: str) -> Element:
     """A part; an empty one if the file has no part of this name."""
-    return _needed(parts, name) if name in parts.namelist() else Element("none")
+    return _parse_part(parts, name) if name in parts.namelist() else Element("none")
 
 
-def _needed(parts: zipfile.ZipFile, name: str) -> Element:
+def _parse_part(parts: zipfile.ZipFile, name: str) -> Element:
     if parts.getinfo(name).file_size > _MOST_BYTES:
         raise UnreadableError(TOO_LARGE)
     return ElementTree.fromstring(parts.read(name))  # noqa: S314  expat limits how much entities may expand

@@ -23,7 +23,7 @@ _HALVES = ("\\ud", "\\uD")  # escapes of surrogates in JSON; a pair makes one ch
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def numbered(path: str) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
     """Every line of a file that is not blank, with its number from 1."""
     number = 0
     for block in files.read_blocks(path):
@@ -38,7 +38,7 @@ def numbered(path: str) -> Iterator[tuple[int, str]]:
                 raise InputError(lines.CONVERT, path=path, line=number) from error
 
 
-def parsed(path: str, line: int, text: str) -> Any:
+def parse_line(path: str, line: int, text: str) -> Any:
     try:
         return value_of(text)
     except json.JSONDecodeError as error:
@@ -56,11 +56,11 @@ def unreadable(error: Exception, path: str, line: int | None = None) -> InputErr
     return InputError(f"is not valid JSON: {problem}", path=path, line=line)
 
 
-def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
+def parse_model(path: str, line: int, text: str, model: type[Model]) -> Model:
     """Parse a line's JSON object and validate it as a model."""
-    value = parsed_object(path, line, text)
+    value = parse_object(path, line, text)
     _refuse_half(path, line, text, value)
-    return modelled(path, line, value, model)
+    return validate_model(path, line, value, model)
 
 
 def _refuse_half(path: str, line: int, text: str, value: Any) -> None:
@@ -68,8 +68,8 @@ def _refuse_half(path: str, line: int, text: str, value: Any) -> None:
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
 
 
-def parsed_object(path: str, line: int, text: str) -> dict[str, Any]:
-    return as_object(path, line, parsed(path, line, text))
+def parse_object(path: str, line: int, text: str) -> dict[str, Any]:
+    return as_object(path, line, parse_line(path, line, text))
 
 
 def as_object(path: str, line: int, value: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def as_object(path: str, line: int, value: Any) -> dict[str, Any]:
     return value
 
 
-def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
+def validate_model(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
     """Validate the values of a line, or of a table's row, as a model."""
     try:
         return model.model_validate(value)
@@ -108,8 +108,8 @@ def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
     names: dict[str, str] = {}
-    for line, text in numbered(path):
-        row = parsed_object(path, line, text)
+    for line, text in numbered_lines(path):
+        row = parse_object(path, line, text)
         _refuse_half(path, line, text, row)
         names = names or named.find_columns(path, list(row), named.COLUMN_NAMES[role])
         value = row.get(names[number])

@@ -83,7 +83,7 @@ def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = Fals
     return {ours: names[0] for ours, names in matches.items() if names}
 
 
-def mapped(
+def map_columns(
     path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], schema: pa.Schema, rows: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Rename the columns of batches to our names, and cast them to a schema."""
@@ -99,7 +99,7 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
-    values = converted(path, _whole(column) if field.name.endswith("_id") else column, field, rows)
+    values = convert_column(path, _whole(column) if field.name.endswith("_id") else column, field, rows)
     for bad, fault in _faults(column, values) if field.name.endswith("_id") else ():
         if bad.any():
             raise InputError(f"the {field.name} {fault}", path=path, line=rows + 1 + int(np.argmax(bad)))
@@ -130,7 +130,7 @@ def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[Bool
         yield numbers >= ids.LEAST_INEXACT, ids.INEXACT
 
 
-def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
+def convert_column(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     """Cast a column to a field's type; unlike `cast`, keep nulls and invalid ids."""
     try:
         values = pc.cast(column, field.type)

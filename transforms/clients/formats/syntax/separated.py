@@ -45,9 +45,9 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     names = named.find_columns(path, columns, named.COLUMN_NAMES[role])
     is_text = named.COLUMN_NAMES[role] is named.TEXTS
     chosen = columns if is_text else list(names.values())
-    with _refusing(path), files.open_text(path) as stream:
+    with _translate_errors(path), files.open_text(path) as stream:
         reader = arrow_csv.open_csv(
-            pa.PythonFile(_Quoted(stream, path, is_text=is_text), mode="r"),
+            pa.PythonFile(_StrictQuotes(stream, path, is_text=is_text), mode="r"),
             arrow_csv.ReadOptions(use_threads=False, column_names=columns, skip_rows=1),
             arrow_csv.ParseOptions(newlines_in_values=is_text),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=chosen),
@@ -56,9 +56,9 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
 
 
 def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read judgements or a run, as `named.mapped` does; the header counts as line 1."""
+    """Read judgements or a run, as `named.map_columns` does; the header counts as line 1."""
     for names, rows in batches(path, role):
-        yield from named.mapped(path, rows, names, schema, HEADER_LINES)
+        yield from named.map_columns(path, rows, names, schema, HEADER_LINES)
 
 
 def _non_empty(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,7 +70,7 @@ def _non_empty(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
         raise InputError("the file has a header and no row below it", path=path)
 
 
-class _Quoted:
+class _StrictQuotes:
     """A stream that checks quotes strictly: Arrow's reader accepts cells that are not closed, or closed too early.
 
     Quotes open and close in turn; a doubled quote closes a cell and opens it again. So it is enough to check the byte
@@ -163,7 +163,7 @@ def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
 
 
 @contextmanager
-def _refusing(path: str) -> Iterator[None]:
+def _translate_errors(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, OSError, EOFError) as error:

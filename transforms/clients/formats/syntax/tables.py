@@ -27,36 +27,36 @@ _SAMPLE_ROWS = 1 << 10
 def check(path: str, role: str) -> None:
     """Refuse a table without the columns of its role; no rows are read."""
     source = TableSource.parse(path)
-    _named(source, read.describe(source).columns, role)
+    _find_columns(source, read.describe(source).columns, role)
 
 
 def streams(path: str, role: str) -> Iterator[str]:
     """Open a read session; yield the paths of its streams, at least one, which can be read like files."""
     source = TableSource.parse(path)
-    columns = _selected(source, role) if role in named.COLUMN_NAMES else []
+    columns = _selected_columns(source, role) if role in named.COLUMN_NAMES else []
     yield from (stream.path for stream in read.streams(source, columns))
 
 
 def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read a role's columns from a table, or from one stream, and cast them to a schema."""
     for names, batches in named_batches(path, role):
-        yield from named.mapped(str(TableSource.parse(path)), batches, names, schema)
+        yield from named.map_columns(str(TableSource.parse(path)), batches, names, schema)
 
 
 def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
     """The table's names of a role's columns, by our names, and its batches; yields nothing for a table without rows."""
     source = TableSource.parse(path)
-    selected = [] if source.stream is not None else _selected(source, role)
+    selected = [] if source.stream is not None else _selected_columns(source, role)
     batches = read.batches(source, selected)
     if (first := next(batches, None)) is not None:
         columns = first.schema.names
-        names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
+        names = _find_columns(source, columns, role) | named.optional_columns(columns, role, any_case=True)
         yield names, map(_with_known_names, chain([first], batches))
 
 
 def column(source: TableSource, role: str, name: str) -> str:
     """The table's own name for a column; `name` is a key of `named.COLUMN_NAMES[role]`."""
-    return _named(source, read.describe(source).columns, role)[name]
+    return _find_columns(source, read.describe(source).columns, role)[name]
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -69,14 +69,14 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return rows
 
 
-def _selected(source: TableSource, role: str) -> list[str]:
+def _selected_columns(source: TableSource, role: str) -> list[str]:
     """The columns to read; for texts an empty list, which means all: their other columns are attributes."""
     columns = read.describe(source).columns
-    names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
+    names = _find_columns(source, columns, role) | named.optional_columns(columns, role, any_case=True)
     return [] if named.COLUMN_NAMES[role] is named.TEXTS else list(names.values())
 
 
-def _named(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
+def _find_columns(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
     return named.find_columns(str(source), columns, named.COLUMN_NAMES[role], any_case=True)
 
 
@@ -95,7 +95,7 @@ def read_parquet(
         try:
             size = _batch_rows(file, chosen)
             batches = file.iter_batches(size, groups, columns=chosen, use_threads=False)
-            for batch in named.mapped(path, batches, names, schema):
+            for batch in named.map_columns(path, batches, names, schema):
                 rows += batch.num_rows
                 yield batch
         except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rankbeam.transforms.clients.storage.json_paths import structured
+from rankbeam.transforms.clients.storage.json_paths import parse_literal
 
 COLUMNS = (
     "timestamp", "event_type", "agent", "session_id", "invocation_id", "span_id", "content", "attributes", "status",
@@ -32,12 +32,12 @@ def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
     kind = str(row["event_type"])
     make = _EVENTS.get(kind)
     if make is None and kind not in _OTHERS and row["invocation_id"]:
-        yield str(row.get("span_id") or _hashed(row)), None, False, {SCHEMA: f"event type {kind} of agent_events"}
+        yield str(row.get("span_id") or _row_hash(row)), None, False, {SCHEMA: f"event type {kind} of agent_events"}
     if make is None or not row["invocation_id"]:
         return
-    content = structured(row.get("content"))
+    content = parse_literal(row.get("content"))
     content = content if isinstance(content, Mapping) else {"text": content}
-    name = str(row.get("span_id") or _hashed(row))
+    name = str(row.get("span_id") or _row_hash(row))
     span_id, parent_id, values = make(name, content)
     common = {"gen_ai.conversation.id": row.get("session_id"), "agent": row.get("agent")}
     failed = str(row.get("status") or "").upper() == "ERROR" or bool(row.get("error_message"))
@@ -46,13 +46,13 @@ def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
     yield span_id, parent_id, failed, {**{key: value for key, value in common.items() if value is not None}, **values}
 
 
-def _called(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+def _tool_call(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     args = json.dumps(content.get("args") or {})
     tool = {"gen_ai.tool.name": content.get("tool"), "gen_ai.tool.call.arguments": args}
     return f"{name}:tool", "user", {"gen_ai.operation.name": "execute_tool", **tool}
 
 
-def _replied(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+def _model_reply(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """A model's reply, which the plugin writes as "text: '…'" or as a tool call."""
     usage = content.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
@@ -64,7 +64,7 @@ def _replied(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, di
     return f"{name}:model", "user", {"gen_ai.operation.name": "chat", **known, **_output(text)}
 
 
-def _answered(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+def _agent_answer(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     return f"{name}:answer", "user", {"gen_ai.operation.name": "chat", **_output(_text(content))}
 
 
@@ -74,11 +74,11 @@ _EVENTS: Mapping[str, Callable[[str, Mapping[str, Any]], tuple[str, str | None, 
         "",
         {"gen_ai.input.messages": _message("user", _text(content)), HAS_STEPS: True},
     ),
-    "TOOL_STARTING": _called,
+    "TOOL_STARTING": _tool_call,
     "TOOL_COMPLETED": lambda name, content: (f"{name}:tool", None, {RESULT: json.dumps(content.get("result"))}),
     "TOOL_ERROR": lambda name, _: (f"{name}:tool", None, {}),
-    "LLM_RESPONSE": _replied,
-    "AGENT_RESPONSE": _answered,
+    "LLM_RESPONSE": _model_reply,
+    "AGENT_RESPONSE": _agent_answer,
 }
 
 
@@ -103,5 +103,5 @@ def _output(text: str) -> dict[str, Any]:
     return {"gen_ai.output.messages": _message("assistant", text)} if text.strip() else {}
 
 
-def _hashed(row: Mapping[str, Any]) -> str:
+def _row_hash(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:16]

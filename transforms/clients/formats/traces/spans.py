@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, sh
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.json_paths import first_of, structured
+from rankbeam.transforms.clients.storage.json_paths import first_of, parse_literal
 from rankbeam.transforms.records.errors import InputError, shortened
 
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -86,7 +86,7 @@ def attribute_values(attributes: Any) -> dict[str, Any]:
     """Attributes from OTLP or from a mapping, by dotted name."""
     if isinstance(attributes, Mapping):
         return dict(_flattened("", attributes))
-    return dict(_flattened("", {entry["key"]: _typed(entry.get("value")) for entry in attributes or ()}))
+    return dict(_flattened("", {entry["key"]: _unwrap_value(entry.get("value")) for entry in attributes or ()}))
 
 
 def seconds_of(value: Any) -> float:
@@ -116,8 +116,8 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield 1, value
             return
     if shape_of(path) is Shape.LINES:
-        for line, text in json_lines.numbered(path):
-            value = json_lines.parsed(path, line, text)
+        for line, text in json_lines.numbered_lines(path):
+            value = json_lines.parse_line(path, line, text)
             if not isinstance(value, dict):
                 raise InputError("expected an object", path=path, line=line)
             yield line, value
@@ -224,22 +224,23 @@ _COUNTS = {"input": "promptTokens", "output": "completionTokens"}
 
 def _tokens(row: Mapping[str, Any], part: str) -> Any:
     """Input or output tokens of a generation, with all details, such as those from a cache; None if unknown."""
-    details, usage = (structured(row.get(name)) for name in ("usageDetails", "usage"))
+    details, usage = (parse_literal(row.get(name)) for name in ("usageDetails", "usage"))
     if isinstance(details, Mapping) and details:
         return sum(count or 0 for name, count in details.items() if name.startswith(part))
     name = _COUNTS[part]
     return first_of({name: row.get(name), **(usage if isinstance(usage, Mapping) else {})}, part, name)
 
 
-def _typed(value: Any) -> Any:
+def _unwrap_value(value: Any) -> Any:
     """Unwrap a value of OTLP."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:
-        return [_typed(entry) for entry in (value["arrayValue"] or {}).get("values") or ()]
+        return [_unwrap_value(entry) for entry in (value["arrayValue"] or {}).get("values") or ()]
     if "kvlistValue" in value:
         return {
-            str(entry["key"]): _typed(entry.get("value")) for entry in (value["kvlistValue"] or {}).get("values") or ()
+            str(entry["key"]): _unwrap_value(entry.get("value"))
+            for entry in (value["kvlistValue"] or {}).get("values") or ()
         }
     if "intValue" in value:
         return int(value["intValue"])
@@ -257,7 +258,7 @@ def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any
 
 def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
     """Return whether a list lost its end or an entry in the export."""
-    value = structured(attributes.get(name))
+    value = parse_literal(attributes.get(name))
     if value is not None:
         return not isinstance(value, list)
     numbers = {key.removeprefix(f"{name}.").partition(".")[0] for key in attributes if key.startswith(f"{name}.")}
@@ -265,9 +266,9 @@ def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
     return bool(places) and len(places) <= max(places)
 
 
-def listed(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
+def attribute_list(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
     """A list of objects, from a list, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`."""
-    value = structured(attributes.get(name))
+    value = parse_literal(attributes.get(name))
     if isinstance(value, list):
         return [dict(_flattened("", entry)) if isinstance(entry, Mapping) else entry for entry in value]
     entries: dict[int, dict[str, Any]] = {}

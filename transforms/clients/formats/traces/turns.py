@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from rankbeam.transforms.clients.formats.traces.agent_events import HAS_STEPS, RESULT, TRUNCATED
-from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
-from rankbeam.transforms.clients.storage.json_paths import first_of, structured, value_at
+from rankbeam.transforms.clients.formats.traces.spans import Span, attribute_list, is_cut
+from rankbeam.transforms.clients.storage.json_paths import first_of, parse_literal, value_at
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
@@ -25,7 +25,7 @@ _HIDDEN = "__REDACTED__"  # OpenInference writes it in place of texts that it do
 _COMPARED = 200  # only the beginning of a document must occur in the prompt: applications cut long documents
 
 
-class Skipped(StrEnum):
+class SkipReason(StrEnum):
     """Reasons why a trace is not a turn."""
 
     UNFINISHED = "unfinished: no root span"
@@ -66,26 +66,26 @@ class Turn:
     unshown: int = 0  # documents that were retrieved, but not shown to the last inference
 
 
-def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
+def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | SkipReason:
     """The turn of a trace, or why it has none; its spans and log events may be in any order, and repeated."""
     merged = _merge(spans)
     duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
     roots = [span for span in merged if not span.parent_id]
     if not roots:
         age = newest_s - max(span.end_s for span in spans)
-        return Skipped.UNFINISHED if age > UNFINISHED_S else Skipped.LATER
+        return SkipReason.UNFINISHED if age > UNFINISHED_S else SkipReason.LATER
     root = roots[0]
     inferences = [span for span in merged if _is_a(span, "LLM", *_INFERENCES)]
     question = _question(root, inferences, naming)
-    if question is None or isinstance(question, Skipped):
-        return question or Skipped.NO_QUESTION
+    if question is None or isinstance(question, SkipReason):
+        return question or SkipReason.NO_QUESTION
     last = inferences[-1] if inferences else root
     merged = [_with_documents(span, naming.documents) for span in merged]
     cut = any(TRUNCATED in span.attributes for span in merged)
     cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
     retrieved = None if cut else _contexts(merged)
     steps = tuple(replace(step, doc_ids=None) for step in _steps(merged)) if cut else _steps(merged)
-    contexts = shown(retrieved, last, question) if retrieved and inferences else retrieved
+    contexts = shown_documents(retrieved, last, question) if retrieved and inferences else retrieved
     agents = [span for span in merged if _is_a(span, "AGENT", "invoke_agent")]
     tokens = {name: _total(merged, inferences, keys) or _total(merged, agents, keys) for name, keys in _TOKENS.items()}
     ended_s = root.end_s if root.end_s > root.start_s else max(span.end_s for span in merged)
@@ -148,13 +148,13 @@ def _step(span: Span, doc_ids: Sequence[str] | None) -> AgentStep:
     if args is None and doc_ids is not None and _RETRIEVAL_QUERY in span.attributes:
         args = {"query": span.attributes[_RETRIEVAL_QUERY]}
     status = ERROR if span.has_failed or "error.type" in span.attributes else OK
-    step = step_in({"tool": tool, "args": structured(args), "status": status})
+    step = step_in({"tool": tool, "args": parse_literal(args), "status": status})
     return replace(step, doc_ids=None if doc_ids is None else tuple(doc_ids))
 
 
 def _with_documents(span: Span, path: str | None) -> Span:
     """The span with the documents in its tool's result, if a path names them."""
-    result = structured(span.attributes.get(RESULT))
+    result = parse_literal(span.attributes.get(RESULT))
     documents = None if path is None or result is None else _at(result, path)
     if not isinstance(documents, list):
         return span
@@ -180,11 +180,11 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
     return sorted(by_id.values(), key=lambda span: (span.start_s, span.span_id))
 
 
-def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | Skipped | None:
+def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | SkipReason | None:
     for span in (root, *inferences[:1]):
         if (text := _last_of(_messages(span, "gen_ai.input.messages", "gen_ai.prompt"), "user")) is not None:
             return text
-    return _text(root.attributes.get("input.value"), naming.question, Skipped.JSON_QUESTION)
+    return _text(root.attributes.get("input.value"), naming.question, SkipReason.JSON_QUESTION)
 
 
 def _answer(root: Span, last: Span, naming: Naming) -> str | None:
@@ -198,7 +198,7 @@ def _answer(root: Span, last: Span, naming: Naming) -> str | None:
 def _messages(span: Span, name: str, old: str) -> list[tuple[str, str]]:
     """Role and text of messages; older versions write attributes such as `gen_ai.prompt.0.content`."""
     messages = []
-    for message in listed(span.attributes, name) or listed(span.attributes, old):
+    for message in attribute_list(span.attributes, name) or attribute_list(span.attributes, old):
         if isinstance(message, Mapping):
             parts = message.get("parts")
             texts = [str(part.get("content") or part.get("text") or "") for part in parts or () if _is_text(part)]
@@ -215,7 +215,7 @@ def _last_of(messages: Sequence[tuple[str, str]], role: str | None) -> str | Non
     return next((text for name, text in reversed(messages) if role in (None, name) and text.strip()), None)
 
 
-def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skipped | None:
+def _text(value: Any, path: str | None, refused: SkipReason | None) -> str | SkipReason | None:
     """A text; for JSON, the text at the path, but never the JSON itself."""
     if isinstance(value, str):
         content = value.strip()
@@ -259,7 +259,7 @@ def _contexts(spans: Sequence[Span]) -> tuple[Document, ...] | None:
 
 
 def _documents(span: Span, name: str) -> list[Document] | None:
-    entries = listed(span.attributes, name)
+    entries = attribute_list(span.attributes, name)
     if not entries:
         is_retriever = name == "retrieval.documents" and _is_a(span, "RETRIEVER")
         return [] if is_retriever or name in span.attributes else None
@@ -287,7 +287,7 @@ def _number(span: Span, *names: str) -> int:
         return 0
 
 
-def shown(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
+def shown_documents(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
     """The documents that were shown to an inference, in order; all documents if its prompt has none of their texts.
 
     A document without text is kept, as it may have been shown. Documents that are part of the question prove nothing.
@@ -311,7 +311,7 @@ def _prompt(inference: Span) -> Iterator[str]:
 
 def _texts_in(value: Any) -> Iterator[str]:
     """All texts in a value, however nested, including texts inside JSON strings."""
-    value = structured(value)
+    value = parse_literal(value)
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):

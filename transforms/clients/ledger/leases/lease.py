@@ -76,7 +76,7 @@ class Holder:
     def here(cls, run_id: str, run_started: str) -> "Holder":
         """This process, without a claim."""
         host, machine = socket.gethostname(), process.machine()
-        return cls(run_id, run_started, host, machine, os.getpid(), process.this_started(), "", "", "")
+        return cls(run_id, run_started, host, machine, os.getpid(), process.own_start_time(), "", "", "")
 
     def claiming(self, now: datetime) -> "Holder":
         """The same process, with a claim made now."""
@@ -177,7 +177,7 @@ class Lease:
     def _is_abandoned(self, seen: ReadFile) -> bool:
         holder = Holder.read(seen.content)
         if holder is not None and holder.machine == self._me.machine:
-            return process.started(holder.pid) != holder.pid_started
+            return process.start_time(holder.pid) != holder.pid_started
         if self._watched is None or self._watched[0] != seen:
             self._watched = (seen, self._clock())
         stood_still = self._clock() - self._watched[1] >= EXPIRY_S

@@ -43,20 +43,20 @@ class LocalPlace:
         self._folder = Path(folder)
 
     def read(self, name: str) -> ReadFile | None:
-        with self._translated(name):
+        with self._translate_errors(name):
             if (seen := self._now(name)) is None or seen.content:
                 return seen
-            with self._guarded():  # its creator may be writing it at this moment
+            with self._hold_lock():  # its creator may be writing it at this moment
                 return self._now(name)
 
     def create(self, name: str, content: bytes) -> bool:
-        with self._translated(name):
+        with self._translate_errors(name):
             whole.make_folder(self._folder)
-            with self._guarded():
-                return self._created(self._folder / name, content)
+            with self._hold_lock():
+                return self._create_file(self._folder / name, content)
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
-        with self._translated(name), self._guarded():
+        with self._translate_errors(name), self._hold_lock():
             if self._now(name) != seen:
                 return False
             temporary = self._folder / f".{name}"
@@ -66,7 +66,7 @@ class LocalPlace:
             return True
 
     def delete(self, name: str, seen: ReadFile) -> None:
-        with self._translated(name), self._guarded():
+        with self._translate_errors(name), self._hold_lock():
             if self._now(name) == seen:
                 (self._folder / name).unlink(missing_ok=True)
 
@@ -78,7 +78,7 @@ class LocalPlace:
         return ReadFile(content, content)
 
     @staticmethod
-    def _created(path: Path, content: bytes) -> bool:
+    def _create_file(path: Path, content: bytes) -> bool:
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, whole.mode_in(path.parent))
         except FileExistsError:
@@ -92,14 +92,14 @@ class LocalPlace:
         return True
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         with whole.opened_new(self._folder / _GUARD, "ab") as guard:
             with suppress(OSError):  # a filesystem without locks
                 fcntl.flock(guard, fcntl.LOCK_EX)
             yield
 
     @contextmanager
-    def _translated(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -129,7 +129,7 @@ class GcsPlace:
     def read(self, name: str) -> ReadFile | None:
         from google.api_core.exceptions import NotFound
 
-        with self._translated(name):
+        with self._translate_errors(name):
             blob = self._blob(name)
             try:
                 content = blob.download_as_bytes(timeout=_TIMEOUT_S)
@@ -146,7 +146,7 @@ class GcsPlace:
     def delete(self, name: str, seen: ReadFile) -> None:
         from google.api_core.exceptions import NotFound, PreconditionFailed
 
-        with self._translated(name):
+        with self._translate_errors(name):
             try:
                 self._blob(name).delete(if_generation_match=seen.version, timeout=_TIMEOUT_S)
             except (NotFound, PreconditionFailed):
@@ -155,7 +155,7 @@ class GcsPlace:
     def _put(self, name: str, content: bytes, generation: object) -> bool:
         from google.api_core.exceptions import NotFound, PreconditionFailed
 
-        with self._translated(name):
+        with self._translate_errors(name):
             try:
                 self._blob(name).upload_from_string(content, if_generation_match=generation, timeout=_TIMEOUT_S)
             except (NotFound, PreconditionFailed):  # a request repeated by the client may have written it
@@ -171,11 +171,11 @@ class GcsPlace:
         return self._bucket.blob(f"{below}/{name}")
 
     @contextmanager
-    def _translated(self, name: str) -> Iterator[None]:
+    def _translate_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except gcs.errors(self._folder) as error:
-            problem = f"the ledger's lease cannot be written: {gcs.explained(error, self._folder)}"
+            problem = f"the ledger's lease cannot be written: {gcs.error_text(error, self._folder)}"
             raise InputError(problem, path=f"{self._folder}/{name}") from error
 
 

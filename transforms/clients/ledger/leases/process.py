@@ -20,10 +20,10 @@ def machine() -> str:
         return socket.gethostname()
 
 
-def started(pid: int) -> str | None:
+def start_time(pid: int) -> str | None:
     """When a process was started, in a form for comparison only; None if there is no such process."""
     if not (_PROC / "self/stat").exists():
-        return _started_by_ps(pid)
+        return _start_time_by_ps(pid)
     try:
         stat = (_PROC / str(pid) / "stat").read_text()
     except OSError:
@@ -32,11 +32,11 @@ def started(pid: int) -> str | None:
     return None if state in _ENDED else fields[18]
 
 
-def this_started() -> str:
-    """When this process was started, as `started` returns it."""
-    return started(os.getpid()) or ""
+def own_start_time() -> str:
+    """When this process was started, as `start_time` returns it."""
+    return start_time(os.getpid()) or ""
 
 
-def _started_by_ps(pid: int) -> str | None:
+def _start_time_by_ps(pid: int) -> str | None:
     done = subprocess.run(["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603  a number
     return done.stdout.strip() or None

@@ -55,7 +55,7 @@ class GeminiJobs:
     def request(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
         """A request as the REST API takes it."""
         if prompt.step == EMBED:
-            return self._embedding(prompt)
+            return self._embedding_request(prompt)
         config = self.connection.config(request, prompt, _TIMEOUT_S)
         body: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": request.texts.user}]}]}
         if config.system_instruction:
@@ -113,7 +113,7 @@ class GeminiJobs:
     async def close(self) -> None:
         await self.connection.close()
 
-    def _embedding(self, prompt: Prompt) -> dict[str, Any]:
+    def _embedding_request(self, prompt: Prompt) -> dict[str, Any]:
         task, dimensions = prompt.values.get("task_type"), self.connection.parameters.dimensions
         return {
             "content": {"parts": [{"text": embedded_text(prompt)}]},

@@ -27,7 +27,7 @@ from rankbeam.transforms.clients.models.batches.service import (
     KeyedLine,
     ServiceJob,
     object_in,
-    spooled,
+    spool_lines,
 )
 from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -41,7 +41,7 @@ _DIGITS = 8
 _SHOWN = 200
 
 
-class Refused(StrEnum):
+class RefusalReason(StrEnum):
     """The reason why an answer is not used."""
 
     WRONG = "another request's answer"
@@ -66,13 +66,13 @@ def batch_request(payload: str, parameters: RemoteModel) -> tuple[ModelRequest, 
 
 
 @dataclass
-class Matched:
+class JobAnswers:
     """The answers of a job: usable ones by key, and counts of the others by reason."""
 
     calls: Mapping[str, str]
     parameters: RemoteModel
     replies: dict[str, Reply] = field(default_factory=dict)
-    refused: Counter[Refused] = field(default_factory=Counter)
+    refused: Counter[RefusalReason] = field(default_factory=Counter)
     tokens: dict[str, Tokens] = field(default_factory=dict)  # of all answers with a key, recorded or not
     unproved: int = 0  # answers that only their key matches to their call
     again: set[str] = field(default_factory=set)  # calls that another job makes
@@ -83,21 +83,21 @@ class Matched:
 
     def add(self, row: BatchRow, service: BatchService) -> None:
         if row.key is None:
-            self.refused[Refused.UNREADABLE] += 1
+            self.refused[RefusalReason.UNREADABLE] += 1
             return
         if row.key not in self.calls:
-            self.refused[Refused.FOREIGN] += 1
+            self.refused[RefusalReason.FOREIGN] += 1
             return
         self._seen[row.key] += 1
-        reason = self._failed(row.key, row, service) if row.body is None else self._read(row.key, row, service)
+        reason = self._failed(row.key, row, service) if row.body is None else self._read_row(row.key, row, service)
         if self._seen[row.key] > 1:
-            self.refused[Refused.DUPLICATE] += 1 + (self.replies.pop(row.key, None) is not None)
+            self.refused[RefusalReason.DUPLICATE] += 1 + (self.replies.pop(row.key, None) is not None)
         elif reason is not None:
             self.refused[reason] += 1
 
     def end(self) -> None:
         """Count missing answers; use no answer at all if too many belong to other requests."""
-        self.refused[Refused.MISSING] += len(self.calls) - len(self._seen)
+        self.refused[RefusalReason.MISSING] += len(self.calls) - len(self._seen)
         self.refused = +self.refused
         if self.is_mixed_up:
             self.replies.clear()
@@ -109,7 +109,7 @@ class Matched:
     @property
     def is_mixed_up(self) -> bool:
         """True if too many answers belong to other requests for any of them to be used."""
-        return self.refused[Refused.WRONG] + self.refused[Refused.FOREIGN] > _MOST_WRONG * len(self.calls)
+        return self.refused[RefusalReason.WRONG] + self.refused[RefusalReason.FOREIGN] > _MOST_WRONG * len(self.calls)
 
     @property
     def unanswered(self) -> list[str]:
@@ -119,9 +119,10 @@ class Matched:
 
     def summary(self) -> Iterator[str]:
         for reason, number in sorted(self.refused.items()):
-            yield f"{number:,} × {reason}{f' ({self.problem})' if reason is Refused.FAILED and self.problem else ''}"
+            cause = f" ({self.problem})" if reason is RefusalReason.FAILED and self.problem else ""
+            yield f"{number:,} × {reason}{cause}"
 
-    def _failed(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
+    def _failed(self, key: str, row: BatchRow, service: BatchService) -> RefusalReason | None:
         """Note a failed request; if the service refused a part of it, another job makes the call without that part."""
         request, prompt, _ = batch_request(self.calls[key], self.parameters)
         refusals, known = service.connection.refusals, service.connection.refusals.parts
@@ -131,9 +132,9 @@ class Matched:
             return None
         self.failed.add(key)
         self.problem = self.problem or row.problem[:_SHOWN]
-        return Refused.FAILED
+        return RefusalReason.FAILED
 
-    def _read(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
+    def _read_row(self, key: str, row: BatchRow, service: BatchService) -> RefusalReason | None:
         """Read an answer; returns the reason why it cannot be used, or None."""
         request, prompt, item = batch_request(self.calls[key], self.parameters)
         try:
@@ -142,17 +143,17 @@ class Matched:
             content = read_answer(reply.answer)
         except CallError as error:
             self._charge(key, error.tokens)
-            return Refused.UNUSABLE
+            return RefusalReason.UNUSABLE
         text = content.text if isinstance(content, Completion) else None
         if item is not None:
             answer = object_in((text or "").encode("utf-8", "replace"))
             if answer is None or ITEM not in answer:
-                return Refused.UNUSABLE
+                return RefusalReason.UNUSABLE
             if answer.pop(ITEM) != item:
-                return Refused.WRONG
+                return RefusalReason.WRONG
             text = json.dumps(answer, ensure_ascii=False)
             if not _is_readable(prompt, text):
-                return Refused.UNUSABLE
+                return RefusalReason.UNUSABLE
             assert isinstance(content, Completion)  # noqa: S101  an embedding has no item
             reply = Reply(Stored(text, model_version=content.model_version).written(), reply.tokens)
         if self._seen[key] == 1:
@@ -237,9 +238,9 @@ class JobRun:
             _logger.warning("batch: %s: %s: %s", record.name, job.state, job.message)
         return job
 
-    async def matched(self, job: ServiceJob | None, calls: Sequence[PendingCall]) -> Matched:
+    async def match_answers(self, job: ServiceJob | None, calls: Sequence[PendingCall]) -> JobAnswers:
         """The answers of a job; raises a CallError if they cannot be read now."""
-        matched = Matched({call.key: call.payload for call in calls}, self.parameters)
+        matched = JobAnswers({call.key: call.payload for call in calls}, self.parameters)
         if job is not None:
             async for row in self.service.rows(job, partial(self._lines, calls)):
                 matched.add(row, self.service)
@@ -247,7 +248,7 @@ class JobRun:
         return matched
 
     async def _create(self, record: BatchJobRecord, calls: Sequence[PendingCall]) -> str:
-        with spooled(line for _, line in self._lines(calls)) as file:
+        with spool_lines(line for _, line in self._lines(calls)) as file:
             return await self.service.create(record.name, file, record.step)
 
     def _lines(self, calls: Sequence[PendingCall]) -> Iterator[KeyedLine]:

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter
@@ -21,12 +21,12 @@ from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
-from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, LONGEST_POLL_S, JobRun, Matched, unreadable
+from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, LONGEST_POLL_S, JobAnswers, JobRun, unreadable
 from rankbeam.transforms.clients.models.batches.service import MOST_CALLS, BatchService, ServiceJob, parts_of
 from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import CallUsage, summed
+from rankbeam.transforms.records.calls.steps import CallUsage, sum_by_position
 from rankbeam.transforms.records.errors import CallError, InputError
 
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
@@ -62,7 +62,7 @@ class BatchedService:
         return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
 
 
-class _Recording:
+class _JobRecorder:
     """Records the answers, and the usage, of one service's jobs for a stage."""
 
     def __init__(self, ledger: Ledger, writer: LedgerWriter, service: BatchedService, stage: str, clock: Clock) -> None:
@@ -71,7 +71,7 @@ class _Recording:
         self._calls = self._answered = 0
         self.use = ledger.record(service.pool, 0, self._counts, clock)
 
-    def record(self, matched: Matched, calls: Sequence[PendingCall]) -> None:
+    def record(self, matched: JobAnswers, calls: Sequence[PendingCall]) -> None:
         """Write answers, then their usage: after a kill, usage may be written twice, but no call is made twice."""
         now, name = self._clock.now(), self._service.name
         for key, reply in matched.replies.items():
@@ -80,14 +80,14 @@ class _Recording:
         self.add(matched, calls)
         self.use.write(at_once=True)
 
-    def add(self, matched: Matched, calls: Iterable[PendingCall]) -> None:
+    def add(self, matched: JobAnswers, calls: Iterable[PendingCall]) -> None:
         usages = [
             CallUsage(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
             for call in calls
             if call.key in matched.tokens
             for position in (None, *call.positions)
         ]
-        self._usages = summed([*self._usages, *usages])
+        self._usages = sum_by_position([*self._usages, *usages])
         self._calls += len(matched.tokens)
         self._answered += len(matched.replies)
 
@@ -160,7 +160,7 @@ class BatchJobs:
         """Run jobs to their ends, or collect only ended ones; returns decisions on their calls."""
         if not records:
             return {}
-        return asyncio.run_coroutine_threadsafe(self._run(records, waits), self._clock.loop()).result()
+        return asyncio.run_coroutine_threadsafe(self._run_jobs(records, waits), self._clock.loop()).result()
 
     def _save_part(self, service: BatchedService, name: str, part: Sequence[PendingCall]) -> BatchJobRecord:
         first = part[0]
@@ -192,16 +192,16 @@ class BatchJobs:
                 return service
         return None
 
-    async def _run(self, records: Sequence[BatchJobRecord], waits: bool) -> dict[str, str]:
+    async def _run_jobs(self, records: Sequence[BatchJobRecord], waits: bool) -> dict[str, str]:
         jobs = [(record, service) for record in records if (service := self._service(record)) is not None]
         services = {service.name: service for _, service in jobs}
         lanes = {service.account: service.quota.lanes for service in services.values()}
         names = [f"quota pool {account}, lane {lane}" for account in lanes for lane in range(lanes[account])]
         leases = [self._ledger.lease(name, self._clock) for name in names]
-        writer, recordings = self._ledger.writer(clock=self._clock), dict[tuple[str, str], _Recording]()
+        writer, recordings = self._ledger.writer(clock=self._clock), dict[tuple[str, str], _JobRecorder]()
         for record, service in jobs:
             if (key := (service.name, record.stage)) not in recordings:
-                recordings[key] = _Recording(self._ledger, writer, service, record.stage, self._clock)
+                recordings[key] = _JobRecorder(self._ledger, writer, service, record.stage, self._clock)
         uses = [recording.use for recording in recordings.values()]
         hooks = SessionHooks(_go_on, self._stopped.set, self._pause)
         async with LedgerSession(self._ledger, leases, writer, uses, hooks, self._clock.monotonic):
@@ -214,7 +214,7 @@ class BatchJobs:
                 for record, service in jobs:
                     if (current := self._folder.current(record.hash)) is not None:
                         run = self._job_run(service, connections[service.name], waits)
-                        works.append(self._ended(current, service, run, recordings[service.name, record.stage]))
+                        works.append(self._run_job(current, service, run, recordings[service.name, record.stage]))
                 return {key: reason for decisions in await _run_all(works) for key, reason in decisions.items()}
             finally:
                 for name, jobs_connection in connections.items():
@@ -227,8 +227,8 @@ class BatchJobs:
         deadline_s = service.settings.deadline_s
         return JobRun(connection, service.parameters, deadline_s, self._folder.save, self._pause, self._clock, waits)
 
-    async def _ended(
-        self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: _Recording
+    async def _run_job(
+        self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: _JobRecorder
     ) -> dict[str, str]:
         """Run a job to its end and record its answers; returns decisions on its calls."""
         record = await run.create(record, partial(self._unanswered, record.hash), self._in_memory)
@@ -242,7 +242,7 @@ class BatchJobs:
             return {}
         async with self._in_memory:
             calls = self._folder.calls(record.hash)
-            matched = await self._matched(run, record, job, calls)
+            matched = await self._match_answers(run, record, job, calls)
             pause_s = self._make_room(service, job, matched)
             await asyncio.to_thread(recording.record, matched, calls)
             refused = {str(reason): number for reason, number in matched.refused.items()}
@@ -264,7 +264,7 @@ class BatchJobs:
         is_known = any(True for _ in self._ledger.find({call.key: None for call in calls}))
         return () if is_known else calls
 
-    def _make_room(self, service: BatchedService, job: ServiceJob | None, matched: Matched) -> float:
+    def _make_room(self, service: BatchedService, job: ServiceJob | None, matched: JobAnswers) -> float:
         """Leave calls of a job that was over the service's limit to smaller or later jobs; returns the time to wait."""
         queue, now = self._queues[service.name], self._clock.monotonic()
         if job is None or not job.is_over_limit:
@@ -277,14 +277,14 @@ class BatchJobs:
             matched.leave_to_another_job()
         return min(max(LONGEST_POLL_S, waited_s), max(0.0, left_s))
 
-    async def _matched(
+    async def _match_answers(
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
-    ) -> Matched:
+    ) -> JobAnswers:
         """The answers of a job; waits as long as they cannot be read."""
         pause_s = FIRST_POLL_S
         while True:
             try:
-                return await run.matched(job, calls)
+                return await run.match_answers(job, calls)
             except CallError as error:
                 if not error.kind.is_transient:
                     raise unreadable(record, error) from None
@@ -293,7 +293,7 @@ class BatchJobs:
                 pause_s = min(2 * pause_s, LONGEST_POLL_S)
 
     def _report(
-        self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: Matched
+        self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: JobAnswers
     ) -> None:
         state = job.state if job is not None else "not made" if record.job is None else "given up"
         another = f"; another job makes {len(matched.again):,} of them" if matched.again else ""
@@ -323,7 +323,7 @@ class BatchJobs:
                 await self._stopped.wait()
         except TimeoutError:
             return
-        raise Stopped
+        raise LaneStopped
 
 
 async def _run_all(works: Sequence[Coroutine[Any, Any, dict[str, str]]]) -> list[dict[str, str]]:

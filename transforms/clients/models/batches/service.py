@@ -96,7 +96,7 @@ def object_in(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def spooled(lines: Iterator[bytes]) -> IO[bytes]:
+def spool_lines(lines: Iterator[bytes]) -> IO[bytes]:
     """Write lines to a temporary file, to be read from its beginning."""
     file = tempfile.TemporaryFile()  # noqa: SIM115  the caller closes it
     for line in lines:

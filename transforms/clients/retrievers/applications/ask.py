@@ -10,7 +10,7 @@ from pydantic import JsonValue, model_validator
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import Question, Retrieve
 from rankbeam.transforms.clients.storage.json_paths import finder
-from rankbeam.transforms.records.calls.steps import Call, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, Steps, results_or_raise
 from rankbeam.transforms.records.conversations import HISTORY, USER, Message
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -87,12 +87,12 @@ class AdkApplication(HttpApplication):
 
     def _steps(self, reply: Any) -> AgentSteps | None:
         """The agent's calls of functions, in the events of its session; without ids if some context has none."""
-        steps = steps_of_parts(parts_of(_events(reply)), self._retrieved)
+        steps = steps_of_parts(parts_of(_events(reply)), self._retrieved_ids)
         if all(name is not None for name, _ in self._contexts(reply) or ()):
             return steps
         return tuple(step if step.doc_ids is None else replace(step, doc_ids=()) for step in steps)
 
-    def _retrieved(self, response: Any) -> tuple[str, ...] | None:
+    def _retrieved_ids(self, response: Any) -> tuple[str, ...] | None:
         """The ids of the documents in the response of a tool; None if it has no list of contexts."""
         if self.results is None or not isinstance(self._value(self.results, response), list):
             return None
@@ -169,7 +169,7 @@ class ChatApplication(HttpApplication):
         events = reply["events"] if self.stream else [reply]
         path = finder("choices[0].delta.tool_calls[]" if self.stream else "choices[0].message.tool_calls[]")
         try:
-            calls = _joined(call for event in events for call in path(event) or ())
+            calls = _join_calls(call for event in events for call in path(event) or ())
             return steps_in(calls) if calls else None
         except (KeyError, TypeError, ValueError) as error:
             raise CallError(FailureKind.MALFORMED, f"tool_calls: {error}") from error
@@ -178,7 +178,7 @@ class ChatApplication(HttpApplication):
         return is_done or any(finder("choices[0].finish_reason")(event) for event in events)
 
 
-def _joined(calls: Iterable[Any]) -> list[Any]:
+def _join_calls(calls: Iterable[Any]) -> list[Any]:
     """Calls of tools; a stream sends the arguments of the call with one `index` in pieces."""
     joined: dict[Any, Any] = {}
     for place, call in enumerate(calls):
@@ -211,7 +211,7 @@ class Ask(Retrieve):
     def steps(self, item: Question) -> Steps[ApplicationAnswer]:  # type: ignore[override]
         key, payload = item
         answer: ApplicationAnswer
-        (answer,) = accepted((yield [Call(self.service, key, payload, self.depth)]))
+        (answer,) = results_or_raise((yield [Call(self.service, key, payload, self.depth)]))
         return answer
 
     def read(self, call: Call, reply: Reply) -> ApplicationAnswer:  # type: ignore[override]  # noqa: ARG002

@@ -40,7 +40,7 @@ _QUESTIONS = ("query", "question", "input", "text", "user_input")
 _METHODS = ("ainvoke", "invoke", "aquery", "query")
 
 
-def adapted(system: Any) -> AdaptedSystem:
+def adapt_system(system: Any) -> AdaptedSystem:
     """Return a system that calls this function or object."""
     if hasattr(system, "get_input_jsonschema"):
         return AdaptedSystem(langchain(system))
@@ -122,9 +122,9 @@ _IDS = ("doc_id", "ref_doc_id", "id", "id_")
 
 
 @contextmanager
-def registered(systems: Mapping[str, Any]) -> Iterator[None]:
+def register_systems(systems: Mapping[str, Any]) -> Iterator[None]:
     """Make systems known by name as long as the block lasts; no other thread may use their names meanwhile."""
-    functions = {name: adapted(system) for name, system in systems.items()}
+    functions = {name: adapt_system(system) for name, system in systems.items()}
     with _registering:
         if taken := sorted(functions.keys() & _systems.keys()):
             problem = "is being evaluated by another thread; wait for it, or name this one: system={NAME: function}"
@@ -216,7 +216,7 @@ class CallableConnection:
         began = clock()
         try:
             async with asyncio.timeout(timeout_s):
-                result = await self._result(values["query"], attributes)
+                result = await self._call_function(values["query"], attributes)
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
         except OSError as error:
@@ -225,7 +225,7 @@ class CallableConnection:
         text = json.dumps(reply, ensure_ascii=False)
         return Reply(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))  # as replies of services
 
-    async def _result(self, query: str, attributes: Mapping[str, str]) -> Any:
+    async def _call_function(self, query: str, attributes: Mapping[str, str]) -> Any:
         try:
             result = await asyncio.to_thread(self._function, query, attributes)
             return await result if inspect.isawaitable(result) else result

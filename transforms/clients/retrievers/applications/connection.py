@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
 from rankbeam.transforms.records.conversations import HISTORY
-from rankbeam.transforms.records.errors import CallError, FailureKind, counted
+from rankbeam.transforms.records.errors import CallError, FailureKind, pluralize
 from rankbeam.transforms.records.reply import Reply
 
 _DELETE_S = 5.0
@@ -90,7 +90,7 @@ class ApplicationConnection(HttpConnection):
                     first = clock() if first is None and parameters.has_text(event) else first
         if not parameters.has_ended(events, is_done):
             raise CallError(
-                FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {counted(len(events), 'event')}"
+                FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {pluralize(len(events), 'event')}"
             )
         seconds = None if first is None else round(first - began, 6)
         return json.dumps({"first_token_s": seconds, "events": events}).encode()

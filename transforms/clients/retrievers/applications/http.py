@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 from pydantic import Field, JsonValue, StrictStr, field_validator, model_validator
 
-from rankbeam.transforms.clients.calls.services import Connection, connected
+from rankbeam.transforms.clients.calls.services import Connection, open_connection
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
@@ -131,7 +131,7 @@ class HttpApplication(Http):
         return True
 
     async def connect(self) -> Connection:
-        return await connected("rankbeam.transforms.clients.retrievers.applications.connection", self)
+        return await open_connection("rankbeam.transforms.clients.retrievers.applications.connection", self)
 
     def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
         texts, ids = queries["text"].to_pylist(), queries["query_id"].to_pylist()
@@ -173,7 +173,7 @@ class HttpApplication(Http):
         text = self._text(reply)
         if not isinstance(text, str):
             lacks = "is missing" if text is None else "is not a text"
-            raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_shown(reply)}")
+            raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_short_json(reply)}")
         if not text.strip():
             raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
         first = reply["first_token_s"] if self.stream else None
@@ -226,7 +226,9 @@ class HttpApplication(Http):
         if listed is None and not self.results_required:
             return ()
         if not isinstance(listed, list):
-            raise CallError(FailureKind.MALFORMED, f"results: {self.results} is not a list, found {_shown(listed)}")
+            raise CallError(
+                FailureKind.MALFORMED, f"results: {self.results} is not a list, found {_short_json(listed)}"
+            )
         return tuple(self._context(place, entry) for place, entry in enumerate(listed))
 
     def _citations(
@@ -238,7 +240,7 @@ class HttpApplication(Http):
         if listed is None and not self.results_required:
             return ()
         if not isinstance(listed, list) or not all(type(entry) in (str, int) for entry in listed):
-            problem = f"is not a list of ids or numbers, found {_shown(listed)}"
+            problem = f"is not a list of ids or numbers, found {_short_json(listed)}"
             raise CallError(FailureKind.MALFORMED, f"citations: {self.citations} {problem}")
         places = {str(number): number - 1 for number in range(1, len(contexts or ()) + 1)}
         if any(name is not None for name, _ in contexts or ()):
@@ -254,7 +256,9 @@ class HttpApplication(Http):
         try:
             return steps_in(listed)
         except ValueError as error:
-            raise CallError(FailureKind.MALFORMED, f"steps: {self.steps}: {error}, found {_shown(listed)}") from error
+            raise CallError(
+                FailureKind.MALFORMED, f"steps: {self.steps}: {error}, found {_short_json(listed)}"
+            ) from error
 
     def _context(self, place: int, value: Any) -> tuple[str | None, str | None]:
         if isinstance(value, str) and value.strip():
@@ -264,10 +268,10 @@ class HttpApplication(Http):
         name = None if self.id is None else _value_at(self.id, value)
         name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         if name is not None and not isinstance(name, str):
-            problem = f"results[{place}]: id: {self.id} is neither a text nor a whole number, found {_shown(name)}"
+            problem = f"results[{place}]: id: {self.id} is neither a text nor a whole number, found {_short_json(name)}"
             raise CallError(FailureKind.MALFORMED, problem)
         if text is None and not name:
-            problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_shown(value)}"
+            problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_short_json(value)}"
             raise CallError(FailureKind.MALFORMED, problem)
         return name or None, text
 
@@ -281,5 +285,5 @@ def _value_at(path: str, value: Any) -> Any:
         ) from error
 
 
-def _shown(value: Any) -> str:
+def _short_json(value: Any) -> str:
     return shortened(json.dumps(value, ensure_ascii=False), 80)

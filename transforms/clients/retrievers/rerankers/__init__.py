@@ -9,7 +9,7 @@ from pydantic import Field, FiniteFloat
 
 from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, RetrieverParameters, Route
-from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, accepted
+from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.labels import text_hash
@@ -115,7 +115,7 @@ class Rerank(ServiceWork):
         return Call(self.service, self.reranker.key(self.kind, item), self.reranker.payload(item), step=RERANK)
 
     def steps(self, item: Texts) -> Steps[Scores]:
-        (scores,) = accepted((yield [self.call(item)]))
+        (scores,) = results_or_raise((yield [self.call(item)]))
         return tuple(zip(map(text_hash, item[1]), scores, strict=True))
 
     def read(self, call: Call, reply: Reply) -> tuple[float | None, ...]:

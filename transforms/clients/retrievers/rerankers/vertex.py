@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from rankbeam.transforms.clients.calls.services import Access, Connection, connected
+from rankbeam.transforms.clients.calls.services import Access, Connection, open_connection
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, Endpoint
 from rankbeam.transforms.clients.parameters import is_alias
 from rankbeam.transforms.clients.retrievers.http import Http
@@ -70,7 +70,7 @@ class VertexRanking(Reranker):
         return self.api_endpoint or _HOST
 
     async def connect(self) -> Connection:
-        return await connected("rankbeam.transforms.clients.retrievers.rerankers.vertex_connection", self)
+        return await open_connection("rankbeam.transforms.clients.retrievers.rerankers.vertex_connection", self)
 
     @cached_property
     def form(self) -> Http:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from rankbeam.transforms.clients.google.channels import address_of, default_credentials
-from rankbeam.transforms.clients.google.errors import refusal, translated
+from rankbeam.transforms.clients.google.errors import call_error, refusal
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
@@ -53,7 +53,7 @@ class RankingConnection(HttpConnection):
                 try:
                     await asyncio.to_thread(self.credentials.refresh, Request())
                 except GoogleAuthError as error:
-                    raise translated(error) from None
+                    raise call_error(error) from None
         return str(self.credentials.token)
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
