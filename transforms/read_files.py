@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import early, rows, sources
-from rankbeam.transforms.clients.formats.divided import in_parts
+from rankbeam.transforms.clients.formats import read_ahead, rows, sources
+from rankbeam.transforms.clients.formats.bucketing import in_parts
 from rankbeam.transforms.clients.formats.pieces import Piece, PieceReader, pieces_of
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.storage import batches
@@ -58,7 +58,7 @@ class ReadFiles(beam.PTransform):
             paths = sources.expand(self.pattern)
             sessions = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         else:
-            is_begun = early.is_begun((self.role, self.pattern))  # another process already reads the whole file
+            is_begun = read_ahead.is_begun((self.role, self.pattern))  # another process already reads the whole file
             pieces = [Piece(self.pattern)] if is_begun else pieces_of(self.pattern, self.role)
             sessions = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
             return sessions | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets, self.role))
@@ -75,7 +75,7 @@ class ReadFn(beam.DoFn):
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
     def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some as `SpilledBatch`, for the next stage
-        begun = early.take_parts((self._role, element.path)) if isinstance(element, Piece) else None
+        begun = read_ahead.take_parts((self._role, element.path)) if isinstance(element, Piece) else None
         part = None
         for part in begun or in_parts(self._reader(element), self._buckets):
             count(Counter.ROWS_READ, part.rows)

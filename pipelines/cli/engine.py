@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.manage.job_progress import Watch
     from rankbeam.pipelines.manage.jobs import RunRecord
-    from rankbeam.pipelines.manage.outlook import Watch
     from rankbeam.pipelines.portable.launch import SubmittedJob
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
@@ -69,7 +69,7 @@ def on_engine(
 
 def _follow(submitted: "SubmittedJob", experiment: "Experiment") -> None:
     from rankbeam.pipelines.local import progress
-    from rankbeam.pipelines.manage.outlook import Watch
+    from rankbeam.pipelines.manage.job_progress import Watch
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job import LOOPBACK
 
@@ -93,7 +93,7 @@ class _JobLines:
     _line: str = "submitted"
 
     def look(self) -> None:
-        from rankbeam.pipelines.manage.outlook import JobSnapshot
+        from rankbeam.pipelines.manage.job_progress import JobSnapshot
         from rankbeam.pipelines.portable.service import JobServerError
         from rankbeam.transforms.records.errors import InputError
 

@@ -58,7 +58,7 @@ def gate(
         --baseline-run-id main
     """
     with messages():
-        from rankbeam.pipelines.compare.shared import shared_queries
+        from rankbeam.pipelines.compare.shared_queries import shared_queries
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates

@@ -211,7 +211,7 @@ def review(folder: str, output: str | None) -> None:
     with messages():
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.pipelines.goldens.review import as_csv
-        from rankbeam.transforms.clients.storage import files, whole
+        from rankbeam.transforms.clients.storage import files, whole_files
         from rankbeam.transforms.records.errors import InputError
 
         text = as_csv(GoldensFolder(folder))
@@ -220,7 +220,7 @@ def review(folder: str, output: str | None) -> None:
         elif files.exists(output) and files.read_all(output) != text.encode():
             raise InputError("exists already, and may have decisions; choose another path", path=output)
         else:
-            whole.put(output, text.encode())
+            whole_files.put(output, text.encode())
 
 
 @goldens.command()

@@ -87,7 +87,7 @@ def init(
 
 
 def _write_example(folder: str, name: str) -> Iterator[str]:
-    from rankbeam.pipelines.start.first import EXAMPLES, example, write_files
+    from rankbeam.pipelines.start.first_experiment import EXAMPLES, example, write_files
 
     contents = {Path(folder) / inside: content for inside, content in example(name).items()}
     with write_files(contents):
@@ -103,7 +103,7 @@ def _write_experiment(
     from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.start.cases import columns_of
-    from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template, write_files
+    from rankbeam.pipelines.start.first_experiment import SCHEMA, from_cases, from_runs, from_template, write_files
 
     path, schema = Path(name), Path(name).parent / SCHEMA
     if len(arguments) == 1:

@@ -52,7 +52,7 @@ def status(
     """
     with messages():
         from rankbeam.pipelines.cli import submitted
-        from rankbeam.pipelines.manage.outlook import Watch
+        from rankbeam.pipelines.manage.job_progress import Watch
 
         target = _target(place, run_id, project, region, dataflow_endpoint)
         snapshot = submitted.follow(target) if follow else target.snapshot()
@@ -92,7 +92,7 @@ def on_dataflow(
 
 def _follow(job: "DataflowJob", options: "PipelineOptions") -> None:
     from rankbeam.pipelines.dataflow import launch, show
-    from rankbeam.pipelines.manage.outlook import Watch
+    from rankbeam.pipelines.manage.job_progress import Watch
 
     watch = Watch(job.run, job.run_id)
     try:

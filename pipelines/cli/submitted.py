@@ -12,7 +12,7 @@ from rankbeam.pipelines.local.messages import FAILED, RUNNING, leave, warn
 if TYPE_CHECKING:
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.dataflow.service import DataflowService
-    from rankbeam.pipelines.manage.outlook import JobProgress, JobSnapshot
+    from rankbeam.pipelines.manage.job_progress import JobProgress, JobSnapshot
     from rankbeam.pipelines.portable.job import EngineJob
 
 
@@ -88,8 +88,8 @@ def status_of(snapshot: "JobSnapshot") -> int:
 def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
     """Show a job's progress until it ends; Ctrl-C stops showing it, and the job goes on."""
     from rankbeam.pipelines.local.progress import show_repeatedly
-    from rankbeam.pipelines.manage import outlook
-    from rankbeam.pipelines.manage.outlook import Watch
+    from rankbeam.pipelines.manage import job_progress
+    from rankbeam.pipelines.manage.job_progress import Watch
 
     watch, line = Watch(target.job.run, target.job.run_id), ["looking for the job"]
 
@@ -98,7 +98,7 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
 
     try:
         with show_repeatedly(lambda: (line[0], None)):
-            return outlook.follow(target.snapshot, show)
+            return job_progress.follow(target.snapshot, show)
     except KeyboardInterrupt:
         raise Interrupted([], "the job goes on") from None
 
@@ -151,7 +151,7 @@ class _JobEnd:
 
 
 def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _JobEnd:
-    from rankbeam.pipelines.manage.outlook import gist
+    from rankbeam.pipelines.manage.job_progress import gist
     from rankbeam.transforms.records.errors import RankbeamError
 
     target = of_record(record, output)

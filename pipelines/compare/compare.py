@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
-from rankbeam.pipelines.compare.shared import SharedQueries, shared_queries
+from rankbeam.pipelines.compare.shared_queries import SharedQueries, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results

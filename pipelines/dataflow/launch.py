@@ -13,9 +13,9 @@ from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowSer
 from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
-from rankbeam.pipelines.manage import outlook
+from rankbeam.pipelines.manage import job_progress
+from rankbeam.pipelines.manage.job_progress import JobSnapshot, gist
 from rankbeam.pipelines.manage.jobs import RunRecord
-from rankbeam.pipelines.manage.outlook import JobSnapshot, gist
 from rankbeam.pipelines.run import evaluate
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.storage import files
@@ -50,9 +50,9 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Wait until a job is done, and show its snapshots; the job continues if this process stops earlier."""
-    service = DataflowService(job.endpoint, options, outlook.LOST_AFTER_S)
+    service = DataflowService(job.endpoint, options, job_progress.LOST_AFTER_S)
     try:
-        snapshot = outlook.follow(lambda: service.snapshot(job), show, sleep)
+        snapshot = job_progress.follow(lambda: service.snapshot(job), show, sleep)
     except DataflowError as error:
         raise DataflowError(f"{error}; the job continues") from error
     if snapshot.state == DONE:

@@ -17,8 +17,8 @@ from google.cloud import dataflow
 from requests.exceptions import RequestException
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.manage.job_progress import JobSnapshot
 from rankbeam.pipelines.manage.jobs import LONGEST_NAME, plain
-from rankbeam.pipelines.manage.outlook import JobSnapshot
 from rankbeam.transforms.clients.storage.remedies import remedy
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import InputError, RankbeamError, visible

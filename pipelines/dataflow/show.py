@@ -13,7 +13,7 @@ from typing import Any
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, SERVICE
 from rankbeam.pipelines.local.progress import counter_lines
-from rankbeam.pipelines.manage.outlook import JobProgress, JobSnapshot, as_document, gist, outlook_lines
+from rankbeam.pipelines.manage.job_progress import JobProgress, JobSnapshot, as_document, gist, outlook_lines
 from rankbeam.transforms.clients.storage import remedies
 
 _MEMORY = re.compile(r"lack of memory|out of memory|OutOfMemory|\bMemoryError\b|oom-kill", re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rankbeam.pipelines.compare.shared import shared_queries
+from rankbeam.pipelines.compare.shared_queries import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, markdown_table, markdown_text, number

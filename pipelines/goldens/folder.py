@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.syntax import json_lines as formats
-from rankbeam.transforms.clients.storage import files, whole
+from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.goldens import publishing
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.publishing import TABLES
@@ -91,7 +91,7 @@ class GoldensFolder:
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
         ordered = sorted(reviews, key=lambda review: review.item_id)
-        whole.put(self.below(REVIEWS), json_lines(map(asdict, ordered)))  # no other file stores earlier decisions
+        whole_files.put(self.below(REVIEWS), json_lines(map(asdict, ordered)))  # no other file stores earlier decisions
 
     def publish(self) -> None:
         about, reviews = self.about(), self.reviews()

@@ -13,9 +13,9 @@ from rankbeam.pipelines.local.messages import say
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.corpora import needed_corpora, needless_in, translate_errors, unstage
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
-from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import DATA_QUOTA, CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.description import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota

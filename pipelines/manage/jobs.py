@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.quotas import DATA
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse, Owner
-from rankbeam.transforms.clients.storage import files, matching, whole
+from rankbeam.transforms.clients.storage import files, matching, whole_files
 from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import TemporaryCorpora
@@ -28,7 +28,7 @@ _READERS = 16
 
 
 def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
-    whole.put(_path(output, run_id), json.dumps(record, indent=2).encode())
+    whole_files.put(_path(output, run_id), json.dumps(record, indent=2).encode())
 
 
 def folder(output: str) -> str:

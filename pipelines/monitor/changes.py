@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import product
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, RunComparison, compare, left_out_of, only_in_one
-from rankbeam.pipelines.compare.shared import shared_queries
+from rankbeam.pipelines.compare.shared_queries import shared_queries
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results

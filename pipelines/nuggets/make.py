@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
 from rankbeam.transforms.clients.formats.syntax.json_lines import numbered_lines, parse_line
 from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.clients.storage import files, whole
+from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
 from rankbeam.transforms.records.errors import InputError
@@ -176,7 +176,7 @@ def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -
     for query_id in sorted({*collection.references, *collection.finished, *new}):
         row = {"query_id": query_id, **collection.references.get(query_id, {}), **new.get(query_id, {})}
         rows.append(collection.finished.get(query_id, row))
-    whole.put(collection.path, json_lines(rows))
+    whole_files.put(collection.path, json_lines(rows))
 
 
 def _references(experiment: Experiment) -> dict[str, Row]:

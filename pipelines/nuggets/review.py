@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.nuggets.make import Row, rows_of
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read_text, table_rows
-from rankbeam.transforms.clients.storage import whole
+from rankbeam.transforms.clients.storage import whole_files
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
@@ -72,7 +72,7 @@ def apply_review(path: str, table: str) -> str:
     counts: Counter[str] = Counter(missing=len(ids.keys() - {review.item_id for review in reviews}))
     for query_id, nuggets in grouped((review.query_id, review) for review in reviews).items():
         rows[query_id] = _reviewed_row(rows[query_id], nuggets, counts)
-    whole.put(path, json_lines(row for row in rows.values() if _says_something(row)))
+    whole_files.put(path, json_lines(row for row in rows.values() if _says_something(row)))
     parts = [f"{path}: {counts['edited']:,} nuggets edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
     parts += [f"{counts['unchanged']:,} are unchanged"]
     parts += [f"{counts['missing']:,} have no row in the table, and are kept"] if counts["missing"] else []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.counting import NOT_SEEN, PREFIXES, CallCounts, CallSize, Sizes, Step, StepTotals
-from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
+from rankbeam.transforms.clients.calls.combined_calls import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.models.rewriting import STEP_PREFIX as REWRITING

@@ -15,8 +15,8 @@ import grpc
 from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.job_progress import JobProgress, JobSnapshot, as_document, gist, outlook_lines
 from rankbeam.pipelines.manage.jobs import RunRecord
-from rankbeam.pipelines.manage.outlook import JobProgress, JobSnapshot, as_document, gist, outlook_lines
 from rankbeam.pipelines.portable.engine import FlinkJob
 from rankbeam.pipelines.portable.service import JobServerError, JobService, poll_until
 from rankbeam.transforms.clients.ledger import Ledger, Owner

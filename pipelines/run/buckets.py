@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankbeam.transforms.clients.formats import early, sources
+from rankbeam.transforms.clients.formats import read_ahead, sources
 
 if TYPE_CHECKING:  # files are divided before the experiment is imported
     from rankbeam.pipelines.experiment.experiment import Experiment
@@ -30,7 +30,7 @@ _LARGE_BYTES = 16 << 20  # for files that another process starts to read: for le
 
 def buckets_of(experiment: "Experiment") -> int:
     """The number of buckets for an experiment, from its files' sizes and its retrievers' expected results."""
-    if (chosen := early.buckets()) is not None:
+    if (chosen := read_ahead.buckets()) is not None:
         return chosen
     sizes = {path: sources.size(path) for path in experiment.inputs()}
     queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
@@ -49,7 +49,7 @@ def start_reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[obj
     values = sizes[0] // _QUERY_BYTES * len(runs) * _METRICS * _VALUE_BYTES
     roles = ("qrels", *("run" for _ in runs))
     files = dict.fromkeys((role, str(path)) for role, path in zip(roles, paths, strict=True))
-    return early.reading(list(files), number_of(max(sizes), sum(sizes) + values))
+    return read_ahead.reading(list(files), number_of(max(sizes), sum(sizes) + values))
 
 
 def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:

@@ -17,14 +17,14 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.description import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem, Uses
-from rankbeam.transforms.clients.corpora.rag_engine.staged import (
+from rankbeam.transforms.clients.corpora.rag_engine.staging import (
     StagedDocuments,
     read_documents,
     read_originals,

@@ -23,7 +23,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.ledger import Owner, read_also
 from rankbeam.transforms.clients.ledger.leases import process
-from rankbeam.transforms.clients.storage import files, whole
+from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
@@ -51,7 +51,7 @@ def prepared_folders(experiment: Experiment) -> Iterator[None]:
     shared = [experiment.ledger] if experiment.shares_ledger else []
     for folder in filter(None, [*shared, experiment.leases_path]):
         if not Path(folder).exists():  # an existing folder may be a team's
-            whole.make_private(folder)
+            whole_files.make_private(folder)
     output_ledger = files.below(experiment.output, "ledger")
     if experiment.shares_ledger and files.is_local(output_ledger) and Path(output_ledger).is_dir():
         read_also(experiment.ledger, files.absolute(output_ledger))
@@ -62,7 +62,7 @@ def prepared_folders(experiment: Experiment) -> Iterator[None]:
     try:
         for folder in (experiment.output, experiment.ledger):
             if files.is_local(folder):
-                whole.make_private(folder)
+                whole_files.make_private(folder)
         yield
     finally:
         os.umask(umask)

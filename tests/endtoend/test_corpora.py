@@ -18,9 +18,9 @@ from support.runs import evaluated
 from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
 from rankbeam.transforms.judge.definitions import JudgedDefinition
 from rankbeam.transforms.judge.definitions import _checked_kernel as judged
 from rankbeam.transforms.kernels.judged import Undefined

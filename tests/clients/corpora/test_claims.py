@@ -14,13 +14,13 @@ from support.campaigns import examples
 from support.rag_memory import MemoryApi, answered, state
 from support.standins.rag_state import Behaviour, RagState
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, holder_of, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
+from rankbeam.transforms.clients.corpora.rag_engine.description import RUN, CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.importing import ImportFiles, Track, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles, StagedFolder
+from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles, StagedFolder
 from rankbeam.transforms.clients.corpora.rag_engine.work import STUCK_S, CreateCorpus, NeededCorpus, wait_for_end
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder

@@ -11,13 +11,13 @@ import pytest
 from support.rag_memory import MemoryApi, state, unavailable
 from support.standins.rag_state import RagState
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription, about
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, about
 from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles, StagedFolder
+from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles, StagedFolder
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder

@@ -13,7 +13,12 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.corpora.rag_engine.importing import MOST_FILES, batches
 from rankbeam.transforms.clients.corpora.rag_engine.objects import reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, StagedFiles, contents, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.staging import (
+    StagedDocuments,
+    StagedFiles,
+    contents,
+    read_documents,
+)
 from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 

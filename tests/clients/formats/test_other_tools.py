@@ -19,7 +19,7 @@ from rankbeam.pipelines.experiment.dataset_checks import check
 from rankbeam.pipelines.run.score import are_spans
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
-from rankbeam.transforms.clients.formats.syntax import separated as separated_values
+from rankbeam.transforms.clients.formats.syntax import delimited as separated_values
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.records.errors import InputError
 

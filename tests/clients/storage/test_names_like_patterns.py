@@ -7,7 +7,7 @@ from support.emulators import Cloud
 
 from rankbeam.pipelines.manage import jobs
 from rankbeam.transforms.clients.search import index_folder
-from rankbeam.transforms.clients.storage import files, matching, whole
+from rankbeam.transforms.clients.storage import files, matching, whole_files
 from rankbeam.transforms.goldens import parts
 
 pytest_plugins = ["support.emulators.fixtures"]
@@ -33,9 +33,9 @@ def test_nothing_beside_a_folder_is_listed_or_deleted(bucket: str, folder: str) 
         jobs.save(place, "r1", {"run_id": place})
         files.write(f"{place}/runs/part.parquet", b"rows")
     assert [record["run_id"] for record in jobs.every(ours)] == [ours]
-    assert [file.path for file in whole.list_files(f"{ours}/runs", "runs")] == [f"{ours}/runs/part.parquet"]
+    assert [file.path for file in whole_files.list_files(f"{ours}/runs", "runs")] == [f"{ours}/runs/part.parquet"]
     files.delete(f"{ours}/runs")
-    assert whole.delete(f"{ours}/jobs/r1.json")
+    assert whole_files.delete(f"{ours}/jobs/r1.json")
     assert files.match(f"{bucket}/out*/**") == [f"{other}/jobs/r1.json", f"{other}/runs/part.parquet"]
 
 

@@ -10,7 +10,7 @@ from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.runs import rankbeam
 
-from rankbeam.pipelines.start.first import EXAMPLES as EXAMPLES_BY_NAME
+from rankbeam.pipelines.start.first_experiment import EXAMPLES as EXAMPLES_BY_NAME
 
 EXAMPLES = REPOSITORY / "examples"
 TEMPLATES = ["bm25", "rag_engine", "http", "application", "judge"]

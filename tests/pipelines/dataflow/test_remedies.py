@@ -7,7 +7,7 @@ import pytest
 from rankbeam.pipelines.dataflow import show
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.show import remedies_of
-from rankbeam.pipelines.manage.outlook import JobSnapshot
+from rankbeam.pipelines.manage.job_progress import JobSnapshot
 from rankbeam.transforms.records.counters import Counts
 
 JOB = DataflowJob("2026-01-02_03_04_05-1", "my-project", "us-central1", "r1", "e", "gs://b/out")

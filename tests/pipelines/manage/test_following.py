@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rankbeam.pipelines.manage.outlook import JobSnapshot, follow, pauses
+from rankbeam.pipelines.manage.job_progress import JobSnapshot, follow, pauses
 from rankbeam.transforms.records.counters import Counts
 from rankbeam.transforms.records.errors import RankbeamError
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
 from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Steps, Task, Work
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, RankbeamError
 from rankbeam.transforms.records.reply import Reply

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.calls.attempts import AnsweredCall, Attempts
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.durations import bin_of
 from rankbeam.transforms.records.calls.steps import Call, CallUsage, SearchDepth

@@ -29,7 +29,7 @@ from rankbeam.transforms.clients.calls.lane_context import (
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
 from rankbeam.transforms.records.calls.steps import PAUSE

@@ -14,12 +14,12 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, LaneStopped
 from rankbeam.transforms.clients.calls.attempts import AnsweredCall, Attempts, after
+from rankbeam.transforms.clients.calls.combined_calls import CallCombiner, CombinedCall
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.clients.calls.together import CallCombiner, CombinedCall
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.counters import Counter

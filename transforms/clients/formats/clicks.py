@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.formats.syntax import named, separated, tables
+from rankbeam.transforms.clients.formats.syntax import delimited, named_columns, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.columns import with_line
@@ -68,8 +68,8 @@ def _read_counts(path: str) -> Iterator[pa.RecordBatch]:
     if is_table(path):
         return tables.read_rows(path, ROLE, schema)
     if files.read_head(path).startswith(_PARQUET_MAGIC):
-        return tables.read_parquet(path, named.COLUMN_NAMES[ROLE], schema)
-    return separated.read(path, ROLE, schema)
+        return tables.read_parquet(path, named_columns.COLUMN_NAMES[ROLE], schema)
+    return delimited.read(path, ROLE, schema)
 
 
 def _refuse(path: str, batch: pa.RecordBatch, is_wrong: BoolArray, problem: str) -> None:

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.formats.syntax import named, tables
+from rankbeam.transforms.clients.formats.syntax import named_columns, tables
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
@@ -120,7 +120,7 @@ def _ids(path: str, role: str) -> Iterator[Ids]:
         return
     field, count = pa.field("_id", pa.string()), 0
     for column in _columns(path, role):
-        yield {DOCUMENT: named.cast(path, column, field, count)}
+        yield {DOCUMENT: named_columns.cast(path, column, field, count)}
         count += len(column)
 
 
@@ -132,7 +132,7 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
         yield from (batch.column(0) for batch in read.batches(source, [tables.column(source, role, "id")]))
     elif form is Format.PARQUET:
         with parquet.open_file(path) as file:
-            name = named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES[role])["id"]
+            name = named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES[role])["id"]
             yield from (batch.column(0) for batch in file.iter_batches(columns=[name], use_threads=False))
     else:
         entries = texts.read_entries(path, role)

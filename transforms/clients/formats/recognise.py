@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.syntax import lines, named, separated
+from rankbeam.transforms.clients.formats.syntax import delimited, lines, named_columns
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, pluralize
 
@@ -96,7 +96,7 @@ def _first_line(head: bytes) -> str | None:
 def _texts(line: str) -> Format | None:
     if line.lstrip().startswith("{"):
         return Format.JSON_LINES
-    if separated.header(line, "queries"):
+    if delimited.header(line, "queries"):
         return Format.SEPARATED
     tabs = line.count("\t")  # a single tab separates an id and a text, whatever the text looks like
     looks_like_rows = tabs > 1 and (_qrels(line) or _run(line))
@@ -106,7 +106,7 @@ def _texts(line: str) -> Format | None:
 def _qrels(line: str) -> Format | None:
     if _NESTED.match(line):
         return Format.NESTED
-    if separated.header(line, "qrels"):
+    if delimited.header(line, "qrels"):
         return Format.SEPARATED
     if _is_row(line, "qrels"):
         return Format.JSON_ROWS
@@ -124,7 +124,7 @@ def _qrels(line: str) -> Format | None:
 def _run(line: str) -> Format | None:
     if _NESTED.match(line):
         return Format.NESTED
-    if separated.header(line, "run"):
+    if delimited.header(line, "run"):
         return Format.SEPARATED
     if _is_row(line, "run"):
         return Format.JSON_ROWS
@@ -141,7 +141,7 @@ def _is_row(line: str, role: str) -> bool:
         value = json.loads(line) if line.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and named.has_columns(value, role)
+    return isinstance(value, dict) and named_columns.has_columns(value, role)
 
 
 def _answers(line: str) -> Format | None:

@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, locate_errors
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.formats.syntax import ids, json_lines, lines, named, separated, tables
+from rankbeam.transforms.clients.formats.syntax import delimited, ids, json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import read_ahead
 from rankbeam.transforms.kernels import hashing, text
@@ -103,7 +103,7 @@ def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
 
 
 def _read_batches(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
-    schema, names = columns.with_line(kind.schema), named.COLUMN_NAMES[kind.role]
+    schema, names = columns.with_line(kind.schema), named_columns.COLUMN_NAMES[kind.role]
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
     elif form is Format.BIGQUERY:
@@ -116,7 +116,7 @@ def _read_batches(path: str, kind: _Kind, form: Format, piece: Piece | None) -> 
     elif form is Format.JSON_ROWS:
         yield from _refuse_infinite(path, kind, json_lines.read(path, kind.role, kind.schema))
     elif form is Format.SEPARATED:
-        yield from _refuse_infinite(path, kind, separated.read(path, kind.role, schema))
+        yield from _refuse_infinite(path, kind, delimited.read(path, kind.role, schema))
     else:
         if piece is None or piece.end is None:
             blocks, is_begin = files.read_blocks(path), True

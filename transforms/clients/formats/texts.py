@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.bigquery.names import display_path
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named, separated, tables
+from rankbeam.transforms.clients.formats.syntax import delimited, json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, checked_id, json_id
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
@@ -53,8 +53,8 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
     elif form is Format.PARQUET:
         yield from _from_parquet(path)
     elif form is Format.SEPARATED:
-        for names, batches in separated.batches(path, role):
-            yield from _from_columns(path, batches, names, separated.HEADER_LINES)
+        for names, batches in delimited.batches(path, role):
+            yield from _from_columns(path, batches, names, delimited.HEADER_LINES)
     elif form is Format.BIGQUERY:
         for names, batches in tables.named_batches(path, role):
             yield from _from_columns(display_path(path), batches, names)
@@ -98,7 +98,7 @@ def _from_json(path: str, line: int, text: str) -> TextEntry:
 
 def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
     """An entry made of a parsed line; removes keys from `value`."""
-    id_name, text_name = _id_name(value), next(filter(value.__contains__, named.TEXT_NAMES), None)
+    id_name, text_name = _id_name(value), next(filter(value.__contains__, named_columns.TEXT_NAMES), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
         keys = shortened(", ".join(value), _MOST_KEYS).encode(errors="replace").decode()
@@ -109,7 +109,7 @@ def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
 
 
 def _id_name(value: Mapping[str, Any]) -> str | None:
-    for name in named.ID_NAMES:
+    for name in named_columns.ID_NAMES:
         if value.get(name) not in (None, ""):
             return name
     return None
@@ -137,7 +137,7 @@ def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) 
 
 def _from_parquet(path: str) -> Iterator[TextEntry]:
     with parquet.open_file(path) as file:
-        names = named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES["queries"])
+        names = named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES["queries"])
         line = 0
         try:
             for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):
@@ -151,8 +151,8 @@ def _from_columns(
     path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], line: int = 0
 ) -> Iterator[TextEntry]:
     for batch in batches:
-        entry_ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
-        texts = named.convert_column(path, batch[names["text"]], pa.field("text", pa.string()), line)
+        entry_ids = named_columns.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
+        texts = named_columns.convert_column(path, batch[names["text"]], pa.field("text", pa.string()), line)
         rest = batch.drop_columns(list(names.values()))
         entries = zip(entry_ids.to_pylist(), texts.to_pylist(), _rows(path, rest, line), strict=True)
         for name, text, others in entries:

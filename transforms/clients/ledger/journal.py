@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
-from rankbeam.transforms.clients.storage import whole
+from rankbeam.transforms.clients.storage import whole_files
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
@@ -87,8 +87,8 @@ class Journal:
     def _open(self) -> BinaryIO:
         if self._file is None:
             path = store.new_journal(self._folder)
-            whole.make_folder(path.parent)
-            file = whole.opened_new(path, "xb", buffering=0)
+            whole_files.make_folder(path.parent)
+            file = whole_files.opened_new(path, "xb", buffering=0)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX)
             except OSError:  # without a lock, others would believe that its process was killed

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.storage import files, whole
-from rankbeam.transforms.clients.storage.whole import UNFINISHED, StoredFile, delete
+from rankbeam.transforms.clients.storage import files, whole_files
+from rankbeam.transforms.clients.storage.whole_files import UNFINISHED, StoredFile, delete
 
 __all__ = ["StoredFile", "delete"]
 
@@ -30,18 +30,18 @@ _PROBE_BYTES = 64 << 10
 
 def put(folder: str, content: pa.Buffer) -> StoredFile:
     """Write a part under a new name; returns the file."""
-    return whole.put(files.join(folder, f"calls-{uuid.uuid4().hex}.parquet"), content.to_pybytes())
+    return whole_files.put(files.join(folder, f"calls-{uuid.uuid4().hex}.parquet"), content.to_pybytes())
 
 
 def put_use(folder: str, name: str, content: bytes) -> str:
     """Write or overwrite a record of how a run used the ledger, or a log; returns its path."""
-    return whole.put(files.join(folder, USES, name), content).path
+    return whole_files.put(files.join(folder, USES, name), content).path
 
 
 def probe(folder: str) -> None:
     """Check that parts can be written: write a file as large as a small part, and delete it."""
     path = files.join(folder, f"{UNFINISHED}probe-{uuid.uuid4().hex}")
-    whole.put(path, os.urandom(_PROBE_BYTES))  # random, so that a compressing disk cannot shrink it
+    whole_files.put(path, os.urandom(_PROBE_BYTES))  # random, so that a compressing disk cannot shrink it
     delete(path)
 
 
@@ -63,7 +63,7 @@ def read_also(folder: str, other: str) -> None:
     """Make every reader of a ledger also read another ledger, which is not changed."""
     name = f"{hashlib.sha256(other.encode()).hexdigest()[:32]}.txt"
     if other not in also_read(folder):
-        whole.put(files.join(folder, _ALSO, name), other.encode())
+        whole_files.put(files.join(folder, _ALSO, name), other.encode())
 
 
 def also_read(folder: str) -> list[str]:
@@ -122,12 +122,12 @@ def delete_left_behind(folder: str, older_than_s: float) -> None:
 
 def foreign_in(folder: str) -> list[StoredFile]:
     """The files that are not the ledger's, by their names."""
-    others = [stored for stored in _list_files(folder) if stored.name != whole.PRIVATE]
+    others = [stored for stored in _list_files(folder) if stored.name != whole_files.PRIVATE]
     return [stored for stored in others if not _OWN.fullmatch(stored.name) and not _is_unfinished(stored.name)]
 
 
 def _list_files(folder: str) -> list[StoredFile]:
-    return whole.list_files(folder, "the ledger")
+    return whole_files.list_files(folder, "the ledger")
 
 
 def _is_unfinished(name: str) -> bool:

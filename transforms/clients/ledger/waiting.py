@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from rankbeam.transforms.clients.storage import files, spill, whole
+from rankbeam.transforms.clients.storage import files, spill, whole_files
 from rankbeam.transforms.records.errors import InputError
 
 BATCHES = "batches"
@@ -78,19 +78,19 @@ class BatchRound:
 
     def write_pending(self, calls: Iterable[PendingCall]) -> None:
         path = files.join(self.folder, f"{_PENDING}{uuid.uuid4().hex}.jsonl")
-        whole.put(path, b"".join(call.line() for call in sorted(calls, key=lambda call: call.order)))
+        whole_files.put(path, b"".join(call.line() for call in sorted(calls, key=lambda call: call.order)))
 
     @contextmanager
     def pending(self) -> Iterator[PendingCalls]:
         """The calls that lanes of the last round left; after the block, they no longer wait."""
-        listed = whole.list_files(self.folder, "the ledger's batch jobs")
+        listed = whole_files.list_files(self.folder, "the ledger's batch jobs")
         parts = [file.path for file in listed if file.name.startswith(_PENDING)]
         with tempfile.TemporaryDirectory(prefix="rankbeam-pending-", dir=spill.folder()) as folder:
             path = _merge_files(parts, Path(folder))
             sizes = Counter((call.service, call.step) for call in (() if path is None else calls_in(path)))
             yield PendingCalls(path, sizes)
         for part in parts:
-            whole.delete(part)
+            whole_files.delete(part)
 
     def decided(self) -> dict[str, str]:
         """Calls that are no longer left to jobs, with the reason why a call fails, or "" if a lane makes it."""
@@ -99,7 +99,7 @@ class BatchRound:
         return decided
 
     def decide(self, decisions: Mapping[str, str]) -> None:
-        whole.put(files.join(self.folder, _DECIDED), json.dumps({**self.decided(), **decisions}).encode())
+        whole_files.put(files.join(self.folder, _DECIDED), json.dumps({**self.decided(), **decisions}).encode())
 
 
 def calls_in(path: str) -> Iterator[PendingCall]:
@@ -192,7 +192,7 @@ class BatchFolder:
         self._folder = files.join(ledger, BATCHES)
 
     def records(self) -> list[BatchJobRecord]:
-        listed = [file for file in whole.list_files(self._folder, _WHAT) if file.name.startswith("job-")]
+        listed = [file for file in whole_files.list_files(self._folder, _WHAT) if file.name.startswith("job-")]
         return [self._record(file.path) for file in listed]
 
     def record(self, part: str) -> BatchJobRecord | None:
@@ -200,12 +200,12 @@ class BatchFolder:
         return self._record(path) if files.exists(path) else None
 
     def save(self, record: BatchJobRecord) -> None:
-        whole.put(self._path("job", record.hash, "json"), json.dumps(asdict(record)).encode())
+        whole_files.put(self._path("job", record.hash, "json"), json.dumps(asdict(record)).encode())
 
     def save_part(self, part: str, calls: Iterable[PendingCall]) -> None:
         path = self._path("part", part, "jsonl")
         if not files.exists(path):
-            whole.put(path, b"".join(call.line() for call in calls))
+            whole_files.put(path, b"".join(call.line() for call in calls))
 
     def calls(self, part: str) -> list[PendingCall]:
         return list(calls_in(self._path("part", part, "jsonl")))
@@ -220,14 +220,14 @@ class BatchFolder:
 
     def delete_part(self, part: str) -> None:
         """Delete the file with a job's calls once its answers are recorded; the job's record stays."""
-        whole.delete(self._path("part", part, "jsonl"))
+        whole_files.delete(self._path("part", part, "jsonl"))
 
     def delete_unused_parts(self) -> None:
         """Delete parts that killed runs left: no job was created for them, or their answers are recorded."""
         needed = {f"part-{record.hash}.jsonl" for record in self.records() if record.is_open}
-        for file in whole.list_files(self._folder, _WHAT):
+        for file in whole_files.list_files(self._folder, _WHAT):
             if file.name.startswith("part-") and file.name not in needed:
-                whole.delete(file.path)
+                whole_files.delete(file.path)
 
     def _path(self, kind: str, part: str, ending: str) -> str:
         return files.join(self._folder, f"{kind}-{part}.{ending}")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankbeam.transforms.clients.calls.together import divide_tokens
+from rankbeam.transforms.clients.calls.combined_calls import divide_tokens
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.records.errors import CallError, FailureKind, did_you_mean
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, estimated_tokens

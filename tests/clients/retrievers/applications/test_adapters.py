@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
 from rankbeam.transforms.clients.retrievers.applications.callables import (
     CallableConnection,
     adapt_system,

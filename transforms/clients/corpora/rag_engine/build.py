@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, CorpusDescription, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus, Operation
+from rankbeam.transforms.clients.corpora.rag_engine.description import RUN, CorpusDescription, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
@@ -28,7 +28,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
     reasons_of,
     reused_corpus,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, has_changed, upload
+from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedDocuments, has_changed, upload
 from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus, NeededCorpus, preferred_corpora
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity

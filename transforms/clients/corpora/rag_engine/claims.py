@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine import work
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
 from rankbeam.transforms.clients.ledger.leases import Holder, process
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError, FailureKind

@@ -11,7 +11,6 @@ from typing import Any
 from rankbeam.transforms.clients.calls.fanout import SingleService
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine import work
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.claims import end_use, register_use
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
     SERVICE,
@@ -20,8 +19,9 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
     Operation,
     StartedOperation,
 )
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, Track, lacking_files
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles
+from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.quota import Quota

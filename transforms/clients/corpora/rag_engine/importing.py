@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine import work
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claim_corpus, is_claim
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedFiles
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
+from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import ImportQuota

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import TypeAdapter, ValidationError
 
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, FilledCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, StagedFiles
+from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedDocuments, StagedFiles
 from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
 

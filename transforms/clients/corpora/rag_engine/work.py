@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from rankbeam.transforms.clients.corpora.lists import all_pages
-from rankbeam.transforms.clients.corpora.rag_engine.about import CorpusDescription, about
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
     SERVICE,
     DataApi,
@@ -16,6 +15,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
     ListedFile,
     Operation,
 )
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, about
 from rankbeam.transforms.records.calls.steps import Call, Steps, pause, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind

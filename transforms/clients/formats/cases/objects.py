@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
-from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named, tables
+from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import delimiter_in
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
@@ -118,7 +118,7 @@ def _in_table(path: str) -> Iterator[Row]:
 
 def _in_parquet(path: str) -> Iterator[Row]:
     with open_file(path) as file:
-        named.refuse_repeated(path, file.schema_arrow.names)
+        named_columns.refuse_repeated(path, file.schema_arrow.names)
         yield from tables.parquet_rows(path, file)
 
 
@@ -148,7 +148,7 @@ def _in_csv(path: str) -> Iterator[Row]:
     line = 1
     try:
         names = [name.strip() for name in next(rows, [])]
-        named.refuse_repeated(path, names, line=1)
+        named_columns.refuse_repeated(path, names, line=1)
         line = rows.line_num + 1
         for cells in rows:
             if cells and len(cells) != len(names):

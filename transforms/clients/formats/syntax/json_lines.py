@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.transforms.clients.formats.syntax import lines, named
+from rankbeam.transforms.clients.formats.syntax import lines, named_columns
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import value_of
@@ -111,7 +111,7 @@ def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
     for line, text in numbered_lines(path):
         row = parse_object(path, line, text)
         _refuse_half(path, line, text, row)
-        names = names or named.find_columns(path, list(row), named.COLUMN_NAMES[role])
+        names = names or named_columns.find_columns(path, list(row), named_columns.COLUMN_NAMES[role])
         value = row.get(names[number])
         if isinstance(value, bool) or not isinstance(value, int | float):
             written = shortened(json.dumps(value, ensure_ascii=False))

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource
-from rankbeam.transforms.clients.formats.syntax import named
+from rankbeam.transforms.clients.formats.syntax import named_columns
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
@@ -33,14 +33,14 @@ def check(path: str, role: str) -> None:
 def streams(path: str, role: str) -> Iterator[str]:
     """Open a read session; yield the paths of its streams, at least one, which can be read like files."""
     source = TableSource.parse(path)
-    columns = _selected_columns(source, role) if role in named.COLUMN_NAMES else []
+    columns = _selected_columns(source, role) if role in named_columns.COLUMN_NAMES else []
     yield from (stream.path for stream in read.streams(source, columns))
 
 
 def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read a role's columns from a table, or from one stream, and cast them to a schema."""
     for names, batches in named_batches(path, role):
-        yield from named.map_columns(str(TableSource.parse(path)), batches, names, schema)
+        yield from named_columns.map_columns(str(TableSource.parse(path)), batches, names, schema)
 
 
 def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
@@ -50,7 +50,7 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
     batches = read.batches(source, selected)
     if (first := next(batches, None)) is not None:
         columns = first.schema.names
-        names = _find_columns(source, columns, role) | named.optional_columns(columns, role, any_case=True)
+        names = _find_columns(source, columns, role) | named_columns.optional_columns(columns, role, any_case=True)
         yield names, map(_with_known_names, chain([first], batches))
 
 
@@ -72,12 +72,12 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 def _selected_columns(source: TableSource, role: str) -> list[str]:
     """The columns to read; for texts an empty list, which means all: their other columns are attributes."""
     columns = read.describe(source).columns
-    names = _find_columns(source, columns, role) | named.optional_columns(columns, role, any_case=True)
-    return [] if named.COLUMN_NAMES[role] is named.TEXTS else list(names.values())
+    names = _find_columns(source, columns, role) | named_columns.optional_columns(columns, role, any_case=True)
+    return [] if named_columns.COLUMN_NAMES[role] is named_columns.TEXTS else list(names.values())
 
 
 def _find_columns(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
-    return named.find_columns(str(source), columns, named.COLUMN_NAMES[role], any_case=True)
+    return named_columns.find_columns(str(source), columns, named_columns.COLUMN_NAMES[role], any_case=True)
 
 
 def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -87,15 +87,15 @@ def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def read_parquet(
-    path: str, known: named.ColumnNames, schema: pa.Schema, groups: range | None = None
+    path: str, known: named_columns.ColumnNames, schema: pa.Schema, groups: range | None = None
 ) -> Iterator[pa.RecordBatch]:
     with open_file(path) as file:
-        names = named.find_columns(path, file.schema_arrow.names, known)
+        names = named_columns.find_columns(path, file.schema_arrow.names, known)
         chosen, rows = list(names.values()), 0
         try:
             size = _batch_rows(file, chosen)
             batches = file.iter_batches(size, groups, columns=chosen, use_threads=False)
-            for batch in named.map_columns(path, batches, names, schema):
+            for batch in named_columns.map_columns(path, batches, names, schema):
                 rows += batch.num_rows
                 yield batch
         except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
@@ -106,7 +106,9 @@ def read_parquet_values(path: str, role: str) -> Iterator[tuple[int, dict[str, A
     """Read a role's columns from a Parquet file, with the optional ones that it has, as Python values."""
     with open_file(path) as file:
         columns = file.schema_arrow.names
-        names = named.find_columns(path, columns, named.COLUMN_NAMES[role]) | named.optional_columns(columns, role)
+        names = named_columns.find_columns(
+            path, columns, named_columns.COLUMN_NAMES[role]
+        ) | named_columns.optional_columns(columns, role)
         for row, values in parquet_rows(path, file, list(names.values())):
             yield row, {ours: values[theirs] for ours, theirs in names.items()}
 
@@ -127,7 +129,7 @@ def parquet_rows(
 
 def check_parquet(path: str, role: str) -> None:
     with open_file(path) as file:
-        named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES[role])
+        named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES[role])
 
 
 def parquet_has_rows(path: str) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rankbeam.transforms.clients.ledger.leases.lease import LeasePlace, ReadFile
-from rankbeam.transforms.clients.storage import files, gcs, whole
+from rankbeam.transforms.clients.storage import files, gcs, whole_files
 from rankbeam.transforms.records.errors import InputError
 
 FOLDER = "leases"
@@ -51,7 +51,7 @@ class LocalPlace:
 
     def create(self, name: str, content: bytes) -> bool:
         with self._translate_errors(name):
-            whole.make_folder(self._folder)
+            whole_files.make_folder(self._folder)
             with self._hold_lock():
                 return self._create_file(self._folder / name, content)
 
@@ -60,7 +60,7 @@ class LocalPlace:
             if self._now(name) != seen:
                 return False
             temporary = self._folder / f".{name}"
-            with whole.opened_new(temporary) as file:
+            with whole_files.opened_new(temporary) as file:
                 file.write(content)
             temporary.replace(self._folder / name)
             return True
@@ -80,7 +80,7 @@ class LocalPlace:
     @staticmethod
     def _create_file(path: Path, content: bytes) -> bool:
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, whole.mode_in(path.parent))
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, whole_files.mode_in(path.parent))
         except FileExistsError:
             return False
         try:
@@ -93,7 +93,7 @@ class LocalPlace:
 
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
-        with whole.opened_new(self._folder / _GUARD, "ab") as guard:
+        with whole_files.opened_new(self._folder / _GUARD, "ab") as guard:
             with suppress(OSError):  # a filesystem without locks
                 fcntl.flock(guard, fcntl.LOCK_EX)
             yield

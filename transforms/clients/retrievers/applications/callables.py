@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
+from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from rankbeam.transforms.clients.formats.syntax import lines, named
+from rankbeam.transforms.clients.formats.syntax import lines, named_columns
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.errors import InputError
@@ -33,7 +33,7 @@ def header(line: str, role: str) -> list[str] | None:
         names = [name.strip() for name in next(csv.reader([line]), [])]
     except csv.Error:  # a long text, or an unexpected line end
         return None
-    return names if named.has_columns(names, role) else None
+    return names if named_columns.has_columns(names, role) else None
 
 
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
@@ -42,8 +42,8 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     columns = header(first, "qrels" if role == "subtopic_qrels" else role)
     if columns is None:
         raise InputError(f"has no header with the columns of {role}", path=path, line=1)
-    names = named.find_columns(path, columns, named.COLUMN_NAMES[role])
-    is_text = named.COLUMN_NAMES[role] is named.TEXTS
+    names = named_columns.find_columns(path, columns, named_columns.COLUMN_NAMES[role])
+    is_text = named_columns.COLUMN_NAMES[role] is named_columns.TEXTS
     chosen = columns if is_text else list(names.values())
     with _translate_errors(path), files.open_text(path) as stream:
         reader = arrow_csv.open_csv(
@@ -56,9 +56,9 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
 
 
 def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read judgements or a run, as `named.map_columns` does; the header counts as line 1."""
+    """Read judgements or a run, as `named_columns.map_columns` does; the header counts as line 1."""
     for names, rows in batches(path, role):
-        yield from named.map_columns(path, rows, names, schema, HEADER_LINES)
+        yield from named_columns.map_columns(path, rows, names, schema, HEADER_LINES)
 
 
 def _non_empty(path: str, reader: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

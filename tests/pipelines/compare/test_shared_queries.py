@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from rankbeam.pipelines.compare.shared import SharedQueries, shared_queries
+from rankbeam.pipelines.compare.shared_queries import SharedQueries, shared_queries
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 

@@ -10,8 +10,8 @@ import pytest
 from support.data import REPOSITORY
 
 from rankbeam.pipelines.run import buckets
-from rankbeam.transforms.clients.formats import early, rows
-from rankbeam.transforms.clients.formats.divided import DividedPart, in_parts
+from rankbeam.transforms.clients.formats import read_ahead, rows
+from rankbeam.transforms.clients.formats.bucketing import DividedPart, in_parts
 from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.records.errors import InputError
 
@@ -36,12 +36,12 @@ def run(tmp_path: Path) -> str:
 def nothing_is_left() -> Iterator[None]:
     batches.register()
     yield
-    assert early._begun == {}
+    assert read_ahead._begun == {}
     assert spill.folder() is None
 
 
 def taken(role: str, path: str) -> list[DividedPart]:
-    parts = early.take_parts((role, path))
+    parts = read_ahead.take_parts((role, path))
     assert parts is not None
     return list(parts)
 
@@ -49,19 +49,19 @@ def taken(role: str, path: str) -> list[DividedPart]:
 def test_what_the_process_sends_is_what_a_reader_here_makes(qrels: str, run: str) -> None:
     expected = [list(in_parts(read(path), BUCKETS)) for read, path in ((rows.read_qrels, qrels), (rows.read_run, run))]
     files = [("qrels", qrels), ("run", run)]
-    with early.reading(files, BUCKETS):
-        assert [early.is_begun(file) for file in files] == [True, True]
-        assert early.buckets() == BUCKETS
+    with read_ahead.reading(files, BUCKETS):
+        assert [read_ahead.is_begun(file) for file in files] == [True, True]
+        assert read_ahead.buckets() == BUCKETS
         second, first = taken("run", run), taken("qrels", qrels)  # asked for in another order
         assert [first, second] == expected
-        assert [early.take_parts(file) for file in files] == [None, None]  # a second reader reads anew
-        assert early.buckets() is None
+        assert [read_ahead.take_parts(file) for file in files] == [None, None]  # a second reader reads anew
+        assert read_ahead.buckets() is None
 
 
 def test_errors_are_raised_where_the_file_is_wanted_and_the_next_file_is_read(qrels: str, tmp_path: Path) -> None:
     bad, absent = tmp_path / "bad.run", str(tmp_path / "absent.run")
     bad.write_text("q1 Q0 d1 1 0.5 tag\nq1 Q0 d2 2 best tag\n")
-    with early.reading([("run", str(bad)), ("run", absent), ("qrels", qrels)], BUCKETS):
+    with read_ahead.reading([("run", str(bad)), ("run", absent), ("qrels", qrels)], BUCKETS):
         with pytest.raises(InputError, match=r"bad\.run:2: the score 'best' is not a number"):
             taken("run", str(bad))
         with pytest.raises(InputError, match=r"absent\.run: cannot be opened"):
@@ -72,7 +72,7 @@ def test_errors_are_raised_where_the_file_is_wanted_and_the_next_file_is_read(qr
 def test_a_process_that_is_killed_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     pipe = tmp_path / "a.run"
     os.mkfifo(pipe)  # its reader waits
-    with early.reading([("run", str(pipe))], BUCKETS) as process:
+    with read_ahead.reading([("run", str(pipe))], BUCKETS) as process:
         process.kill()
         with pytest.raises(InputError, match=r"a\.run: the process that read it was killed; free memory, and run"):
             taken("run", str(pipe))
@@ -81,7 +81,7 @@ def test_a_process_that_is_killed_is_an_error_that_names_the_file(tmp_path: Path
 def test_what_is_not_asked_for_ends_with_the_block(tmp_path: Path) -> None:
     pipe = tmp_path / "a.run"
     os.mkfifo(pipe)
-    with early.reading([("run", str(pipe))], BUCKETS) as process:
+    with read_ahead.reading([("run", str(pipe))], BUCKETS) as process:
         assert process.poll() is None
     assert process.poll() is not None
 
@@ -89,7 +89,7 @@ def test_what_is_not_asked_for_ends_with_the_block(tmp_path: Path) -> None:
 def test_large_pieces_come_through_the_spill_file(tmp_path: Path) -> None:
     path = tmp_path / "a.run"
     path.write_text("".join(f"q{line} Q0 d{line} 1 0.5 tag\n" for line in range(20_000)))
-    with early.reading([("run", str(path))], 1):
+    with read_ahead.reading([("run", str(path))], 1):
         (part,) = taken("run", str(path))
         ((_, piece),) = part.pieces
         assert isinstance(piece, batches.SpilledBatch)
@@ -100,7 +100,7 @@ def test_large_pieces_come_through_the_spill_file(tmp_path: Path) -> None:
     ("program", "slow"),
     [
         (["-c", "import rankbeam.pipelines.run.buckets"], {"apache_beam", "numpy", "pyarrow"}),
-        (["-m", "rankbeam.transforms.clients.formats.early", "[[], 1]"], {"apache_beam", "google.auth", "grpc"}),
+        (["-m", "rankbeam.transforms.clients.formats.read_ahead", "[[], 1]"], {"apache_beam", "google.auth", "grpc"}),
     ],
     ids=["this process", "the other one"],
 )
@@ -116,13 +116,13 @@ def test_neither_process_imports_slow_modules_before_files_are_read(program: lis
 def test_only_files_of_this_machine_are_begun(name: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buckets, "_LARGE_BYTES", 0)
     with buckets.start_reading(run, [run, name if "://" in name else str(Path(run).parent / name)]):
-        assert early.buckets() is None
+        assert read_ahead.buckets() is None
 
 
 def test_only_large_files_are_begun(qrels: str, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with buckets.start_reading(qrels, [run, run]):
-        assert early.buckets() is None
+        assert read_ahead.buckets() is None
     monkeypatch.setattr(buckets, "_LARGE_BYTES", 0)
     with buckets.start_reading(qrels, [run, run]):
-        assert list(early._begun) == [("qrels", qrels), ("run", run)]
-        assert early.buckets() == buckets.LEAST
+        assert list(read_ahead._begun) == [("qrels", qrels), ("run", run)]
+        assert read_ahead.buckets() == buckets.LEAST

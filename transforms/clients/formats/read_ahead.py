@@ -22,7 +22,7 @@ from rankbeam.transforms.records.errors import InputError
 if TYPE_CHECKING:  # importing Arrow would delay the start of the other process
     import pyarrow as pa
 
-    from rankbeam.transforms.clients.formats.divided import DividedPart
+    from rankbeam.transforms.clients.formats.bucketing import DividedPart
 
 File = tuple[str, str]  # a role, for example "run", and the path of a local file
 
@@ -32,7 +32,7 @@ _begun: dict[File, "_Reading"] = {}
 @contextmanager
 def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[bytes]]":
     """Read and divide files one by one in another process while the block runs; batches in the block are spilled."""
-    command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.early"]
+    command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.read_ahead"]
     with spill.spilling():
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = subprocess.Popen(  # noqa: S603  this Python, and paths as data
@@ -78,7 +78,7 @@ class _Reading:
         self.received: SimpleQueue[Any] = SimpleQueue()
 
     def parts(self) -> "Iterator[DividedPart]":
-        from rankbeam.transforms.clients.formats.divided import decode_part
+        from rankbeam.transforms.clients.formats.bucketing import decode_part
 
         while (message := self.received.get()) is not None:
             if isinstance(message, EOFError):
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def _send_file(read: "Callable[[str], Iterator[pa.RecordBatch]]", path: str, buckets: int) -> None:
-    from rankbeam.transforms.clients.formats.divided import encode_part, in_parts
+    from rankbeam.transforms.clients.formats.bucketing import encode_part, in_parts
 
     try:
         for part in in_parts(read(path), buckets):

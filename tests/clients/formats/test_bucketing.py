@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rankbeam.transforms.clients.formats import divided
+from rankbeam.transforms.clients.formats import bucketing
 from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
@@ -27,7 +27,7 @@ def run_of(*rows: tuple[str, str, float]) -> pa.RecordBatch:
 def test_each_bucket_gets_enough_rows_of_a_part(buckets: int, rows: int) -> None:
     column = pa.array(np.zeros(ROWS, np.int8))
     batches = [pa.RecordBatch.from_arrays([column, column], ["x", "line"])] * BATCHES
-    parts = list(divided.parts_of(batches, buckets))
+    parts = list(bucketing.parts_of(batches, buckets))
     numbers = [number for number, _ in parts]
     assert numbers == [batch.num_rows for _, batch in parts]
     assert sum(numbers) == ROWS * BATCHES
@@ -39,11 +39,13 @@ def test_each_bucket_gets_enough_rows_of_a_part(buckets: int, rows: int) -> None
 def test_wide_rows_make_smaller_parts(buckets: int, together: int) -> None:
     wide = pa.array(["x" * (8 << 20)])
     batches = [pa.RecordBatch.from_arrays([wide, pa.array([1])], ["x", "line"])] * 32
-    assert [number for number, _ in divided.parts_of(batches, buckets)] == [together] * (32 // together)
+    assert [number for number, _ in bucketing.parts_of(batches, buckets)] == [together] * (32 // together)
 
 
 def test_rows_of_a_run_are_counted_and_come_as_one_row_a_query() -> None:
-    ((number, batch),) = divided.parts_of([run_of(("q1", "a", 3.0), ("q2", "b", 2.0)), run_of(("q2", "c", 1.0))], 1024)
+    ((number, batch),) = bucketing.parts_of(
+        [run_of(("q1", "a", 3.0), ("q2", "b", 2.0)), run_of(("q2", "c", 1.0))], 1024
+    )
     assert number == 3
     lists = [(row["query_id"], [item["doc_id"] for item in row["documents"]]) for row in batch.to_pylist()]
     assert lists == [("q1", ["a"]), ("q2", ["b"]), ("q2", ["c"])]
@@ -51,7 +53,7 @@ def test_rows_of_a_run_are_counted_and_come_as_one_row_a_query() -> None:
 
 def test_every_row_is_in_the_bucket_of_its_query() -> None:
     names = [f"q{number}" for number in range(100)]
-    (part,) = divided.in_parts([run_of(*((name, f"d of {name}", 1.0) for name in names))], 7)
+    (part,) = bucketing.in_parts([run_of(*((name, f"d of {name}", 1.0) for name in names))], 7)
     pieces = dict(part.pieces)
     assert len(pieces) == len(part.pieces) == 7
     assert Counter(name for piece in pieces.values() for name in piece["query_id"].to_pylist()) == Counter(names)
@@ -62,18 +64,20 @@ def test_every_row_is_in_the_bucket_of_its_query() -> None:
 
 
 def test_a_file_without_rows_has_no_part() -> None:
-    assert list(divided.in_parts([], 7)) == []
+    assert list(bucketing.in_parts([], 7)) == []
 
 
 @pytest.mark.parametrize("rows", [1, 10_000])
 def test_what_another_process_divided_is_what_it_was(rows: int) -> None:
     batches.register()
     source = run_of(*((f"q{number}", f"d{number}", 1.0) for number in range(rows)))
-    expected: list[Any] = [piece.to_pylist() for _, piece in divided.divide(next(divided.parts_of([source], 2))[1], 2)]
+    expected: list[Any] = [
+        piece.to_pylist() for _, piece in bucketing.divide(next(bucketing.parts_of([source], 2))[1], 2)
+    ]
     with spill.spilling():
-        (part,) = divided.in_parts([source], 2)
+        (part,) = bucketing.in_parts([source], 2)
         assert [isinstance(piece, batches.SpilledBatch) for _, piece in part.pieces] == [rows > 1] * len(expected)
-        received = divided.decode_part(divided.encode_part(part))
+        received = bucketing.decode_part(bucketing.encode_part(part))
         assert received == part
         assert [_batch(piece).to_pylist() for _, piece in received.pieces] == expected
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support.services import feed
 from support.standins.models import embedding, tokens
 
+from rankbeam.transforms.clients.calls.combined_calls import divide_tokens
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.together import divide_tokens
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, prompts_of
 from rankbeam.transforms.clients.models.embeddings import Embed

@@ -3,13 +3,13 @@
 import gc
 from pathlib import Path
 
-from rankbeam.transforms.clients.storage import whole
+from rankbeam.transforms.clients.storage import whole_files
 
 
 def test_writing_leaves_nothing_for_the_garbage_collector(tmp_path: Path) -> None:
-    whole.put(str(tmp_path / "first"), b"1")
+    whole_files.put(str(tmp_path / "first"), b"1")
     gc.collect()
     for number in range(20):
-        whole.put(str(tmp_path / f"{number}"), b"1")
+        whole_files.put(str(tmp_path / f"{number}"), b"1")
     assert gc.collect() == 0
     assert len(list(tmp_path.iterdir())) == 21

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.memory_filesystem import MemoryFileSystem
 
 from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.job_progress import JobSnapshot, Watch, as_document, outlook_of, progress
 from rankbeam.pipelines.manage.jobs import RunRecord
-from rankbeam.pipelines.manage.outlook import JobSnapshot, Watch, as_document, outlook_of, progress
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerUse, Owner
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.steps import CallUsage
