@@ -309,10 +309,8 @@ def citation_precision(ac: BoolArray, cited: BoolArray, invented: int) -> Value:
         cited: bool[k], the answer cites the context.
         invented: number of cited contexts that the answer did not receive.
 
-    >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]), 0)
-    0.5
-    >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]), 2)
-    0.25
+    >>> [citation_precision(np.array([[True, False, True]]), np.array([True, True, False]), n) for n in (0, 2)]
+    [0.5, 0.25]
     """
     if not len(ac):
         return Undefined.NO_CLAIMS
@@ -339,8 +337,7 @@ def nugget_score(assigned: Sequence[NuggetAssignment], vital: BoolArray, only_vi
         only_vital: the mean is over vital nuggets.
         strict: a partly contained nugget counts 0, not a half.
 
-    >>> assigned = [NuggetAssignment.SUPPORT, NuggetAssignment.PARTIAL, NuggetAssignment.NONE]
-    >>> vital = np.array([True, True, False])
+    >>> assigned, vital = list(map(NuggetAssignment, ("support", "partial", "none"))), np.array([True, True, False])
     >>> nugget_score(assigned, vital, only_vital=True, strict=False), nugget_score(assigned, vital, True, strict=True)
     (0.75, 0.5)
     """

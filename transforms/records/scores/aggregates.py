@@ -328,10 +328,7 @@ def _by_slice(states: Mapping[Key, State]) -> dict[str, dict[Key, State]]:
 
 
 def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:
-    merged = dict(one)
-    for key, state in other.items():
-        merged[key] = merged[key].merge(state) if key in merged else state
-    return merged
+    return {**one, **{key: one[key].merge(state) if key in one else state for key, state in other.items()}}
 
 
 def _sums(one: Mapping[int, Counts], other: Mapping[int, Counts]) -> dict[int, Counts]:
