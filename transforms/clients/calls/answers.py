@@ -18,7 +18,7 @@ def validate_reply(form: TypeAdapter[T], reply: Any) -> T:
 
 
 def encode_answer(form: TypeAdapter[T], reply: Any) -> str:
-    """The answer that the ledger stores, `validate_reply`, as compact JSON."""
+    """The answer that the ledger stores: the validated reply, as compact JSON."""
     return form.dump_json(validate_reply(form, reply)).decode()
 
 
