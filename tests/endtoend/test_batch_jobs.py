@@ -373,7 +373,7 @@ def test_a_job_that_has_ended_is_not_forgotten_while_its_answers_can_be_read(
 ) -> None:
     with serve("openai_batches") as server:
         path = batches.experiment(tmp_path, server, MIN, queries=6)
-        with killed_in(BatchJobs, "_matched"):
+        with killed_in(BatchJobs, "_match_answers"):
             batches.evaluated(path, "r", monkeypatch)
         refused = rankbeam("batch", "cancel", str(tmp_path / "out"))
         assert (refused.status, "Cannot cancel a batch that has ended" in refused.stderr) == (2, True)

@@ -5,6 +5,7 @@ import glob
 import shutil
 import tempfile
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -41,10 +42,10 @@ def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
 def _is_current(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]]) -> bool:
     """Write the file; return whether these are still the finished runs."""
     try:
-        try:
+        with suppress(duckdb.Error):  # too little memory has several errors
             _build(runs, output, path, left_out, memory_limit=_MEMORY)
-        except duckdb.Error:  # too little memory has several errors
-            _build(runs, output, path, left_out, memory_limit=_MORE_MEMORY, threads=1)
+            return runs == finished_runs(output)
+        _build(runs, output, path, left_out, memory_limit=_MORE_MEMORY, threads=1)
     except (InputError, duckdb.Error):
         if runs == finished_runs(output):
             raise  # otherwise a run was deleted meanwhile
