@@ -6,17 +6,16 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from rankbeam.transforms.kernels.search.words import UNSPACED
+
 MOST_COMMON_WORDS = 6
 """The longest run of words that a question may share with its text; a longer one gives the text away."""
 EASY, MEDIUM, HARD, UNREACHABLE = "easy", "medium", "hard", "unreachable"
 DIFFICULTIES = (EASY, MEDIUM, HARD, UNREACHABLE)
 
 _WORD = re.compile(r"\w+")
-_UNDIVIDED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\uff66-\uff9f\U00020000-\U0003ffff"
-)
-"""Scripts without blanks between words: Thai and Lao, Burmese, Khmer, kana, ideographs."""
+_UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+_CHARACTER = re.compile(f"[{_UNSPACED}]")
 _LAST_MARK = 0xFFFF  # living languages hardly use the scripts beyond it
 _HIGHEST_RANKS = ((3, EASY), (10, MEDIUM), (100, HARD))
 
@@ -38,13 +37,8 @@ def words(text: str) -> list[str]:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a mark or a character of these scripts, and of a word of a text that has some."""
     marks = "".join(chr(point) for point in range(_LAST_MARK) if unicodedata.category(chr(point)).startswith("M"))
-    word = rf"(?=\w)[{_UNDIVIDED}][{marks}]*|(?:(?![{_UNDIVIDED}])\w)(?:(?![{_UNDIVIDED}])[\w{marks}])*"
-    return re.compile(f"[{_UNDIVIDED}{marks}]"), re.compile(word)
-
-
-@cache
-def _character() -> re.Pattern[str]:
-    return re.compile(f"[{_UNDIVIDED}]")
+    word = rf"(?=\w)[{_UNSPACED}][{marks}]*|(?:(?![{_UNSPACED}])\w)(?:(?![{_UNSPACED}])[\w{marks}])*"
+    return re.compile(f"[{_UNSPACED}{marks}]"), re.compile(word)
 
 
 def length(words: Iterable[str]) -> float:
@@ -53,7 +47,7 @@ def length(words: Iterable[str]) -> float:
     >>> length(words("东京 OK"))
     2.0
     """
-    return sum(0.5 if not word.isascii() and _character().match(word) else 1.0 for word in words)
+    return sum(0.5 if not word.isascii() and _CHARACTER.match(word) else 1.0 for word in words)
 
 
 def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -159,20 +158,21 @@ def _run_query(source: TableSource, query: str, location: str | None) -> tuple[s
     client = _client(source)
     where = {"location": location, "retry": None, "timeout": _TIMEOUT_S}
 
-    def ended() -> Any:
-        for number in count():
+    def run() -> Any:
+        number = 0
+        while True:
             job_id = f"{source.job_id}_{number}" if source.job_id and number else source.job_id
             try:
                 job = client.query(query, job_config=_config(source), job_id=job_id, job_retry=None, **where)
             except Conflict:  # another worker began it, or this one
                 job = client.get_job(job_id, **where)
                 if (error := of_job(job)) is not None and error.trouble is ErrorKind.PASSING:
+                    number += 1
                     continue
             job.result(page_size=1)
             return job
-        raise AssertionError("numbers do not end")
 
-    return PATIENCE.call(ended).destination.to_bqstorage(), client.project
+    return PATIENCE.call(run).destination.to_bqstorage(), client.project
 
 
 def _dry_run(source: TableSource, query: str) -> Any:

@@ -31,7 +31,7 @@ _SPLITTING = {
 
 @dataclass(eq=False)
 class CombinedCall(OpenCall):
-    """Several calls made in one request, which other code treats as one call without a key."""
+    """Several calls in one request; other code handles them as one call without a key."""
 
     parts: Sequence[OpenCall] = ()  # the calls, at least two
 

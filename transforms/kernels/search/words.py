@@ -22,12 +22,12 @@ from rankbeam.transforms.kernels.arrays import BoolArray, ByteArray, IntArray
 from rankbeam.transforms.kernels.text import substrings
 
 _JAMO = range(0x1160, 0x1200)  # vowels and final consonants of Hangul, which join the character before
-_RANGES = (
-    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x3005, 0x3007), (0x3040, 0x30FF),
-    (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA960, 0xA97F), (0xAC00, 0xD7FF), (0xF900, 0xFAFF),
-    (0xFF66, 0xFF9F), (0x20000, 0x3FFFF),
+UNSPACED = (
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3005, 0x3007), (0x3040, 0x30FF), (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0xFF66, 0xFF9F), (0x20000, 0x3FFFF),
 )  # fmt: skip
-"""Thai and Lao; Burmese; Hangul; Khmer; kana; ideographs; halfwidth kana; further ideographs."""
+"""Code points of scripts without blanks: Thai and Lao; Burmese; Khmer; kana; ideographs; halfwidth kana; ideographs."""
+_HANGUL = ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xAC00, 0xD7FF))  # has blanks, but terms are pairs here, too
 PATTERN = re.compile(r"(?u)\b\w\w+\b")
 _ASCII, _BASIC, _CODE_POINTS = 0x80, 0x10000, 0x110000
 
@@ -99,7 +99,7 @@ def _pattern() -> re.Pattern[str]:
 @cache
 def _letters_of() -> str:
     """The letters and marks of these scripts, for a class of a pattern: their punctuation is left out."""
-    characters = (chr(point) for first, last in _RANGES for point in range(first, last + 1))
+    characters = (chr(point) for first, last in sorted(UNSPACED + _HANGUL) for point in range(first, last + 1))
     letters = [letter for letter in characters if letter.isalnum() or unicodedata.category(letter).startswith("M")]
     runs: list[list[str]] = []
     for letter in letters:
