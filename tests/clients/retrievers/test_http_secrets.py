@@ -90,7 +90,7 @@ def test_an_id_that_holds_the_value_of_a_secret_is_no_silent_loss() -> None:
 
 @pytest.mark.usefixtures("keys")
 def test_an_answer_too_deep_to_hide_secrets_in_is_malformed() -> None:
-    error = failure(saying(b'{"hits": [], "x": ' + b"[" * 900 + b"]" * 900 + b"}"), **SECRETIVE)
+    error = failure(saying(b'{"hits": [], "x": ' + b"[" * 985 + b"]" * 985 + b"}"), **SECRETIVE)
     assert error.kind is FailureKind.MALFORMED
 
 
