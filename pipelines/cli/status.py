@@ -12,10 +12,10 @@ from rankbeam.pipelines.local.messages import messages
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from rankbeam.pipelines.cli.submitted import OnDataflow, OnEngine
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.experiment.experiment import Experiment
     from rankbeam.pipelines.manage.jobs import RunRecord
+    from rankbeam.pipelines.portable.job import EngineJob
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 
@@ -54,10 +54,10 @@ def status(
         from rankbeam.pipelines.cli import submitted
         from rankbeam.pipelines.manage.job_progress import Watch
 
-        target = _target(place, run_id, project, region, dataflow_endpoint)
-        snapshot = submitted.follow(target) if follow else target.snapshot()
-        outlook = Watch(target.job.run, target.job.run_id).look(snapshot, datetime.now(UTC))
-        click.echo(target.shown(snapshot, outlook, form))
+        job = submitted.identified(_job(place, run_id, project, region, dataflow_endpoint))
+        snapshot = submitted.follow(job) if follow else submitted.snapshot_of(job)
+        outlook = Watch(job.run, job.run_id).look(snapshot, datetime.now(UTC))
+        click.echo((job.as_json if form == "json" else job.as_text)(snapshot, outlook))
     click.get_current_context().exit(submitted.status_of(snapshot))
 
 
@@ -68,7 +68,7 @@ def on_dataflow(
 
     Without `wait`, return None while the job goes on.
     """
-    from rankbeam.pipelines.dataflow import launch, show
+    from rankbeam.pipelines.dataflow import launch
     from rankbeam.pipelines.manage.jobs import job_name
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run.evaluate import release_corpora
@@ -80,9 +80,9 @@ def on_dataflow(
         listing = f"`gcloud dataflow jobs list --filter name={name}`"
         raise Interrupted([], f"a job that was already submitted continues; {listing} shows it") from None
     if form == "json" and not wait:
-        click.echo(show.as_json(job))
+        click.echo(job.as_json())
     else:
-        click.echo(show.format_submission(job), err=wait)
+        click.echo(job.as_text(), err=wait)
     if not wait:
         return None
     _follow(job, options)
@@ -91,19 +91,20 @@ def on_dataflow(
 
 
 def _follow(job: "DataflowJob", options: "PipelineOptions") -> None:
-    from rankbeam.pipelines.dataflow import launch, show
+    from rankbeam.pipelines.dataflow import launch
     from rankbeam.pipelines.manage.job_progress import Watch
 
     watch = Watch(job.run, job.run_id)
     try:
         launch.follow(job, options, lambda snapshot: click.echo(watch.line(snapshot, datetime.now(UTC)), err=True))
     except KeyboardInterrupt:
-        raise Interrupted([], f"the job goes on; `{show.command(job)}` shows it, `{job.cancel}` cancels it") from None
+        next_steps = f"`{job.command('status')}` shows it, `{job.cancel_command}` cancels it"
+        raise Interrupted([], f"the job goes on; {next_steps}") from None
 
 
-def _target(
+def _job(
     place: str, run_id: str | None, project: str | None, region: str | None, endpoint: str | None
-) -> "OnDataflow | OnEngine":
+) -> "DataflowJob | EngineJob":
     from rankbeam.pipelines.cli import submitted
     from rankbeam.pipelines.dataflow import record
     from rankbeam.pipelines.manage import jobs
@@ -112,7 +113,7 @@ def _target(
         return submitted.of_record(jobs.find(place, run_id), place, endpoint)
     if project is None or region is None:
         raise click.UsageError("a job id needs --project and --region")
-    return submitted.on_dataflow(record.DataflowJob(place, project, region), endpoint)
+    return record.DataflowJob(place, project, region, endpoint=endpoint)
 
 
 @main.command()

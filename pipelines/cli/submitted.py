@@ -11,56 +11,41 @@ from rankbeam.pipelines.local.messages import FAILED, RUNNING, leave, warn
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.dataflow.record import DataflowJob
-    from rankbeam.pipelines.dataflow.service import DataflowService
-    from rankbeam.pipelines.manage.job_progress import JobProgress, JobSnapshot
+    from rankbeam.pipelines.manage.job_progress import JobSnapshot
     from rankbeam.pipelines.portable.job import EngineJob
 
 
-@dataclass(frozen=True)
-class OnDataflow:
-    """A job on Dataflow."""
-
-    job: "DataflowJob"
-    service: "DataflowService"
-
-    def snapshot(self) -> "JobSnapshot":
-        return self.service.snapshot(self.job)
-
-    def shown(self, snapshot: "JobSnapshot", outlook: "JobProgress | None", form: str) -> str:
-        from rankbeam.pipelines.dataflow import show
-
-        return (show.as_json if form == "json" else show.as_text)(self.service.with_job_id(self.job), snapshot, outlook)
-
-
-@dataclass(frozen=True)
-class OnEngine:
-    """A job on Flink or another engine behind Beam's Job API."""
-
-    job: "EngineJob"
-
-    def snapshot(self) -> "JobSnapshot":
-        return self.job.snapshot()
-
-    def shown(self, snapshot: "JobSnapshot", outlook: "JobProgress | None", form: str) -> str:
-        return (self.job.as_json if form == "json" else self.job.as_text)(snapshot, outlook)
-
-
-def of_record(record: dict[str, object], place: str, endpoint: str | None = None) -> OnDataflow | OnEngine:
+def of_record(record: dict[str, object], place: str, endpoint: str | None = None) -> "DataflowJob | EngineJob":
     """The job in a record; `endpoint` is another address of Dataflow's API."""
     from rankbeam.pipelines.portable import job
 
     if job.is_record_of_engine(record):
-        return OnEngine(job.of_record(record, place))
+        return job.of_record(record, place)
     from rankbeam.pipelines.dataflow import record as dataflow
 
-    return on_dataflow(dataflow.of_record(record, place), endpoint)
+    on_dataflow = dataflow.of_record(record, place)
+    return on_dataflow if endpoint is None else replace(on_dataflow, endpoint=endpoint)
 
 
-def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
+def identified(job: "DataflowJob | EngineJob") -> "DataflowJob | EngineJob":
+    """The job with the id that Dataflow gave it, which a template's launcher does not know."""
+    from rankbeam.pipelines.portable.job import EngineJob
+
+    if isinstance(job, EngineJob):
+        return job
     from rankbeam.pipelines.dataflow.service import DataflowService
 
-    job = job if endpoint is None else replace(job, endpoint=endpoint)
-    return OnDataflow(job, DataflowService(job.endpoint))
+    return DataflowService(job.endpoint).with_job_id(job)
+
+
+def snapshot_of(job: "DataflowJob | EngineJob") -> "JobSnapshot":
+    from rankbeam.pipelines.portable.job import EngineJob
+
+    if isinstance(job, EngineJob):
+        return job.snapshot()
+    from rankbeam.pipelines.dataflow.service import DataflowService
+
+    return DataflowService(job.endpoint).snapshot(job)
 
 
 def refuse_second(output: str, run_id: str | None) -> None:
@@ -71,34 +56,34 @@ def refuse_second(output: str, run_id: str | None) -> None:
     from rankbeam.transforms.records.errors import InputError, RankbeamError
 
     try:
-        target = of_record(jobs.find(output, run_id), output)
-        if target.snapshot().has_ended:
+        job = of_record(jobs.find(output, run_id), output)
+        if snapshot_of(job).has_ended:
             return
     except RankbeamError:  # no job was submitted, or its engine does not answer
         return
     cancel = shlex.join(["rankbeam", "cancel", output, "--run-id", run_id])
     advice = f"wait for it, cancel it ({cancel}), or choose another --run-id"
-    raise InputError(f"the job {target.job.job_name} is still writing the run {run_id}; {advice}")
+    raise InputError(f"the job {job.job_name} is still writing the run {run_id}; {advice}")
 
 
 def status_of(snapshot: "JobSnapshot") -> int:
     return FAILED if snapshot.has_failed else 0 if snapshot.has_ended else RUNNING
 
 
-def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
+def follow(job: "DataflowJob | EngineJob") -> "JobSnapshot":
     """Show a job's progress until it ends; Ctrl-C stops showing it, and the job goes on."""
     from rankbeam.pipelines.local.progress import show_repeatedly
     from rankbeam.pipelines.manage import job_progress
     from rankbeam.pipelines.manage.job_progress import Watch
 
-    watch, line = Watch(target.job.run, target.job.run_id), ["looking for the job"]
+    watch, line = Watch(job.run, job.run_id), ["looking for the job"]
 
     def show(snapshot: "JobSnapshot") -> None:
         line[0] = watch.line(snapshot, datetime.now(UTC))
 
     try:
         with show_repeatedly(lambda: (line[0], None)):
-            return job_progress.follow(target.snapshot, show)
+            return job_progress.follow(lambda: snapshot_of(job), show)
     except KeyboardInterrupt:
         raise Interrupted([], "the job goes on") from None
 
@@ -152,22 +137,23 @@ class _JobEnd:
 
 def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _JobEnd:
     from rankbeam.pipelines.manage.job_progress import gist
+    from rankbeam.pipelines.portable.job import EngineJob
     from rankbeam.transforms.records.errors import RankbeamError
 
-    target = of_record(record, output)
-    named = f"run {target.job.run_id}"
+    job = of_record(record, output)
+    named = f"run {job.run_id}"
     try:
-        snapshot = target.snapshot()
+        snapshot = snapshot_of(job)
     except RankbeamError as error:
         if has_rows:  # an engine forgets its jobs
             return _JobEnd()
         return _JobEnd(f"{named} has no result yet, and the state of its job is not known: {error}", FAILED)
-    loads = target.job.run is None or target.job.run.bigquery is not None  # after the last row
+    loads = job.run is None or job.run.bigquery is not None  # after the last row
     if has_rows and (snapshot.has_ended or not loads):
-        done = "done" if isinstance(target, OnDataflow) else "finished"  # "done" may be inferred from the rows
+        done = "finished" if isinstance(job, EngineJob) else "done"  # an engine's "done" may be inferred from the rows
         return _JobEnd(is_loaded=snapshot.state == done)
     if not snapshot.has_ended:
-        command = shlex.join(["rankbeam", "status", output, "--run-id", target.job.run_id])
+        command = shlex.join(["rankbeam", "status", output, "--run-id", job.run_id])
         return _JobEnd(f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING)
     why = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
     return _JobEnd(f"{named} has no result: its job is {snapshot.state}{why}", FAILED)

@@ -83,7 +83,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
         package.stage(options, folder)
         run = RunRecord.of(experiment, execution)
         evaluate.submit(experiment, execution, options)
-    record.save(record.of_run(experiment, execution, options, run))
+    record.of_run(experiment, execution, options, run).save()
     return f"rankbeam: run {execution.run_id} of {experiment.name} goes to {experiment.output}"
 
 

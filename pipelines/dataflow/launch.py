@@ -10,7 +10,6 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from rankbeam.pipelines.dataflow import package, record
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translate_errors
-from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.manage import job_progress
@@ -39,7 +38,7 @@ def submit(
         with translate_errors(cloud.job_name, cloud.project):
             result = evaluate.submit(experiment, execution, options, waits=waits)
     job = replace(record.of_run(experiment, execution, options, run), job_id=result.job_id())
-    record.save(job)
+    job.save()
     return job
 
 
@@ -63,8 +62,8 @@ def follow(
     if (refused := find_input_error(RuntimeError(messages))) is not None:
         raise refused
     last = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
-    advice = "".join(f"\n{advice}" for advice in remedies_of(snapshot.problems, job))
-    raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}{advice}\nsee {job.console}")
+    advice = "".join(f"\n{advice}" for advice in job.remedies(snapshot.problems))
+    raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}{advice}\nsee {job.page()}")
 
 
 def _refuse_no_job(options: PipelineOptions) -> None:
@@ -94,5 +93,4 @@ def _refuse_second(output: str, run_id: str, options: PipelineOptions) -> None:
     except InputError:  # no job was submitted, or Dataflow no longer has it
         return
     if not has_ended:
-        advice = f"wait for it, cancel it ({earlier.cancel}), or choose another --run-id"
-        raise InputError(f"the job {earlier.job_id} is still writing the run {run_id}; {advice}")
+        raise earlier.still_writing()

@@ -1,15 +1,17 @@
 """The record of a submitted job beside its output: enough to find the job again, and no secrets."""
 
 import re
-import shlex
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
+from rankbeam.pipelines.dataflow.remedies import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.cluster_job import ClusterJob
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
@@ -43,13 +45,14 @@ _RECORDED = (
 
 
 @dataclass(frozen=True)
-class DataflowJob:
+class DataflowJob(ClusterJob):
     """A submitted job.
 
     `run_id` and `experiment` are empty if only the job is known. `job_id` is empty if a template's launcher recorded
     the job before Dataflow started it. `submitted_at` and `finished_at` are in UTC.
     """
 
+    page_name: ClassVar[str] = "console"
     job_id: str
     project: str
     region: str
@@ -64,16 +67,22 @@ class DataflowJob:
     finished_at: str = ""
 
     @property
-    def console(self) -> str:
+    def title(self) -> str:
+        return self.job_id or self.job_name
+
+    def page(self) -> str:
         """The job's page in Google Cloud's console, or the list of jobs if its id is not known."""
         place = f"/{self.region}/{self.job_id}" if self.job_id else ""
         return f"https://console.cloud.google.com/dataflow/jobs{place}?project={self.project}"
 
     @property
-    def cancel(self) -> str:
+    def cancel_command(self) -> str:
         if not self.job_id:
-            return shlex.join(["rankbeam", "cancel", self.output, "--run-id", self.run_id])
+            return self.command("cancel")
         return f"gcloud dataflow jobs cancel {self.job_id} --project {self.project} --region {self.region}"
+
+    def remedies(self, problems: Iterable[str]) -> list[str]:
+        return remedies_of(problems, self.project, self.region)
 
 
 def endpoint_of(options: PipelineOptions) -> str | None:
@@ -99,10 +108,6 @@ def is_job_id(text: str) -> bool:
     (True, False)
     """
     return _JOB_ID.fullmatch(text) is not None
-
-
-def save(job: DataflowJob) -> None:
-    jobs.save(job.output, job.run_id, asdict(job))
 
 
 def of_run(experiment: Experiment, execution: Run, options: PipelineOptions, run: RunRecord) -> DataflowJob:

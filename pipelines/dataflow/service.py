@@ -17,6 +17,7 @@ from google.cloud import dataflow
 from requests.exceptions import RequestException
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.dataflow.remedies import SERVICE
 from rankbeam.pipelines.manage.job_progress import JobSnapshot
 from rankbeam.pipelines.manage.jobs import LONGEST_NAME, plain
 from rankbeam.transforms.clients.storage.remedies import remedy
@@ -25,7 +26,6 @@ from rankbeam.transforms.records.errors import InputError, RankbeamError, visibl
 
 DONE = "done"
 RUN_LABEL = "rankbeam-run-id"
-SERVICE = "dataflow.googleapis.com"
 _MOST_NAMESAKES = 50
 _TIMEOUT_S, _PATIENCE_S = 30.0, 60.0
 

@@ -1,21 +1,19 @@
 """A job on an engine behind Beam's Job API: its record beside the output, its state, and its end."""
 
-import json
 import os
 import re
-import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
 
-from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.manage import jobs
-from rankbeam.pipelines.manage.job_progress import JobProgress, JobSnapshot, as_document, gist, outlook_lines
+from rankbeam.pipelines.manage.cluster_job import ClusterJob
+from rankbeam.pipelines.manage.job_progress import JobSnapshot
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.portable.engine import FlinkJob
 from rankbeam.pipelines.portable.service import JobServerError, JobService, poll_until
@@ -56,7 +54,7 @@ def reason(message: str) -> str:
 
 
 @dataclass(frozen=True)
-class EngineJob:
+class EngineJob(ClusterJob):
     """A submitted job."""
 
     runner: str
@@ -78,16 +76,9 @@ class EngineJob:
     run: RunRecord | None = None
     finished_at: str = ""
 
-    def save(self) -> None:
-        jobs.save(self.output, self.run_id, asdict(self))
-
     @property
     def calls(self) -> Ledger | None:
         return None if self.ledger is None else Ledger(self.ledger, Owner(self.run_id, self.run_started))
-
-    @property
-    def cancel_command(self) -> str:
-        return self._command("cancel")
 
     @property
     def outlives_submission(self) -> bool:
@@ -99,7 +90,6 @@ class EngineJob:
         return None if self.flink is None else FlinkJob.find(self.flink, self.job_name)
 
     def page(self) -> str | None:
-        """The job's page in the engine's dashboard; None if there is none, or none yet."""
         return None if (job := self.at_flink()) is None else job.page
 
     def state(self) -> str:
@@ -194,32 +184,6 @@ class EngineJob:
             return False  # this process follows one job at a time
         return process.start_time(self.pid) == self.pid_started
 
-    def as_text(self, snapshot: JobSnapshot | None = None, outlook: JobProgress | None = None) -> str:
-        """A job, its state, progress and counters, and commands for what can be done next; a new job has no state."""
-        lines = [
-            f"run      {self.run_id} of {self.experiment}",
-            f"job      {self.job_name}, submitted {self.submitted_at}",
-        ]
-        if (page := self.page()) is not None:
-            lines.append(f"page     {page}")
-        if snapshot is None:
-            return "\n".join([*lines, f"status   {self._command('status')}", f"cancel   {self.cancel_command}"])
-        lines += [f"state    {snapshot.state}", *outlook_lines(outlook)]
-        lines += [f"report   {self._command('report')}"] if snapshot.is_done else []
-        lines += [] if snapshot.has_ended else [f"cancel   {self.cancel_command}"]
-        lines += counter_lines(snapshot.counts)
-        return "\n".join([*lines, *(["", *map(gist, snapshot.problems)] if snapshot.problems else [])])
-
-    def as_json(self, snapshot: JobSnapshot | None = None, outlook: JobProgress | None = None) -> str:
-        """A job as one JSON document, with its state, progress and counters where they are known."""
-        document = {**asdict(self), "page": self.page()}
-        if snapshot is not None:
-            document |= as_document(snapshot, outlook)
-        return json.dumps(document, indent=2)
-
-    def _command(self, name: str) -> str:
-        return shlex.join(["rankbeam", name, self.output, "--run-id", self.run_id])
-
 
 def of_record(record: dict[str, Any], output: str) -> EngineJob:
     try:
@@ -243,8 +207,7 @@ def refuse_second(output: str, run_id: str) -> None:
         return
     earlier = of_record(record, output)
     if earlier.is_at_work():
-        advice = f"wait for it, cancel it ({earlier.cancel_command}), or choose another --run-id"
-        raise InputError(f"the job {earlier.job_name} is still writing the run {run_id}; {advice}")
+        raise earlier.still_writing()
 
 
 @contextmanager

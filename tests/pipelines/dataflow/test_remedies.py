@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from rankbeam.pipelines.dataflow import show
 from rankbeam.pipelines.dataflow.record import DataflowJob
-from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.manage.job_progress import JobSnapshot
 from rankbeam.transforms.records.counters import Counts
 
@@ -57,12 +55,12 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("message", "expected"), MESSAGES)
 def test_a_message_that_a_command_mends(message: str, expected: str) -> None:
-    (advice,) = remedies_of([message, message], JOB)
+    (advice,) = JOB.remedies([message, message])
     assert expected in advice
     snapshot = JobSnapshot("failed", Counts(), (message,))
-    assert show.as_text(JOB, snapshot).splitlines()[-1] == advice
-    assert json.loads(show.as_json(JOB, snapshot))["remedies"] == [advice]
+    assert JOB.as_text(snapshot).splitlines()[-1] == advice
+    assert json.loads(JOB.as_json(snapshot))["remedies"] == [advice]
 
 
 def test_an_error_of_the_run_gets_no_such_advice() -> None:
-    assert remedies_of(["Traceback (most recent call last):\nValueError: no [while running 'Read']"], JOB) == []
+    assert JOB.remedies(["Traceback (most recent call last):\nValueError: no [while running 'Read']"]) == []
