@@ -99,7 +99,8 @@ class Experiment:
         """Budget for the calls up to a stage, less what earlier rounds spent on this stage and later ones."""
         if self.max_cost is None:
             return math.inf
-        later = _STAGES[_STAGES.index(stage) :]  # a stage takes off what the stages before it have spent
+        # A stage takes off what the stages before it have spent; one outside an evaluation, such as nuggets, is alone.
+        later = _STAGES[_STAGES.index(stage) :] if stage in _STAGES else ()
         return max(0.0, self.max_cost - sum(self.spent.get(name, 0.0) for name in later))
 
     @property

@@ -19,8 +19,9 @@ from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.run.answers import judge_of, model_stage
+from rankbeam.pipelines.run.answers import judge_of
 from rankbeam.pipelines.run.folders import WORK, work_folder
+from rankbeam.pipelines.run.stages import stage_of
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
@@ -142,7 +143,7 @@ def collect(collection: PooledCollection, options: PipelineOptions) -> Collected
     name = f"{STAGE}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     owner = Owner(name, now.isoformat(), experiment.wait_for_lease_s, experiment.leases_path)
     items = [(pool.query_id, pool) for pool in collection.todo]
-    stage = model_stage(experiment, STAGE, {STAGE: work})
+    stage = stage_of(experiment, STAGE, {STAGE: work}, batch=experiment.batch)
     with work_folder(experiment.output, WORK, owner.run_id) as folder:
         results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
     records = {record.query_id: record for record in results.records}

@@ -10,8 +10,8 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.buckets import of_documents
-from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import CallResults, CallServices
+from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.ledger import Ledger
@@ -73,9 +73,7 @@ def answers_of(
     if not work.services:
         return _unjudged_branch(experiment, work, items, tuple(counts))
     asks = known_of(experiment, work, execution.started_at)
-    owner = owner_of(experiment, execution)
-    stage = answer_stage(experiment, work, asks)
-    call = CallServices(stage, Ledger(experiment.ledger, owner), dataset.summary, earlier)
+    call = calls_of(answer_stage(experiment, work, asks), experiment, execution, dataset, earlier)
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
     if asks:
         tasks = (tasks, items | "PlanKnown" >> PlanKnown(asks)) | "EveryTask" >> beam.Flatten()
@@ -230,22 +228,8 @@ def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> Agreemen
 
 
 def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[AskKnown] = ()) -> Stage:
-    return model_stage(experiment, STAGE, {WORK: work, **{ask.work: ask for ask in asks}})
-
-
-def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]]) -> Stage:
-    """A stage whose works call the experiment's models."""
-    called = {service: experiment.services[service] for work in works.values() for service in work.services}
-    return Stage(
-        name,
-        works,
-        {name: service.parameters for name, service in called.items()},
-        {name: service.pool or "" for name, service in called.items()},
-        experiment.pools,
-        experiment.accounts(),
-        budget=experiment.budget(STAGE),
-        batch=experiment.batch,
-    )
+    works: dict[str, Work[Any]] = {WORK: work, **{ask.work: ask for ask in asks}}
+    return stage_of(experiment, STAGE, works, batch=experiment.batch)
 
 
 def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:

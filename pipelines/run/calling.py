@@ -6,11 +6,10 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
-from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import CallResults, CallServices
+from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
@@ -33,8 +32,7 @@ Searching = tuple[Embed, RetrieverParameters, Documents]
 
 def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
-    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-    services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, branches.usage)
+    services = calls_of(retrieve_stage(experiment), experiment, execution, dataset, branches.usage)
     called: CallResults = tasks_to_do(dataset.judged, experiment, branches.rewritten) | "CallServices" >> services
     add_answers(called.answers, called.recalled, experiment, branches)
     branches.failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
@@ -90,24 +88,16 @@ def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
 def retrieve_stage(experiment: Experiment) -> Stage:
     works = retrieve_works(experiment)
     sources = experiment.evaluation.sources
-    return Stage(
-        STAGE,
-        {work.service: work for work in works.values()},
-        {work.service: work.retriever for work in works.values()},
-        {work.service: sources[source].pool or "" for source, work in works.items()},
-        experiment.pools,
-        experiment.accounts(),
-        experiment.max_failure_rate,
-        experiment.budget(STAGE),
-    )
+    called = {work.service: (work.retriever, sources[source].pool) for source, work in works.items()}
+    by_service = {work.service: work for work in works.values()}
+    return stage_of(experiment, STAGE, by_service, called, max_failure_rate=experiment.max_failure_rate)
 
 
 def embed(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches
 ) -> None:
     """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
-    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-    services = CallServices(embed_stage(experiment), ledger, dataset.summary, branches.usage)
+    services = calls_of(embed_stage(experiment), experiment, execution, dataset, branches.usage)
     called: CallResults = (
         tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
     )
@@ -139,17 +129,7 @@ def tasks_to_embed(
 def embed_stage(experiment: Experiment) -> Stage:
     embedders = experiment.embedders.values()
     works = [work for embedder in embedders for work in (embedder, embedder.as_role(Role.QUERY))]
-    models = {embedder.service: embedder.parameters for embedder in embedders}
-    return Stage(
-        EMBED_STAGE,
-        {work.name: work for work in works},
-        models,
-        {name: experiment.services[name].pool or "" for name in models},
-        experiment.pools,
-        experiment.accounts(),
-        budget=experiment.budget(EMBED_STAGE),
-        batch=experiment.batch,
-    )
+    return stage_of(experiment, EMBED_STAGE, {work.name: work for work in works}, batch=experiment.batch)
 
 
 def _embedded_sources(experiment: Experiment) -> list[Searching]:

@@ -8,11 +8,11 @@ from rankbeam.pipelines.experiment.grid.components import NO_LIMITS
 from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.buckets import of_documents
-from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import CallResults, CallServices
+from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.transforms.call import CallResults
+from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
 from rankbeam.transforms.clients.retrievers.rerankers import Rerank, Reranker
@@ -32,8 +32,7 @@ def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branche
     works, stage = rerank_works(experiment), rerank_stage(experiment)
     scores = {"items": items}
     if stage.works:
-        ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-        call = CallServices(stage, ledger, dataset.summary, branches.usage)
+        call = calls_of(stage, experiment, execution, dataset, branches.usage)
         called: CallResults = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
         scores |= {"scores": called.answers, "failed": called.failed}
         branches.warnings.append(called.warnings)
@@ -83,18 +82,10 @@ def rerank_stage(experiment: Experiment) -> Stage:
     works: dict[int, CalledReranking] = {
         source: work for source, work in rerank_works(experiment).items() if not isinstance(work, CrossEncode)
     }
-    pools = {
-        work.service: experiment.services[work.service].pool
+    called: dict[str, tuple[Service, str | None]] = {
+        work.service: (work.parameters, experiment.services[work.service].pool)
         if isinstance(work, Rate)
-        else experiment.evaluation.sources[source].pool
+        else (work.reranker, experiment.evaluation.sources[source].pool)
         for source, work in works.items()
     }
-    return Stage(
-        RERANK,
-        {f"{RERANK} {source}": work for source, work in works.items()},
-        {work.service: work.parameters if isinstance(work, Rate) else work.reranker for work in works.values()},
-        {service: pool or "" for service, pool in pools.items()},
-        experiment.pools,
-        experiment.accounts(),
-        budget=experiment.budget(RERANK),
-    )
+    return stage_of(experiment, RERANK, {f"{RERANK} {source}": work for source, work in works.items()}, called)

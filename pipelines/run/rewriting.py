@@ -4,11 +4,10 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
-from rankbeam.pipelines.run.folders import owner_of
-from rankbeam.transforms.call import CallResults, CallServices
+from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import JUDGED
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run
@@ -17,8 +16,8 @@ from rankbeam.transforms.retrieve import rewrite
 
 
 def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
-    ledger, works = Ledger(experiment.ledger, owner_of(experiment, execution)), rewrite_works(experiment)
-    call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
+    works = rewrite_works(experiment)
+    call = calls_of(rewrite_stage(experiment), experiment, execution, dataset)
     called: CallResults = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
     parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
     branches.rewritten, empty = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)
@@ -42,9 +41,4 @@ def rewrite_works(experiment: Experiment) -> rewrite.Works:
 
 
 def rewrite_stage(experiment: Experiment) -> Stage:
-    works = {name: work for name, (work, _) in rewrite_works(experiment).items()}
-    services = {work.rewriting.service: work.parameters for work in works.values()}
-    pools = {name: experiment.services[name].pool or "" for name in services}
-    return Stage(
-        REWRITE, works, services, pools, experiment.pools, experiment.accounts(), budget=experiment.budget(REWRITE)
-    )
+    return stage_of(experiment, REWRITE, {name: work for name, (work, _) in rewrite_works(experiment).items()})
