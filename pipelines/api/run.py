@@ -7,14 +7,14 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs, folder_of, of_python
 from rankbeam.pipelines.api.result import Result
-from rankbeam.pipelines.config.sections import Section, problems_of
+from rankbeam.pipelines.config.sections import problems_of
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import is_notebook
@@ -35,33 +35,17 @@ _SYSTEM = "system"
 """Configuration name of an unnamed system."""
 
 
-class _Options(Section):
-    metrics: tuple[str, ...] = ()
-    relevance_level: Annotated[float, Field(gt=0)] | None = None
-    max_documents: Annotated[int, Field(ge=1)] | None = None
-    judged_only: bool = False
-    duplicates: Literal["refuse", "collapse"] = "refuse"
-    ties: bool = False
-    dialects: tuple[str, ...] = ()
-    replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
-    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
-    all_pairs: bool = False
-    corpus: str | None = None
-    unit: Literal["document", "chunk"] | None = None
-
-
-def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
+def score_options(arguments: Mapping[str, Any]) -> ScoreOptions:
     values: dict[str, Any] = {name: of_python(value) for name, value in arguments.items()}
     values |= {name: _several(values[name]) for name in ("metrics", "dialects") if name in values}
     if isinstance(values.get("corpus"), os.PathLike):
         values["corpus"] = os.fspath(values["corpus"])
     try:
-        valid = _Options.model_validate(values).model_dump()
+        return ScoreOptions.model_validate(values)
     except ValidationError as error:
         located = YamlDocument("score", values, {}, ())
-        problems = problems_of(located, _Options, error)
+        problems = problems_of(located, ScoreOptions, error)
         raise InputErrors([InputError(problem.problem) for problem in problems]) from error
-    return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
 
 
 def _several(value: Any) -> Any:
@@ -166,10 +150,10 @@ def score(
         stack.enter_context(inputs.named())
         temporary = _scratch(stack) if output is None else None
         folder = folder_of(output) if output is not None else temporary
-        scored_options = score_options(str(folder), {"metrics": metrics, **options})
+        scored_options = score_options({"metrics": metrics, **options})
         judged = inputs.qrels(qrels)
         paths, names = inputs.runs(runs)
-        scoring = scoring_experiment(judged, paths, scored_options, names)
+        scoring = scoring_experiment(judged, paths, str(folder), scored_options, names)
         results = _run(scoring.with_disjoint(allow_disjoint), run_id, (), temporary=temporary is not None)
         return Result(results, temporary)
 

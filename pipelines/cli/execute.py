@@ -152,6 +152,7 @@ def score(
     allow_disjoint: bool,
     output: str | None,
     wide: bool,
+    dialects: str,
     **options: Any,
 ) -> None:
     """Score existing runs against QRELS, like trec_eval.
@@ -188,7 +189,7 @@ def score(
             from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
             folder = output or stack.enter_context(TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True))
-            scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
+            scoring = scoring_experiment(qrels, paths, folder, ScoreOptions(**options, dialects=(dialects,)))
             scoring = scoring.with_disjoint(allow_disjoint)
             options = pipeline_options(beam_options, own_options())
             shown = OutputFormat(form, wide, per_query, tags(scoring), temporary=output is None)

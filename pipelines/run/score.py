@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Annotated, Literal
 
 import yaml
+from pydantic import Field
 
+from rankbeam.pipelines.config.sections import Section
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
 from rankbeam.transforms.clients.formats import rows, sources
@@ -19,23 +22,21 @@ from rankbeam.transforms.records.metrics.values import DEFAULT_METRICS as SPAN_D
 DEFAULT_METRICS = ("nDCG@10", "P@10", "R@100", "RR", "AP")
 
 
-@dataclass(frozen=True)
-class ScoreOptions:
+class ScoreOptions(Section):
     """The options of the command."""
 
-    output: str
-    metrics: Sequence[str] = ()
-    relevance_level: float | None = None  # the lowest grade that counts as relevant; None means 1
-    max_documents: int | None = None  # score only this many documents per query; None means all
+    metrics: tuple[str, ...] = ()
+    relevance_level: Annotated[float, Field(gt=0)] | None = None  # the lowest relevant grade; None means 1
+    max_documents: Annotated[int, Field(ge=1)] | None = None  # score only this many per query; None means all
     judged_only: bool = False
-    duplicates: str = "refuse"
+    duplicates: Literal["refuse", "collapse"] = "refuse"
     ties: bool = False
-    dialects: str = ""
-    replicates: int = 1000  # with 0, there are no simultaneous intervals
-    confidence: float = 0.95
+    dialects: tuple[str, ...] = ()
+    replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000  # with 0, there are no simultaneous intervals
+    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
     all_pairs: bool = False
     corpus: str | None = None
-    unit: str | None = None  # the kind of item that is judged: "document" or "chunk"; None if not stated
+    unit: Literal["document", "chunk"] | None = None  # the kind of item that is judged; None if not stated
 
     @property
     def treatment(self) -> str:
@@ -44,7 +45,7 @@ class ScoreOptions:
 
 
 def scoring_experiment(
-    qrels: str, runs: Sequence[str], options: ScoreOptions, names: Sequence[str] | None = None
+    qrels: str, runs: Sequence[str], output: str, options: ScoreOptions, names: Sequence[str] | None = None
 ) -> Experiment:
     spans = are_spans(qrels)
     if options.unit is not None and spans:
@@ -63,13 +64,13 @@ def scoring_experiment(
         "configurations": configurations,
         "metrics": [str(metric) for metric in metrics],
         "ties": options.ties,
-        "dialects": [name.strip() for name in options.dialects.split(",") if name.strip()],
+        "dialects": [name.strip() for name in ",".join(options.dialects).split(",") if name.strip()],
         "statistics": {
             "replicates": options.replicates,
             "confidence": options.confidence,
             "pairs": "all" if options.all_pairs else "baseline",
         },
-        "output": {"path": files.absolute(options.output), "rankings": False},
+        "output": {"path": files.absolute(output), "rankings": False},
     }
     return parse_experiment(yaml.safe_dump(experiment, sort_keys=False, allow_unicode=True), None)
 

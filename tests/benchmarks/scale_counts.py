@@ -43,8 +43,8 @@ def main(data: Path, configurations: int, is_counting: bool) -> None:
         runs = [Path(folder, f"run{number}.parquet") for number in range(configurations)]
         for run in runs:
             run.symlink_to((data / "run.parquet").absolute())
-        options = ScoreOptions(output=f"{folder}/out", metrics=METRICS)
-        experiment = scoring_experiment(str(data / "qrels.parquet"), [str(run) for run in runs], options)
+        options, paths = ScoreOptions(metrics=METRICS), [str(run) for run in runs]
+        experiment = scoring_experiment(str(data / "qrels.parquet"), paths, f"{folder}/out", options)
         pipeline = build(experiment, new_run(experiment, None), pipeline_options([]))
         shuffled = set(_shuffled(pipeline.to_runner_api())) if is_counting else set()
         result = pipeline.run()
