@@ -71,10 +71,7 @@ def hide_line_numbers(experiment: Any, replaced: Mapping[str, Any]) -> AbstractC
 
 def _content(path: str) -> Mapping[str, Any]:
     (first, *_) = matching.expand(path)
-    try:
-        value = load(files.read_all(first).decode("utf-8"), path).value
-    except UnicodeDecodeError:
-        value = None
+    value = load(files.read_text(first, "an experiment is a YAML file", path), path).value
     if not isinstance(value, Mapping):
         load_experiment(path)  # refuses the file and names the line
         raise InputError("an experiment is a mapping", path=path)

@@ -37,13 +37,8 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
     """Read an experiment, and check everything that can be checked before any work starts."""
     if Path(path).is_dir():
         raise InputError("is a folder; an experiment is a YAML file", path=path)
-    try:
-        content = files.read_all(matching.expand(path)[0])
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8; an experiment is a YAML file", path=path, line=line) from error
-    return parse_experiment(text, path, output)
+    (first, *_) = matching.expand(path)
+    return parse_experiment(files.read_text(first, "an experiment is a YAML file", path), path, output)
 
 
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:

@@ -192,12 +192,8 @@ def _metric_name(metric: Metric | JudgedMetric, known: KnownNames | None) -> str
 
 def read_gates(path: str) -> YamlDocument:
     """A file with gates: an experiment, or a file of gates alone."""
-    content = files.read_all(matching.expand(path)[0])
-    try:
-        located = load(content.decode("utf-8"), path)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8; gates are read from a YAML file", path=path, line=line) from error
+    (first, *_) = matching.expand(path)
+    located = load(files.read_text(first, "gates are read from a YAML file", path), path)
     _refuse_none(located)
     return located
 

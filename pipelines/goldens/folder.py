@@ -48,7 +48,7 @@ class GoldensFolder:
         if not files.exists(self.below(MANIFEST)):
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
         items, manifest = self._read(ITEMS, Golden), self.below(MANIFEST)
-        if len(items) < formats.parse_object(manifest, 1, _text(manifest)).get("items", 0):
+        if len(items) < formats.parse_object(manifest, 1, files.read_text(manifest, _AGAIN)).get("items", 0):
             raise InputError(f"has fewer questions than {MANIFEST} counts; {_AGAIN}", path=self.below(ITEMS))
         return items
 
@@ -62,12 +62,12 @@ class GoldensFolder:
 
     def about(self) -> dict[str, Any]:
         path = self.below(ABOUT)
-        return formats.parse_object(path, 1, _text(path))
+        return formats.parse_object(path, 1, files.read_text(path, _AGAIN))
 
     def refuse_own(self, paths: Iterable[str]) -> None:
         """Refuse paths of the benchmark's own files: an export must not replace them."""
         path = self.below(MANIFEST)
-        names = [*formats.parse_object(path, 1, _text(path))["files"], MANIFEST, ABOUT, REVIEWS]
+        names = [*formats.parse_object(path, 1, files.read_text(path, _AGAIN))["files"], MANIFEST, ABOUT, REVIEWS]
         own_paths = {files.absolute(self.below(name)) for name in names}
         for path in paths:
             if files.absolute(path) in own_paths:
@@ -75,7 +75,7 @@ class GoldensFolder:
 
     def documents(self) -> dict[str, dict[str, Any]]:
         path, documents = self.below("corpus.jsonl"), dict[str, dict[str, Any]]()
-        for number, line in enumerate(_text(path).split("\n"), 1):
+        for number, line in enumerate(files.read_text(path, _AGAIN).split("\n"), 1):
             if line:
                 row = formats.parse_object(path, number, line)
                 if "_id" not in row:
@@ -152,21 +152,12 @@ class GoldensFolder:
 
     def _read(self, name: str, record: type[Record]) -> list[Record]:
         adapter, path, records = TypeAdapter(record), self.below(name), list[Record]()
-        for number, line in enumerate(_text(path).split("\n"), 1):
+        for number, line in enumerate(files.read_text(path, _AGAIN).split("\n"), 1):
             try:
                 records += [adapter.validate_json(line)] if line else []
             except ValidationError as error:
                 raise InputError(f"is damaged; {_AGAIN}", path=path, line=number) from error
         return records
-
-
-def _text(path: str) -> str:
-    content = files.read_all(path)
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"is not UTF-8; {_AGAIN}", path=path, line=line) from error
 
 
 def _without_tokens(item: WrittenItem) -> WrittenItem:

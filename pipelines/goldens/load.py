@@ -96,10 +96,8 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
 
     Without `profiles`, the default profiles are used and the file of profiles is not read.
     """
-    try:
-        text = files.read_all(matching.expand(path)[0]).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
+    (first, *_) = matching.expand(path)
+    text = files.read_text(first, "write it as YAML in UTF-8", path)
     located, problems, unresolved = read_yaml(text, path, output)
     if not isinstance(located.value, dict):
         keys = "name, documents, services, writer, checker, items, output"

@@ -112,10 +112,7 @@ class _CriteriaFile(Section):
 
 def read_criteria(path: str) -> dict[str, Any]:
     """The criteria in a YAML file, written as in `judge: criteria:` of an experiment, but without file names."""
-    try:
-        located = load(files.read_all(path).decode("utf-8-sig"), path)
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8", path=path) from error
+    located = load(files.read_text(path, encoding="utf-8-sig"), path)
     if not isinstance(located.value, dict):
         raise InputError("is not a mapping of criteria; write NAME: {question: …} for each", path=path)
     problems = located.duplicate_keys()
@@ -199,10 +196,6 @@ def _question(text: str, folder: str) -> str:
     if not text.endswith(_TEXT_FILE) or "\n" in text or " " in text:
         return text.strip()
     path = files.below(folder, text)
-    try:
-        question = files.read_all(path).decode("utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8", path=path) from error
-    if not question:
+    if not (question := files.read_text(path).strip()):
         raise InputError("is empty; write the question", path=path)
     return question

@@ -164,7 +164,4 @@ def answer_template() -> TemplateFile:
 
 def read_template(folder: str, place: str) -> TemplateFile:
     (path, *_) = sources.expand(files.below(folder, place))
-    try:
-        return TemplateFile(path, files.read_all(path).decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8; a template is a text file", path=path) from error
+    return TemplateFile(path, files.read_text(path, "a template is a text file"))

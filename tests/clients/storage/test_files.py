@@ -311,3 +311,10 @@ def test_no_empty_file_is_written_to_try_a_folder(tmp_path: Path, monkeypatch: p
     files.make_folder(str(tmp_path / "out"))
     assert all(written)
     assert written
+
+
+def test_a_text_that_is_not_utf_8_is_refused_at_its_line(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "a.txt", "é\nü\n".encode() + b"\n\xfc\n"))
+    with pytest.raises(InputError) as caught:
+        files.read_text(path, "save it as UTF-8", "named.txt")
+    assert str(caught.value) == "named.txt:4: is not UTF-8; save it as UTF-8"

@@ -192,6 +192,16 @@ def read_all(path: str) -> bytes:
     return b"".join(read_blocks(path))
 
 
+def read_text(path: str, advice: str = "", named: str = "", encoding: str = "utf-8") -> str:
+    """The whole content of a UTF-8 file. An error names the file's line, and the file as `named`, with advice."""
+    content = read_all(path)
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"is not UTF-8{advice and f'; {advice}'}", path=named or path, line=line) from error
+
+
 def write(path: str, content: bytes) -> None:
     with translate_errors(path, "cannot be written"), create_file(path) as handle:
         handle.write(content)

@@ -44,10 +44,7 @@ def delimiter_in(text: str) -> str:
 
 def read_text(path: str) -> str:
     """The text of a file that was saved with or without a byte order mark."""
-    try:
-        return files.read_all(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8; save it as UTF-8", path=path) from error
+    return files.read_text(path, "save it as UTF-8", encoding="utf-8-sig")
 
 
 def table_rows(
