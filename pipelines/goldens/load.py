@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import ValidationError
-
 from rankbeam.pipelines.config.references import read_yaml, refuse_problems
-from rankbeam.pipelines.config.sections import parse_model, problems_of
+from rankbeam.pipelines.config.sections import parse_model, parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
@@ -68,10 +66,7 @@ def _parse_retriever(
         problems.append(located.error(place, problem))
         return None
     defaults = words_of(language) if issubclass(model, LexicalParameters) else {}
-    try:
-        parameters = model.model_validate({**defaults, **values})
-    except ValidationError as error:
-        problems += problems_of(located, model, error, at=place)
+    if (parameters := parse_part(model, {**defaults, **values}, located, place, problems)) is None:
         return None
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     if parameters.lacks_corpus:

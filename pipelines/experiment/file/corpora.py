@@ -4,9 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
-
-from rankbeam.pipelines.config.sections import problems_of
+from rankbeam.pipelines.config.sections import parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.pipelines.experiment.file.keys import ComponentSettings
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
@@ -87,8 +85,5 @@ def corpora_of(located: YamlDocument, model: ExperimentModel, problems: list[Inp
         values = {key: item for key, item in value.items() if key != "type"}
         valid[name] = ComponentSettings(CORPUS, place, value["type"], parameters, values)
         if name not in used:
-            try:
-                parameters.model_validate(values)
-            except ValidationError as error:
-                problems += problems_of(located, parameters, error, at=place)
+            parse_part(parameters, values, located, place, problems)
     return Corpora(model.corpora, valid, tuple(unused))

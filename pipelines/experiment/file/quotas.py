@@ -3,11 +3,11 @@
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import model_validator
 
-from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, problems_of
+from rankbeam.pipelines.config.sections import Count, Positive, Price, Section, parse_part
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
@@ -18,8 +18,6 @@ _IN_FLIGHT_OF_A_LANE = 10  # so that these answers may take .1 s
 DATA, IMPORT = "rag_engine_data", "rag_engine_import"
 NAMES = (DATA, IMPORT)
 """Names of the quota pools for building corpora."""
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class PricesModel(Section):
@@ -136,26 +134,18 @@ class Quotas:
 
 
 def quotas_of(located: YamlDocument, section: Mapping[str, Any], problems: list[InputError]) -> Quotas:
-    models = {name: _parse_model(located, QuotaModel, name, value, problems) for name, value in section.items()}
+    models = {
+        name: parse_part(QuotaModel, value, located, ("quotas", name), problems) for name, value in section.items()
+    }
     return Quotas(section, {name: model for name, model in models.items() if model is not None})
 
 
 def corpus_quotas_of(located: YamlDocument, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
     """The budgets for building corpora, with their defaults."""
-    data = _parse_model(located, QuotaModel, DATA, section.get(DATA, {}), problems)
-    imports = _parse_model(located, ImportQuotaModel, IMPORT, section.get(IMPORT, {}), problems)
+    data = parse_part(QuotaModel, section.get(DATA, {}), located, ("quotas", DATA), problems)
+    imports = parse_part(ImportQuotaModel, section.get(IMPORT, {}), located, ("quotas", IMPORT), problems)
     default = CorpusQuotas()
     return CorpusQuotas(
         default.data if data is None else quota_of(default.data, data),
         default.imports if imports is None else ImportQuota(**imports.model_dump(exclude_none=True)),
     )
-
-
-def _parse_model(
-    located: YamlDocument, model: type[Model], name: str, value: object, problems: list[InputError]
-) -> Model | None:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        problems += problems_of(located, model, error, at=("quotas", name))
-        return None

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from rankbeam.pipelines.config.references import hint_of
-from rankbeam.pipelines.config.sections import problems_of
+from rankbeam.pipelines.config.sections import parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.batch_settings import Batch
@@ -120,11 +118,9 @@ def _parameters(
     except InputError as error:
         problems.append(located.error((*place, "type"), error.problem))
         return None
-    try:
-        parameters = model.model_validate({key: item for key, item in value.items() if key != "type"})
-    except ValidationError as error:
-        problems += problems_of(located, model, error, at=place)
+    values = {key: item for key, item in value.items() if key != "type"}
+    if (parsed := parse_part(model, values, located, place, problems)) is None:
         return None
-    parameters = parameters.resolved(folder)
+    parameters = parsed.resolved(folder)
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     return parameters
