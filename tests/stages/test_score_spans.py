@@ -138,3 +138,11 @@ def test_answers_of_a_service_and_of_a_replay_keep_their_order(
     values = scored(by_name, Source(None, None, False, keep_rankings, replayed=True), buckets=buckets)
     for name, (rows, evidence) in ordered.items():
         assert values[name] == pytest.approx(plain(rows, evidence), abs=1e-12)
+
+
+def test_a_long_number_in_an_id_changes_no_value_of_other_queries() -> None:
+    chunk = ("a", 0, 4)
+    queries: dict[str, tuple[list[Row], list[Span]]] = {f"q{n}": ([(chunk, 1.0)], [chunk]) for n in range(600)}
+    queries["q0"] = ([(("log", 1, 20_261_128_013_741_000), 2.0), (chunk, 1.0)], [chunk])
+    values = scored(queries, Source("a.run", None, False))
+    assert {tuple(values[name]) for name in queries if name != "q0"} == {(1.0, 1.0, 1.0, 1.0, 1.0)}

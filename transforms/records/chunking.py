@@ -12,7 +12,8 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.plug_ins import blame_component
 
 _COUNTED = {"tokens": "tokens", "characters": "characters", "recursive": "tokens"}
-_CHUNK_ID = re.compile(r"(.+)#(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})", re.DOTALL)
+# Positions have at most ten digits: a longer number is no place in a text, and arithmetic with it would overflow.
+_CHUNK_ID = re.compile(r"(.+)#(0|[1-9][0-9]{0,9})-([1-9][0-9]{0,9})", re.DOTALL)
 
 
 class Chunker(ABC):

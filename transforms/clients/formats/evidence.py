@@ -21,7 +21,7 @@ from rankbeam.transforms.records.rankings.spans import evidence_id
 
 ROLE = "evidence"
 _BATCH_ROWS = 10_000
-_MOST = 10**18 - 1
+_MOST = 10**10 - 1
 _MOST_SHOWN = 60
 
 
