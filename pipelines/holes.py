@@ -30,7 +30,7 @@ from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED, Holes
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.dialects import parse_dialect
-from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric, split_name
 from rankbeam.transforms.records.scores.scored import Status
 
 _ROWS = 1 << 12
@@ -192,6 +192,10 @@ def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> 
     if not graded.by_text:
         advice = "add ContextRelevance@10 to the metrics, so that the judge grades the first 10 documents"
         raise InputError(f"has no grades of documents by a judge; {advice}", path=run.output)
+    if graded.without_text and (unranked := _unranked(run)):
+        problem = f"the run wrote no rankings of {', '.join(unranked)}, so the graded documents are not known"
+        advice = "set output: {rankings: true} and run the experiment again; the ledger has the grades"
+        raise InputError(f"{problem}; {advice}", path=run.output)
     on_scale = {pair: scale[grade] for pair, grade in graded.by_pair.items()}
     by_people = {query_id for query_id, _ in human}  # other queries have no holes, because they are in no mean
     filled = {
@@ -216,6 +220,12 @@ def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> 
     facts["audit"] |= {"grades": list(result.audit.grades), "warnings": result.audit.warnings}
     files.write(files.join(folder, f"{run.run_id}.json"), json.dumps(facts, ensure_ascii=False, indent=1).encode())
     return result
+
+
+def _unranked(run: Results) -> list[str]:
+    """Names of the configurations whose rankings the run did not write."""
+    ranked = {row["config_id"] for row in run.stream("rankings", ("config_id",))}
+    return [row["name"] for row in run.configurations if row["config_id"] not in ranked]
 
 
 def _lines(human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> str:
@@ -287,13 +297,14 @@ def judge_grades(run: Results) -> JudgeGrades:
 
 def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]]:
     digests = {digest for _, digest in by_text}
+    depth = max((split_name(name).cutoff or 0 for name in run.metrics if run.is_judged(name)), default=0) or None
     document_hashes: defaultdict[str, set[str]] = defaultdict(set)
     for doc_id, text in corpus_texts(run):
         if (digest := text_hash(text)) in digests:
             document_hashes[doc_id].add(digest)
     places: defaultdict[Pair, set[str]] = defaultdict(set)
     for row in run.stream("rankings", ("query_id", "documents")):
-        for document in row["documents"]:
+        for document in row["documents"][:depth]:  # as in the run: others with an equal text stay holes
             text = document.get("text")
             hashes = document_hashes.get(document["doc_id"], set()) if text is None else {text_hash(text)}
             for digest in hashes:

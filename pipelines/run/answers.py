@@ -170,8 +170,10 @@ def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
         position: answerer.generation.contexts for position, answerer in work.answering.items()
     }
     for position, metrics in work.metrics.items():
-        if position not in counts:
-            cutoffs = [metric.cutoff for metric in metrics]
+        cutoffs = [metric.cutoff for metric in metrics]
+        if position in counts:  # metrics without a cutoff judge the generator's contexts
+            counts[position] = max(counts[position] or 0, *(cutoff or 0 for cutoff in cutoffs))
+        else:
             counts[position] = None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
     return counts
 

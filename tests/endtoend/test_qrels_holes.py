@@ -306,3 +306,19 @@ def test_documents_whose_grade_failed_stay_holes(tmp_path: Path, monkeypatch: py
         assert results.means[row["config_id"], ALL, "nDCG@5"].failed == 0
         assert results.means[row["config_id"], ALL, "nDCG(holes=llm)@5"].failed == 0
         assert results.means[row["config_id"], ALL, "ContextRelevance@5"].failed > 0
+
+
+def test_the_first_documents_are_graded_however_few_of_them_a_generator_receives(tmp_path: Path) -> None:
+    """Only its contexts were graded, and the other documents stayed holes without a word."""
+    generate = {"service": "quoting", "contexts": 2}
+    configuration = {"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 11, "generate": generate}
+    services = {"overlap": {"type": "lexical"}, "quoting": {"type": "extractive"}}
+    changes = {"configurations": [configuration], "services": services, "slices": None}
+    results = evaluated(experiment(tmp_path, "generated", changes, qrels_holes={"depth": 10}))
+    sources = {
+        (document["rank"], document["grade_source"])
+        for row in results.table("rankings").to_pylist()
+        for document in row["documents"]
+    }
+    assert {rank for rank, source in sources if source is None} == {11}
+    assert {len(row["contexts"]) for row in results.table("answers").to_pylist()} == {2}

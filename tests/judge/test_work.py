@@ -74,6 +74,13 @@ def test_a_document_has_a_grade_if_failed_judgements_cannot_change_it(
     assert dict(document_grades(ITEM, judgements)).get("owners") == expected
 
 
+def test_a_document_without_a_known_text_has_no_grade() -> None:
+    """It took the grade of empty texts."""
+    item = replace(ITEM, passages=(Passage("empty", ""), Passage("unknown", None)))
+    judgement = Judgement("grade", "", 0, False, ("",), (), ContextGrade(0, 0, 0, ""), None, None, NO_TOKENS, judge="a")
+    assert document_grades(item, [judgement]) == (("empty", 0),)
+
+
 def test_what_configurations_share_is_asked_once() -> None:
     alone = Item(ITEM.query_id, ITEM.text, {}, PASSAGES, ITEM.systems[:1], GOLD)
     twins = Item(ITEM.query_id, ITEM.text, {}, PASSAGES, (System(0, (0, 1, 2)), System(1, (0, 1, 2))), GOLD)

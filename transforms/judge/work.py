@@ -191,7 +191,7 @@ def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[
     by_text = grouped((judgement.texts[0], judgement) for judgement in grade_votes)
     best: dict[str, int] = {}
     for passage in item.passages:
-        votes = by_text.get(passage.text or "", [])
+        votes = [] if passage.text is None else by_text.get(passage.text, [])
         grades = [judgement.verdict.grade for judgement in votes if judgement.verdict is not None]
         place = decisive_vote(grades, len(votes))
         if passage.doc_id is not None and place is not None:

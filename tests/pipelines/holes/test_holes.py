@@ -203,3 +203,32 @@ def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
     assert outcome.status == 2
     assert "the highest human grade is 7" in outcome.stderr
     assert rankbeam("holes", run.output, "--grades", "0,0,2,7").status == 0
+
+
+def test_only_documents_that_the_judge_saw_are_filled_and_only_if_the_run_names_them(tmp_path: Path) -> None:
+    """A document of the same text at a lower rank became a judgement, which it is not for `holes=llm`."""
+    write(tmp_path / "queries.jsonl", json_texts([("q1", "who pays the fee")]))
+    write(
+        tmp_path / "corpus.jsonl",
+        json_texts([("a", "owners pay the fee"), ("b", "tea"), ("twin", "owners pay the fee")]),
+    )
+    write(tmp_path / "qrels", "q1 0 b 1\n")
+    write(
+        tmp_path / "a.run", "".join(f"q1 Q0 {name} 0 {score} x\n" for name, score in (("a", 3), ("b", 2), ("twin", 1)))
+    )
+    names = {"queries": "queries.jsonl", "corpus": "corpus.jsonl", "qrels": "qrels"}
+    content = {
+        "dataset": {**names, "qrels_holes": {"depth": 1}},
+        "services": {"overlap": {"type": "lexical"}},
+        "judge": {"service": "overlap"},
+        "configurations": [{"name": "a", "retriever": {"type": "run_file", "path": "a.run"}}],
+        "metrics": ["R@1"],
+    }
+    unwritten = runs.run_experiment(tmp_path, content)
+    with pytest.raises(InputError, match=r"the run wrote no rankings of a, .*rankings: true"):
+        fill(unwritten)
+    run = runs.run_experiment(tmp_path, {**content, "output": {"path": "with", "rankings": True}})
+    filling = fill(run)
+    lines = Path(filling.path).read_text("utf-8").splitlines()[1:]
+    assert [line.split("\t")[1:] for line in lines] == [["b", "1", "human"], ["a", "1", "llm"]]
+    assert [effect.filled for effect in filling.effects if effect.metric == "R@1"] == means(run, "R(holes=llm)@1")
