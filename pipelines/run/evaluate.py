@@ -17,7 +17,7 @@ from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusal
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import run_batch_rounds
 from rankbeam.pipelines.run.build import build
-from rankbeam.pipelines.run.folders import owner_of, sole_writer
+from rankbeam.pipelines.run.folders import RACE, owner_of, sole_writer
 from rankbeam.pipelines.run.options import refuse_invalid
 from rankbeam.pipelines.run.race import run_race
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
@@ -176,6 +176,7 @@ def run_here(
         if experiment.batched:
             notes = [f"{'; '.join(notes)}; batch jobs continue, and the next run collects their answers"]
         delete_rows(experiment.output, execution.run_id)
-        folders = run_folders(experiment.output, execution.run_id)
+        race = files.join(experiment.output, f"{RACE}{execution.run_id}")
+        folders = [*run_folders(experiment.output, execution.run_id), race]
         spilled = [] if (folder := spill.folder()) is None else [folder]
         raise Interrupted(spilled + ([experiment.output] if temporary else folders), *notes) from None

@@ -112,6 +112,7 @@ def test_killed_in_the_middle_and_run_again_it_makes_no_call_twice(tmp_path: Pat
             return sum(calls(servers).values()) > 3 * LOOKS[0] + 40
 
         signalled(["evaluate", path], signal.SIGINT, begun, tmp_path)
+        assert not list((tmp_path / "out").glob("race-*"))
         before = sum(calls(servers).values())
         results = evaluated(experiment(tmp_path, servers, **RACE))
         sent = calls(servers)
