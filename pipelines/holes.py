@@ -271,7 +271,7 @@ def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
         for batch in read_qrels(part):
             columns = (batch[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
             for query_id, doc_id, grade in zip(*columns, strict=True):
-                grades[query_id, doc_id] = grade
+                grades[query_id, doc_id] = max(grade, grades.get((query_id, doc_id), grade))  # of several subtopics
     return path, grades
 
 

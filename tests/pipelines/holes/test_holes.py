@@ -232,3 +232,21 @@ def test_only_documents_that_the_judge_saw_are_filled_and_only_if_the_run_names_
     lines = Path(filling.path).read_text("utf-8").splitlines()[1:]
     assert [line.split("\t")[1:] for line in lines] == [["b", "1", "human"], ["a", "1", "llm"]]
     assert [effect.filled for effect in filling.effects if effect.metric == "R@1"] == means(run, "R(holes=llm)@1")
+
+
+def test_a_document_has_the_highest_grade_of_its_subtopics(tmp_path: Path) -> None:
+    """The last line counted: the judge's grade replaced a relevant document's, and means were not those of the run."""
+    write(tmp_path / "queries.jsonl", json_texts([("q1", "who pays the fee")]))
+    write(tmp_path / "corpus.jsonl", json_texts([("a", "owners pay the fee"), ("b", "tea")]))
+    write(tmp_path / "qrels", "q1 1 a 0\nq1 1 b 1\nq1 2 b 0\n")
+    write(tmp_path / "a.run", "q1 Q0 b 0 2 x\nq1 Q0 a 0 1 x\n")
+    content = {
+        "dataset": {"queries": "queries.jsonl", "corpus": "corpus.jsonl", "qrels": "qrels"},
+        "services": {"overlap": {"type": "lexical"}},
+        "judge": {"service": "overlap"},
+        "configurations": [{"name": "a", "retriever": {"type": "run_file", "path": "a.run"}}],
+        "metrics": ["RR", "StRecall@2", "ContextRelevance@2"],
+        "output": {"path": "out", "rankings": True},
+    }
+    run = runs.run_experiment(tmp_path, content)
+    assert [effect.human for effect in fill(run).effects] == means(run, "RR") == [1.0]
