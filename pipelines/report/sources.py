@@ -40,7 +40,7 @@ class DatasetFiles:
 
     def relevant(self, ids: pa.Array) -> dict[str, list[tuple[str, float]]]:
         """Documents that are judged relevant to some queries, with their grades, highest first."""
-        judged: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+        judged: defaultdict[str, dict[str, float]] = defaultdict(dict)
         try:
             for path in self._paths("qrels"):
                 for batch in rows.read_qrels(path):
@@ -48,10 +48,10 @@ class DatasetFiles:
                     relevant = batch.filter(pc.and_(is_wanted, pc.greater(batch["grade"], 0)))
                     columns = (relevant[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
                     for query_id, doc_id, grade in zip(*columns, strict=True):
-                        judged[query_id].append((doc_id, grade))
+                        judged[query_id][doc_id] = max(grade, judged[query_id].get(doc_id, grade))  # by subtopic
         except InputError:  # for example evidence spans, or a file that has changed
             return {}
-        return {query: sorted(set(own), key=lambda entry: (-entry[1], entry[0])) for query, own in judged.items()}
+        return {query: sorted(own.items(), key=lambda entry: (-entry[1], entry[0])) for query, own in judged.items()}
 
     def attributes(self, ids: list[str]) -> dict[str, dict[str, str]]:
         """Attributes of queries, by id; only the first queries' if there are too many."""
