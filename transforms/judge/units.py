@@ -137,8 +137,11 @@ def units_of(
                 if reason is not None:
                     yield Unit(position, tuple(unit_metrics), _case(item), reason)
                     continue
-                ignores_generator = answer is None or (cutoff is not None and not needs_answer)
-                contexts = (item.contexts(system) if ignores_generator else list(answer.contexts))[:cutoff]
+                is_of_ranking = cutoff is not None and not needs_answer  # whatever the generator receives
+                if answer is None or is_of_ranking:
+                    contexts = item.contexts(system)[:cutoff]
+                else:
+                    contexts = list(answer.contexts)[:cutoff]
                 case = _case(item, tuple(passage.text or "" for passage in contexts))
                 without_text = (
                     [passage.doc_id for passage in contexts if passage.text is None] if needs_contexts else []
