@@ -161,8 +161,9 @@ class GoldensFolder:
 
 
 def _without_tokens(item: WrittenItem) -> WrittenItem:
-    """An item without tokens, which depend on failed attempts and are stored in `costs.jsonl`."""
-    return replace(item, asked=tuple(replace(call, input=0, cached=0, output=0) for call in item.asked))
+    """An item without what calls cost, which depends on failed attempts and is stored in `costs.jsonl`."""
+    calls = (replace(call, input=0, cached=0, output=0, in_batch=False) for call in item.asked)
+    return replace(item, asked=tuple(calls))
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

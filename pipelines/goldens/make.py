@@ -14,7 +14,7 @@ from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, REVIEWS, GoldensF
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.rounds import BenchmarkMaker, RoundProgress
-from rankbeam.pipelines.run.folders import WORK, work_folder
+from rankbeam.pipelines.run.folders import WORK, sole_writer, work_folder
 from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
@@ -43,6 +43,11 @@ class Outcome:
 
 def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outcome:
     """Make a benchmark; calls that the ledger answers are not paid for again."""
+    with sole_writer(goldens.output, "goldens", "this benchmark", "output"):
+        return _make(goldens, plan, options)
+
+
+def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outcome:
     folder = GoldensFolder(goldens.output)
     files.make_folder(goldens.output)
     _refuse_other(folder, goldens)
@@ -188,5 +193,6 @@ def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -
 
 def _cost(goldens: Goldens, call: CallRecord) -> float | None:
     quota = goldens.pools[goldens.models[call.service].pool or ""]
-    cost = quota.cost(1, Tokens(call.input, call.cached, call.output))
+    tokens = Tokens(call.input, call.cached, call.output)
+    cost = quota.cost(1, tokens.in_batch() if call.in_batch else tokens)
     return None if cost is None else round(cost, 9)

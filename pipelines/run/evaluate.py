@@ -166,7 +166,8 @@ def run_here(
     work = None
     try:
         display = progress.show_progress(seen) if shown else contextlib.nullcontext()
-        with sole_writer(experiment.output, execution.run_id), display:
+        run_id = execution.run_id
+        with sole_writer(experiment.output, run_id, f"the run {run_id}", "--run-id"), display:
             work = in_thread(lambda: run(experiment, execution, options))
             return result_of(work)
     except KeyboardInterrupt:

@@ -69,18 +69,18 @@ def prepared_folders(experiment: Experiment) -> Iterator[None]:
 
 
 @contextmanager
-def sole_writer(output: str, run_id: str) -> Iterator[None]:
-    """Refuse a run that another process on this machine is writing: the rows of both would be mixed."""
+def sole_writer(output: str, name: str, result: str, option: str) -> Iterator[None]:
+    """Refuse to write a result that another process on this machine is writing: the files of both would be mixed."""
     if not files.is_local(output):
         yield
         return
     files.make_folder(output)
-    path = Path(output) / f".{run_id}.lock"
+    path = Path(output) / f".{name}.lock"
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            problem = f"another process is writing the run {run_id}; wait for it, or choose another --run-id"
+            problem = f"another process is writing {result}; wait for it, or choose another {option}"
             raise InputError(problem, path=output) from error
         except OSError:
             pass  # a disk without locks

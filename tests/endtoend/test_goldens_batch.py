@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
-from support.goldens import corpus, documents, goldens_file, stable
+from support.goldens import corpus, documents, goldens_file, lines, stable
 from support.killing import Step, killed_at
 from support.standin_models import KEY, service
 from support.standins import Standin, serve
@@ -71,6 +71,8 @@ def test_jobs_write_the_same_benchmark_and_a_second_run_pays_nothing(
     online_calls = sum(not name.startswith(("GET /", "POST /")) for name in stats.queries)
     assert online_calls < 3 < 100 < stats.extra["rows"]  # a step with one call is not left to a job
     assert cost(first.stdout) == pytest.approx(online[2] / 2, rel=0.05)  # cached tokens cost as much as others
+    by_call = {call["content_key"]: call for row in lines(tmp_path / "out/costs.jsonl") for call in row["by_call"]}
+    assert sum(call["cost"] for call in by_call.values()) == pytest.approx(cost(first.stdout), rel=0.001)
     (pool,) = planned["pools"]
     assert planned["cost"] == pool["batch_cost"]
     assert pool["batch_cost"][0] == pytest.approx(pool["cost"][0] / 2, rel=0.05)

@@ -170,6 +170,16 @@ def test_answers_that_may_not_be_read_end_the_run_which_did_not_wait_without_end
     assert experiment.records[0].is_open
 
 
+def test_an_account_without_money_ends_the_run_at_once_as_it_does_online(tmp_path: Path) -> None:
+    with (
+        served(tmp_path, {"create": ["spent"]}) as experiment,
+        pytest.raises(InputError, match=r"refuses batch job .*insufficient_quota.*correct the service or its account"),
+    ):
+        experiment.run()
+    with served(tmp_path, {}) as experiment:
+        assert experiment.run()[0] == {}
+
+
 @pytest.mark.parametrize("errors", [[{"message": "a note"}], ["a note"], "a note", {"data": "a note"}], ids=str)
 def test_errors_of_a_job_may_have_any_form(errors: Any, tmp_path: Path) -> None:
     with served(tmp_path, {"errors": errors}) as experiment:

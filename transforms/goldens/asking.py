@@ -69,7 +69,7 @@ class WriterAndChecker:
         read = partial(forms.parse_reply, prompt.step) if judged is None else judged.read
         value = read(prompt.values, completion.text)
         tokens = reply.tokens
-        numbers = (tokens.input, tokens.cached, tokens.output)
+        numbers = (tokens.input, tokens.cached, tokens.output, bool(tokens.batch_input))
         return ParsedReply(
             value, CallRecord(prompt.step, call.service, completion.model_version, call.key or "", *numbers)
         )

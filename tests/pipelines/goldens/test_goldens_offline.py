@@ -13,6 +13,7 @@ from support.goldens import HELPDESK, goldens_file, lines, stable
 from support.inputs import write
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.folders import sole_writer
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,13 @@ def test_evidence_judges_chunks_of_any_size(helpdesk: Path) -> None:
     outcome = rankbeam("evaluate", path)
     assert outcome.status == 0, outcome.stderr
     assert "SpanRecall@5" in outcome.stdout
+
+
+def test_a_folder_that_another_process_writes_is_refused_and_not_changed(helpdesk: Path) -> None:
+    out = helpdesk / "out"
+    before = stable(out)
+    with sole_writer(str(out), "goldens", "this benchmark", "output"):
+        refused = rankbeam("goldens", goldens_file(helpdesk, "other", documents=str(HELPDESK), seed=1))
+    assert refused.status == 2, refused.stdout
+    assert "another process is writing this benchmark; wait for it, or choose another output" in refused.stderr
+    assert stable(out) == before

@@ -10,7 +10,7 @@ from rankbeam.transforms.records.calls.steps import CallUsage, Usage
 STORED = {
     Usage: "pool calls ledger_hits records stage model tokens took",
     CallUsage: "position calls shared tokens durations",
-    CallRecord: "step service model_version key input cached output",
+    CallRecord: "step service model_version key input cached output in_batch",
     WrittenItem: "item_id type profile topic number round spans state reason detail failure question answer nuggets"
     " evidence dropped_quotes common_run overlap agreement closed_book votes asked",
     PooledPassages: "item_id grades asked",

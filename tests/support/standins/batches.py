@@ -15,7 +15,11 @@ Row = dict[str, Any]
 
 PAGE = 3
 _ITEM = re.compile(r"\n\nitem: (\w+)$")
-_REFUSALS = {"quota": (429, "the limit of enqueued tokens is reached"), "unavailable": (503, "overloaded")}
+_REFUSALS = {
+    "quota": (429, "the limit of enqueued tokens is reached"),
+    "spent": (429, "insufficient_quota: check your plan and billing"),
+    "unavailable": (503, "overloaded"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class JobFaults:
         no_file: whether there is no output file although the job succeeded.
         deleted: jobs whose output file is deleted.
         create: faults of requests that make a job, one after the other: "quota", "lost" (made, but the connection
-            breaks), "unavailable", "over_limit" (made, but fails: too many tokens are enqueued), "".
+            breaks), "spent", "unavailable", "over_limit" (made, but fails: too many tokens are enqueued), "".
         refuses: a fault of `openai.OpenAi` that refuses a part of every row, such as "gpt5".
         hidden: whether the files of answers may not be read.
         errors: the errors of every job, instead of those it has.

@@ -234,6 +234,7 @@ class CallRecord:
     input: int = 0
     cached: int = 0
     output: int = 0
+    in_batch: bool = False  # True if a batch job made it, at half price
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ class JobRun:
                         job = await self._create(record, part)
                 record = self._save(replace(record, job=job, state="made"))
             except CallError as error:
-                if error.kind in _REFUSALS:
+                if error.kind in _REFUSALS or error.stops_pool:
                     raise _refusal(record, error) from None
                 if self._seconds_left(record) <= 0 or not self.waits:
                     return self._save(replace(record, state=GIVEN_UP)) if self.waits else record
@@ -308,7 +308,7 @@ async def may_answer(service: BatchService, job: ServiceJob) -> bool:
 
 
 def _refusal(record: BatchJobRecord, error: CallError) -> InputError:
-    advice = "correct the service, or take its batch: out"
+    advice = "correct the service or its account, or take its batch: out"
     return InputError(f"{record.service}: the service refuses batch job {record.name}: {error.message}; {advice}")
 
 
