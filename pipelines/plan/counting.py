@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 
 class CallSize(NamedTuple):
-    """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens.
+    """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens, the prompt's step.
 
     `prefixes` are hashes of the beginnings of the prompt that have `PREFIXES` tokens; fewer for a shorter prompt.
     """
@@ -69,6 +69,7 @@ class CallSize(NamedTuple):
     is_stored: bool
     characters: int
     output: float
+    prompt: str
     prefixes: tuple[int, ...] = ()
 
 
@@ -214,8 +215,9 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
     counts = CallCounts()
     for call in calls:
         is_known = call.key is not None and lookup.place(call.key, call.depth) is not None
-        step, size = measure_call(call, MOST, is_known=is_known)
-        for sizes in (counts.least, counts.most):
+        step, most = measure_call(call, MOST, is_known=is_known)
+        least = measure_call(call, LEAST, is_known=is_known)[1] if most.output else most
+        for sizes, size in ((counts.least, least), (counts.most, most)):
             sizes[step][_number(call.key or "0")] = size
         if not is_known:
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
@@ -301,7 +303,9 @@ def measure_call(
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
     prefixes = () if embeds else tuple(_prefixes(rendered.system + rendered.user))
-    return _step(call, prompt, criteria), CallSize(is_known, characters, _output(prompt, assumed), prefixes)
+    return _step(call, prompt, criteria), CallSize(
+        is_known, characters, _output(prompt, assumed), prompt.step, prefixes
+    )
 
 
 def _prefixes(text: str) -> Iterator[int]:

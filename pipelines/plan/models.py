@@ -71,10 +71,8 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     costs = [0.0 if is_free else quota.cost(*end) for end in ends]
     requests = sorted(number for number, _ in ends)
     known_costs = [cost for cost in costs if cost is not None]
-    batched = [[step for step in steps if _waits(step, sizes, experiment)] for sizes in (counted.least, counted.most)]
-    halves = [
-        _half(step, sizes, counted, quota) for step, sizes in zip(batched, (counted.least, counted.most), strict=True)
-    ]
+    jobs = _jobs(steps, counted, experiment)
+    halves = [_half(jobs, sizes, counted, quota) for sizes in (counted.least, counted.most)]
     prefix = min(cache_minimum(experiment.services[step.service].parameters.model) for step in steps)
     shared = [_count_sharing(sizes, steps, counted.seen, prefix) for sizes in (counted.least, counted.most)]
     saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
@@ -91,8 +89,8 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
         _range(seconds_of(*end, quota) for end in ends),
         _range(known_costs) if len(known_costs) == len(costs) else None,
         plans,
-        _range(cost - half for cost, half in zip(known_costs, halves, strict=True)) if any(batched) else None,
-        max(map(len, batched)),
+        _range(cost - half for cost, half in zip(known_costs, halves, strict=True)) if jobs else None,
+        len(jobs),
         prefix,
         max(shared),
         _range(cost - less for cost, less in zip(known_costs, saved, strict=True)) if any(saved) else None,
@@ -110,10 +108,24 @@ def _count_sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, St
     return beginnings.total() - len(beginnings)
 
 
-def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
+def _jobs(steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> list[Step]:
+    """The steps of prompts that may have enough calls for a job: one job has those of several criteria."""
+    numbers = [
+        Counter(
+            Step(step.service, size.prompt)
+            for step in steps
+            for size in sizes.get(step, {}).values()
+            if not size.is_stored
+        )
+        for sizes in (counted.least, counted.most)
+    ]
+    most = numbers[0] | numbers[1]
+    return [step for step in most if _waits(step, most[step], experiment)]
+
+
+def _waits(step: Step, calls: int, experiment: Experiment) -> bool:
     service = experiment.services[step.service]
-    new = sum(not size.is_stored for size in sizes.get(step, {}).values())
-    if service.batch is None or new < service.batch.min_calls or step.step.startswith(REWRITING):
+    if service.batch is None or calls < service.batch.min_calls or step.step.startswith(REWRITING):
         return False
     if step.step == EMBED:
         parameters = service.parameters
@@ -121,9 +133,12 @@ def _waits(step: Step, sizes: Sizes, experiment: Experiment) -> bool:
     return service.batch.answers or step.step != ANSWER
 
 
-def _half(steps: Collection[Step], sizes: Sizes, counted: CallCounts, quota: Quota) -> float:
+def _half(jobs: Collection[Step], sizes: Sizes, counted: CallCounts, quota: Quota) -> float:
     """The cost that batch jobs save."""
-    _, tokens = _remaining_usage(sizes, dict.fromkeys(steps, 1), counted.seen)
+    calls = Sizes(dict)
+    for step, own in sizes.items():
+        calls[step] = {key: size for key, size in own.items() if Step(step.service, size.prompt) in jobs}
+    _, tokens = _remaining_usage(calls, dict.fromkeys(calls, 1), counted.seen)
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 

@@ -1,9 +1,11 @@
 """`rankbeam plan` with models makes no call, and predicts the calls of the run."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from support import batches
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.remote import rag
@@ -84,3 +86,29 @@ def test_rankings_of_a_remote_retriever_that_are_not_there_are_said_to_be_imagin
     assert QUERIES * 6 <= calls <= QUERIES * 11
     assert after["calls"] == [calls, calls]
     assert before["cost"] is None
+
+
+BM25 = {"name": "rag", "retriever": {"type": "bm25"}, "top_k": 5}
+HYDE = {**BM25, "rewrite": {"service": "m", "kind": "hyde"}}
+GENERATE = {"generate": {"service": "m", "contexts": 1}}
+CRITERIA = {name: {"question": f"Is it {name}?"} for name in ("Polite", "Deep", "Short")}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "criteria", "jobs"), [(HYDE, {}, 0), (BM25 | GENERATE, CRITERIA, 1)], ids=["rewrite", "criteria"]
+)
+def test_the_forecast_contains_what_is_paid(
+    configuration: dict[str, Any], criteria: dict[str, Any], jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that rewrite are shorter than the longest, and one job has the calls of all criteria."""
+    batch = {"min_calls": 2 * QUERIES}
+    more = {"judge": {"service": "m", "repeat_share": 0, "criteria": criteria}} if criteria else {}
+    with serve("openai_batches") as server:
+        path = batches.experiment(
+            tmp_path, server, batch, configurations=[configuration], metrics=["nDCG@5", *criteria], **more
+        )
+        pool = planned(path)
+        paid = batches.usage(batches.evaluated(path, "r", monkeypatch))["cost"]
+        assert server.stats().extra["jobs"] == jobs == pool["batch_steps"]
+    least, most = pool["batch_cost"] or pool["cost"]
+    assert least <= paid <= most
