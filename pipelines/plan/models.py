@@ -56,6 +56,13 @@ class ModelPlan:
     prefix_calls: int = 0  # maximum number of calls that share a beginning with an earlier call
     cached_cost: Range | None = None  # cost if each of these calls finds its beginning cached; None without such calls
 
+    @property
+    def possible_cost(self) -> Range | None:
+        """The cost with batch jobs; without them, at least the cost with cached beginnings."""
+        if self.batch_cost is not None or self.cost is None or self.cached_cost is None:
+            return self.batch_cost or self.cost
+        return min(self.cost[0], self.cached_cost[0]), self.cost[1]
+
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
     by_pool = grouped((experiment.services[step.service].pool or "", step) for step in counted.most)

@@ -99,7 +99,7 @@ class Plan:
         corpus_costs = [
             None if corpus.cost is None else (corpus.cost, corpus.cost) for corpus in self.corpora if corpus.state
         ]
-        model_costs = (model.cost if model.batch_cost is None else model.batch_cost for model in self.models)
+        model_costs = (model.possible_cost for model in self.models)
         call_costs = [*pool_costs, *model_costs]
         known_costs = [cost for cost in (*call_costs, *corpus_costs) if cost is not None]
         if not known_costs or len(known_costs) < len(call_costs) + len(corpus_costs):

@@ -34,7 +34,9 @@ def plan(folder: Path, characters: int, prices: dict[str, Any] = PRICES) -> dict
         outcome = rankbeam("plan", path, "--format", "json")
         assert server.stats().calls == 0
     assert outcome.status == 0, outcome.stderr
-    (pool,) = json.loads(outcome.stdout)["models"]
+    planned = json.loads(outcome.stdout)
+    (pool,) = planned["models"]
+    assert planned["cost"] == [(pool["cached_cost"] or pool["cost"])[0], pool["cost"][1]]
     return dict(pool)
 
 
