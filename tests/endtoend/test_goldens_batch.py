@@ -97,3 +97,14 @@ def test_killed_when_a_job_is_made_the_next_run_collects_it(
         assert set(server.stats().extra["answered"].values()) == {1}
     assert stable(tmp_path / "out") == online[0]
     assert {record.state for record in waiting.BatchFolder(str(tmp_path / "out/ledger")).records()} == {"collected"}
+
+
+def test_an_answer_of_a_job_that_its_step_cannot_read_is_called_online(
+    tmp_path: Path, online: tuple[Any, int, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not taken for the last of three replies, which would reject its question for good."""
+    monkeypatch.setenv(KEY, "not a secret")
+    with serve("openai_batches", port=online[1], batch={"wrong_shape": 2}) as server:
+        outcome = rankbeam("goldens", written(tmp_path, server, {"min_calls": 2}))
+    assert outcome.status == 0, outcome.stderr
+    assert stable(tmp_path / "out") == online[0]

@@ -96,7 +96,7 @@ class GeminiBatches(BatchConnection, Gemini):
         """Break the form of some answers."""
         for row in answers[: self.book.faults.wrong_shape]:
             part = row["response"]["candidates"][0]["content"]["parts"][-1]
-            part["text"] = re.sub(r'"(verdicts|claims)": \[', r'"other": [', part["text"])
+            part["text"] = re.sub(r'"(verdicts|claims|facts)": \[', r'"other": [', part["text"])
 
     def _answered(self, row: dict[str, Any]) -> dict[str, Any]:
         request = row["request"]

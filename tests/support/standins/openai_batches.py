@@ -93,7 +93,7 @@ class OpenAiBatches(BatchConnection, OpenAi):
         answers, failures = self.book.output(job, "custom_id", self._answered, _failed)
         for row in answers[: self.book.faults.wrong_shape]:
             message = row["response"]["body"]["choices"][0]["message"]
-            message["content"] = re.sub(r'"(verdicts|claims)": \[', r'"other": [', message["content"])
+            message["content"] = re.sub(r'"(verdicts|claims|facts)": \[', r'"other": [', message["content"])
         for row in answers[: self.book.faults.without_usage]:
             del row["response"]["body"]["usage"]
         output = None if not answers else self.book.add_file(self.book.written(answers))

@@ -9,6 +9,7 @@ from typing import Any
 from rankbeam.transforms.clients.calls.driver import BatchPending, OpenCall
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.ledger import Lookup
+from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
 from rankbeam.transforms.records.calls.steps import Call, SearchDepth
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
@@ -78,9 +79,9 @@ class Hits:
             open_call = calls[entry.key]
             reply = Reply(entry.answer, entry.tokens)
             outcomes = open_call.read(reply)
-            # If no task can read an answer any more, the call is made again.
+            # If no task can read an answer any more, the call is made again; the answer of a job had one attempt only.
             is_useless = all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)
-            if open_call.call.keeps_malformed or not is_useless:
+            if (open_call.call.keeps_malformed and entry.via != BATCH) or not is_useless:
                 yield open_call, reply, outcomes
 
 

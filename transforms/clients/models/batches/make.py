@@ -233,10 +233,13 @@ class BatchJobs:
         """Run a job to its end and record its answers; returns decisions on its calls."""
         record = await run.create(record, partial(self._unanswered, record.hash), self._in_memory)
         if record.job is None and record.is_open:
-            if run.waits:  # another run has answers to some of its calls
-                self._folder.save(record.closed(stored.GIVEN_UP))
-                self._folder.delete_part(record.hash)
-            return {}
+            if not run.waits:
+                return {}
+            # Another run has answers to some of its calls, or the ledger has answers that no step can read.
+            known = self._answered(self._folder.calls(record.hash))
+            self._folder.save(record.closed(stored.GIVEN_UP))
+            self._folder.delete_part(record.hash)
+            return dict.fromkeys(known, "")
         job = None if record.job is None else await run.ended(record)
         if job is None and not run.waits:
             return {}
@@ -261,8 +264,11 @@ class BatchJobs:
     def _unanswered(self, part: str) -> Sequence[PendingCall]:
         """The calls of a part; none if the ledger has answers to some of them."""
         calls = self._folder.calls(part)
-        is_known = any(True for _ in self._ledger.find({call.key: None for call in calls}))
-        return () if is_known else calls
+        return () if self._answered(calls) else calls
+
+    def _answered(self, calls: Iterable[PendingCall]) -> list[str]:
+        """The keys of calls that have an answer in the ledger."""
+        return [entry.key for entry in self._ledger.find({call.key: None for call in calls})]
 
     def _make_room(self, service: BatchedService, job: ServiceJob | None, matched: JobAnswers) -> float:
         """Leave calls of a job that was over the service's limit to smaller or later jobs; returns the time to wait."""
