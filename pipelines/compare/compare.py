@@ -192,7 +192,7 @@ def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -
     if question.other_dataset or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
         return
     datasets = [
-        f"{side.output} (run {side.run_id}) has {side.run['dataset']['judged']:,} judged queries and "
+        f"{side.output} (run {side.run_id}) has {side.queries_in_words} and "
         f"{side.run['dataset']['judgements']:,} judgements, fingerprint {side.run['dataset_fingerprint']}"
         for side in (run, other)
     ]

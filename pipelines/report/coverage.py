@@ -100,7 +100,7 @@ def _counts(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tu
 
 
 def coverage(study: Study) -> dict[str, Any]:
-    """Status of each configuration's judged queries, for every panel."""
+    """Status of each configuration's queries, for every panel."""
     firsts = {study.mean(0, metric).panel: metric for metric in reversed(study.metrics)}
     panels = {panel: firsts[panel] for panel in dict.fromkeys(study.mean(0, metric).panel for metric in study.metrics)}
     means = [
@@ -119,15 +119,18 @@ def coverage(study: Study) -> dict[str, Any]:
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:
     dataset: dict[str, Any] = study.results.run["dataset"]
+    asks_all = any(map(study.results.is_judged, study.metrics))
     labels = {
         "queries": "queries in the file",
-        "judged": "judged queries (these are asked and scored)",
+        "judged": f"judged queries{'' if asks_all else ' (these are asked and scored)'}",
         "judgements": "judgements",
-        "unjudged": "queries without judgements (not asked)",
+        "unjudged": f"queries without judgements ({'in judged metrics only' if asks_all else 'not asked'})",
         "unknown": "judged ids that are not among the queries (left out)",
         "repeated": "judgements given twice",
         "without_text": "judged queries without text",
     }
+    if asks_all and not dataset.get("judged"):
+        del labels["unjudged"]  # there are no judgements at all
     return [(label, f"{dataset[name]:,}") for name, label in labels.items() if dataset.get(name)]
 
 

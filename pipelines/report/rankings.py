@@ -3,14 +3,12 @@
 from collections import defaultdict
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.values import QueryValues
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.errors import InputError
 
 MOST_DOCUMENTS, MOST_LETTERS = 20, 300
@@ -27,8 +25,8 @@ def shown_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:
     """The rankings on a page: all in a small run, else those on which one of a pair loses or wins most."""
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
-        queries: IntArray = np.arange(min(len(values), _MOST_RANKINGS // len(configurations)))
-        return {(configuration, query) for configuration in configurations for query in queries.tolist()}
+        queries = values.worst(0, _MOST_RANKINGS // len(configurations)).tolist()
+        return {(configuration, query) for configuration in configurations for query in queries}
     share = _MOST_RANKINGS / 2 / len(pairs) / (_WORST + _BEST)
     worst, best = (max(1, min(most, int(most * share))) for most in (_WORST, _BEST))
     cells: Cells = set()

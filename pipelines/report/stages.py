@@ -73,12 +73,10 @@ def _plot(
     study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int, ledger_hits: int
 ) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
-    points = [(price, row.mean or 0.0, *(row.interval or (row.mean, row.mean))) for _, price, row in rows]
+    points = [(price, row.mean or 0.0, *(row.interval or (row.mean or 0.0, row.mean or 0.0))) for _, price, row in rows]
     quality = study.results.sign_of(metric) * np.array([mean for _, mean, *_ in points])
     front = pareto_front(np.array([x for x, *_ in points]), quality).tolist()
-    across, up = plots.inner_scales(
-        [x for x, *_ in points], [float(end or 0.0) for point in points for end in point[1:]]
-    )
+    across, up = plots.inner_scales([x for x, *_ in points], [end for point in points for end in point[1:]])
     parts = plots.axes(across, up, [x for x, *_ in points], axis)
     best = sorted(point[:2] for point, is_best in zip(points, front, strict=True) if is_best)
     path = " ".join(f"{across(x):.1f},{up(mean):.1f}" for x, mean in best)
@@ -87,7 +85,7 @@ def _plot(
         zip(rows, points, front, strict=True), start=1
     ):
         hint = f"{study.titles[place]}: {words.plain_number(x)}, {words.value(mean)} ({words.interval(low, high)})"
-        bar = svg.line(across(x), up(float(low or mean)), across(x), up(float(high or mean)), "bar")
+        bar = svg.line(across(x), up(low), across(x), up(high), "bar")
         dot: dict[str, str | float] = {"cx": across(x), "cy": up(mean), "r": 4.5, "class": "mark"}
         mark = svg.element("circle", dot, svg.element("title", {}, hint))
         label = svg.text(across(x) + 7, up(mean) - 6, str(number), "tick", "start")

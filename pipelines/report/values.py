@@ -29,6 +29,7 @@ class QueryValues:
         status: int8[c, n], the `Status` of each ranking.
         judged: int8[c, n] for each judged metric, which has its own status, by the metric's position.
         rows: one table row for each query, with its text and its slices.
+        sign: -1 if lower values of the first metric are better, else 1.
     """
 
     ids: pa.Array
@@ -36,6 +37,7 @@ class QueryValues:
     status: npt.NDArray[np.int8]
     judged: Mapping[int, npt.NDArray[np.int8]]
     rows: pa.Table
+    sign: float
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -43,9 +45,8 @@ class QueryValues:
     def taken(self, chosen: IntArray) -> "QueryValues":
         places = pa.array(chosen)
         judged = {metric: status[:, chosen] for metric, status in self.judged.items()}
-        return QueryValues(
-            self.ids.take(places), self.values[:, :, chosen], self.status[:, chosen], judged, self.rows.take(places)
-        )
+        values, status = self.values[:, :, chosen], self.status[:, chosen]
+        return QueryValues(self.ids.take(places), values, status, judged, self.rows.take(places), self.sign)
 
     def differences(self, metric: int, one: int, other: int) -> FloatArray:
         """float64[n]: the values of one configuration minus those of another."""
@@ -54,11 +55,16 @@ class QueryValues:
 
     def extremes(self, one: int, other: int, worst: int, best: int) -> IntArray:
         """The queries on which one configuration loses and wins most against another, by the first metric."""
-        differences = self.differences(0, one, other)
+        differences = self.sign * self.differences(0, one, other)
         order = np.argsort(differences, kind="stable")[: np.count_nonzero(~np.isnan(differences))]
         chosen = np.concatenate([order[:worst], order[max(worst, len(order) - best) :]])
         differing: IntArray = chosen[differences[chosen] != 0.0]
         return differing
+
+    def worst(self, configuration: int, most: int) -> IntArray:
+        """The queries with the worst values of the first metric, in the order of their ids."""
+        queries: IntArray = np.sort(np.argsort(self.sign * self.values[0, configuration], kind="stable")[:most])
+        return queries
 
 
 def read_values(results: Results) -> QueryValues:
@@ -92,7 +98,7 @@ def read_values(results: Results) -> QueryValues:
         rows.append(pa.Table.from_batches([batch.select(_OF_QUERIES).take(pa.array(first))]))
     order = pa.array(np.argsort(np.concatenate(places)))
     query_rows = pa.concat_tables(rows or [tables.QUERY_METRICS.empty_table().select(_OF_QUERIES)])
-    return QueryValues(ids, values, status, judged, query_rows.take(order))
+    return QueryValues(ids, values, status, judged, query_rows.take(order), results.sign_of(results.metrics[0]))
 
 
 def _ids(results: Results) -> pa.Array:
@@ -124,14 +130,16 @@ def slices_of(rows: pa.Table) -> dict[str, list[str]]:
 
 
 def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline: int, most: int) -> IntArray:
-    """The queries on a page: all of them, or those that differ most from the baseline, in the order of their ids."""
+    """The queries on a page: all of them, or those that differ most from the baseline, in the order of their ids.
+
+    If none differs, the queries with the worst values are chosen.
+    """
     if len(values) <= most:
         return np.arange(len(values))
     share = max(1, most // (2 * max(1, len(configurations))))
-    queries = [
-        values.extremes(configuration, baseline, min(share, 500), min(share, 500)) for configuration in configurations
-    ]
-    return np.unique(np.concatenate(queries))[:most] if queries else np.arange(most)
+    queries = [values.extremes(name, baseline, min(share, 500), min(share, 500)) for name in configurations]
+    chosen: IntArray = np.unique(np.concatenate([np.empty(0, np.int64), *queries]))[:most]
+    return chosen if len(chosen) else values.worst(baseline, most)
 
 
 def _positions(column: pa.Array | pa.ChunkedArray, names: pa.Array, absent: int = -1) -> IntArray:

@@ -18,7 +18,7 @@ from rankbeam.transforms.judge.metrics import NOT_INSTALLED, JudgedMetric, named
 from rankbeam.transforms.judge.quality import mixed_versions
 from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.steps import OVER_BUDGET
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize
 from rankbeam.transforms.records.judging.criteria import criteria_in, full_metric_name
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
 from rankbeam.transforms.records.metrics.names import Metric
@@ -106,6 +106,16 @@ class Results:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         return [Comparison.of(row) for row in self.rows("comparisons")]
+
+    @property
+    def queries_in_words(self) -> str:
+        """The number of queries, and of the judged ones, which are all that metrics of rankings cover."""
+        means = (row for row in self.means.values() if row.slice == ALL)
+        count = max(row.requested + row.missing + row.not_asked for row in means)
+        judged = self.run["dataset"].get("judged", 0)
+        if judged >= count:
+            return pluralize(count, "judged query", "judged queries")
+        return pluralize(count, "query", "queries") + (f", {judged:,} of them judged" if judged else "")
 
     def metric_named(self, name: str) -> str:
         """The run's metric with a name, which may leave out the judge."""

@@ -104,9 +104,8 @@ def _markdown_notes(results: Results, significance: Significance) -> str:
 
 
 def _markdown_source(results: Results) -> str:
-    judged, fingerprint = results.run["dataset"]["judged"], results.run["dataset_fingerprint"]
-    name = _markdown(results.run["experiment"])
-    return f"{name}: {judged:,} judged queries, dataset fingerprint `{fingerprint}`, run `{results.run_id}`."
+    fingerprint, name = results.run["dataset_fingerprint"], _markdown(results.run["experiment"])
+    return f"{name}: {results.queries_in_words}, dataset fingerprint `{fingerprint}`, run `{results.run_id}`."
 
 
 _LATEX_SPECIALS = {
@@ -192,7 +191,7 @@ def _latex_caption(results: Results, significance: Significance) -> str:
     metrics = ", ".join(map(latex_text, results.metrics))
     notes = [
         f"Overall effectiveness of the models on {latex_text(results.run['experiment'])}:",
-        f"{metrics}, averaged over {results.run['dataset']['judged']:,} judged queries.",
+        f"{metrics}, averaged over {results.queries_in_words}.",
         "The best results are highlighted in boldface.",
     ]
     if results.cut_short:

@@ -1,6 +1,8 @@
 // What the reader looks at stands behind the # of the address, so that a link leads others to the same place.
 // Sections have plain anchors (#queries); a choice is written as #metric=nDCG%4010&one=bm25&query=q17.
-const CONTROLS = ["search", "outcome", "slice"];
+function controls() {
+  return Array.from(document.querySelectorAll("#search, #outcome, #slice, [data-parameter]"), (each) => [each.name || each.id, each]);
+}
 
 function readAddress() {
   const written = location.hash.slice(1);
@@ -19,8 +21,7 @@ function address(query) {
     words.set("one", data.configurations[state.one]);
     words.set("other", data.configurations[state.other]);
   }
-  for (const id of CONTROLS) if (byId(id) && byId(id).value && byId(id).value !== "all") words.set(id, byId(id).value);
-  for (const each of document.querySelectorAll("[data-parameter]")) if (each.value) words.set(each.id, each.value);
+  for (const [name, control] of controls()) if (control.value && !(name === "outcome" && control.value === "all")) words.set(name, control.value);
   if (query !== undefined) words.set("query", data.ids[query]);
   return "#" + words.toString();
 }
@@ -34,10 +35,9 @@ function chosenByAddress() {
   const words = readAddress();
   const { data } = state;
   // What is not in the address is as at the start.
-  for (const id of [...CONTROLS, ...Array.from(document.querySelectorAll("[data-parameter]"), (each) => each.id)]) {
-    if (!byId(id)) continue;
-    byId(id).value = words.get(id) || "";
-    if (byId(id).selectedIndex === -1) byId(id).selectedIndex = 0;
+  for (const [name, control] of controls()) {
+    control.value = words.get(name) || "";
+    if (control.selectedIndex === -1) control.selectedIndex = 0;
   }
   return {
     metric: placeOf(data.metrics, words.get("metric"), 0),

@@ -21,14 +21,14 @@ function startPanels() {
 function sortKey(row, column) {
   const cell = row.cells[column];
   const written = cell.dataset.sort === undefined ? cell.textContent.trim() : cell.dataset.sort;
-  const plain = written.replace(/^[●\s]+/, "").replace(/,/g, "").replace("−", "-");
-  const found = parseFloat(plain);
-  return cell.classList.contains("number") ? (Number.isNaN(found) ? null : found) : plain.toLowerCase();
+  if (!cell.matches(".number, .quiet")) return written.toLowerCase();
+  const found = parseFloat(written.replace(/,/g, "").replace("−", "-"));
+  return Number.isNaN(found) ? null : found;
 }
 
 function compareKeys(one, other) {
   if (one === null || other === null) return (one === null) - (other === null);
-  return one < other ? -1 : one > other ? 1 : 0;
+  return typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other;
 }
 
 function sortTable(table, head, column) {

@@ -7,7 +7,7 @@ const OUTCOMES = {
   equal: ["equal", (value) => value === 0],
   unknown: ["without a value", (value) => Number.isNaN(value)],
 };
-const table = { order: [], page: 0, column: null, descending: false, shown: null, columns: [] };
+const table = { order: [], page: 0, column: null, descending: false, lowerIsBetter: false, shown: null, columns: [] };
 
 const statusCodes = remembered((configuration) => codes(state.data.status[configuration]));
 const judgedCodes = remembered((metric, configuration) => codes(state.data.judgedStatus[metric][configuration]));
@@ -37,12 +37,13 @@ function passing() {
   const isMarked = byId("only-marked").checked ? hasMark : () => true;
   const needle = byId("search").value.trim().toLowerCase();
   const slice = byId("slice") && byId("slice").value ? JSON.parse(byId("slice").value) : null;
-  const members = slice ? sliceCodes(state.data.slices[slice[0]].name) : null;
+  const members = slice ? sliceCodes(slice[0]) : null;
+  const code = slice ? state.data.slices.find((each) => each.name === slice[0]).values.indexOf(slice[1]) : null;
   const found = [];
   const words = haystack();
   for (let query = 0; query < words.length; query += 1) {
     if (difference && !outcome(state.data.signs[state.metric] * difference[query])) continue;
-    if (members && members[query] !== slice[1]) continue;
+    if (members && members[query] !== code) continue;
     if (needle && !words[query].includes(needle)) continue;
     if (!isMarked(query)) continue;
     found.push(query);
@@ -90,9 +91,11 @@ function showRows() {
 
 function largest(column) { return column.reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0) || 1; }
 
+function isWorse(difference) { return state.data.signs[state.metric] * difference < 0; }
+
 function spark(difference) {
   const size = Math.abs(difference) / table.columns.difference.largest * 32;
-  return draw("svg", { viewBox: "0 0 64 12", class: "spark " + (difference < 0 ? "loss" : "win"), "aria-hidden": "true" }, [
+  return draw("svg", { viewBox: "0 0 64 12", class: "spark " + (isWorse(difference) ? "loss" : "win"), "aria-hidden": "true" }, [
     draw("rect", { x: difference < 0 ? 32 - size : 32, width: size, y: 2, height: 8 }),
     draw("line", { x1: 32, x2: 32, y1: 0, y2: 12 }),
   ]);
@@ -102,7 +105,7 @@ function valueCell(name, query) {
   const column = table.columns[name];
   const value = column.key[query];
   if (name === "difference") {
-    const kind = value < 0 ? " loss" : value > 0 ? " win" : "";
+    const kind = isWorse(value) ? " loss" : value ? " win" : "";
     return make("td", { class: "number strong" + kind }, Number.isNaN(value) ? "–" : [signed(value), spark(value)]);
   }
   const status = statusOf(column.configuration, query, state.metric);
@@ -178,8 +181,8 @@ function startFilters() {
     byId("outcome").addEventListener("change", () => refresh("filter"));
   }
   if (byId("slice")) {
-    const groups = state.data.slices.map((slice, place) => make("optgroup", { label: slice.name }, slice.values.map((value, code) =>
-      make("option", { value: JSON.stringify([place, code]) }, `${slice.name}: ${value}`))));
+    const groups = state.data.slices.map((slice) => make("optgroup", { label: slice.name }, slice.values.map((value) =>
+      make("option", { value: JSON.stringify([slice.name, value]) }, `${slice.name}: ${value}`))));
     byId("slice").replaceChildren(make("option", { value: "" }, "all"), ...groups);
     byId("slice").addEventListener("change", () => refresh("filter"));
   }
@@ -194,6 +197,8 @@ function startQueries() {
   }
   table.column = comparing() ? "difference" : "one";
   whenChosen(() => {
+    if (table.column !== "query" && table.lowerIsBetter !== lowerIsBetter()) table.descending = !table.descending; // the worst stay first
+    table.lowerIsBetter = lowerIsBetter();
     table.columns = queryColumns();
     showHead();
     refresh("choose");

@@ -63,7 +63,7 @@ function elsewhere(document_, other) {
   if (!other) return "";
   const ids = other[0].map((place) => state.data.rankings.documents[place][0]);
   const rank = ids.indexOf(document_) + 1;
-  return rank ? "#" + rank : other[3] > SHOWN ? "after " + SHOWN : "absent";
+  return rank ? "#" + rank : other[3] > SHOWN ? "not in first " + SHOWN : "absent";
 }
 
 // Recorded answers may have contexts without ids.
@@ -80,7 +80,7 @@ function ranking(configuration, query, against) {
   if (!list) {
     const status = statusOf(configuration, query);
     const why = status === "failed" ? "The call failed; see Failures."
-      : "This ranking is not in the page, which holds those with the largest differences. It is in results.duckdb, table rankings.";
+      : "This ranking is not in the page, which does not hold all of them. It is in results.duckdb, table rankings.";
     return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, why)]);
   }
   if (!list[0].length) return make("div", {}, [make("h4", {}, about), make("p", { class: "note" }, emptyRanking(configuration, query))]);

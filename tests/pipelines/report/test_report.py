@@ -277,6 +277,15 @@ def test_rankings_are_those_of_the_largest_differences(tmp_path: Path) -> None:
         assert {(place, query) for query in (*order[:50], *order[-20:]) for place in (one, other)} <= rankings
 
 
+def test_a_large_run_of_one_configuration_keeps_its_worst_queries(tmp_path: Path) -> None:
+    study = Study(large_run(tmp_path, 3_000, 1, 1))
+    order = np.argsort(study.values.values[0, 0])
+    assert set(page_data(study, most_queries=400)["ids"]) == {
+        study.values.ids[int(place)].as_py() for place in order[:400]
+    }
+    assert shown_rankings(study.values, []) == {(0, query) for query in order[:2_000].tolist()}
+
+
 @pytest.mark.campaign
 def test_the_command_writes_the_run_that_started_last(tmp_path: Path) -> None:
     for run_id in ("z-first", "a-second"):
