@@ -187,7 +187,7 @@ def table(compared: RunComparison) -> Table:
             f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
             f"{row.queries:,}" + (f" ({row.unpaired:,})" if unpaired else ""),
             number(row.effect_size, "+.2f"),
-            number(row.detectable),
+            number(row.detectable if row.shows_spread else None),
         ]
         for entry in compared.rows
         for row in [entry.row]

@@ -100,7 +100,7 @@ def _comparison_row(study: Study, one: int, row: Comparison, scale: PlotScale | 
         "interval": words.interval(row.ci_low, row.ci_high, sign=True) + doubt(row),
         **{name: words.probability(getattr(row, name)) for name in ("p_value", "p_adjusted", "q_value")},
         "effect_size": words.signed(row.effect_size, 2),
-        "detectable": words.value(row.detectable),
+        "detectable": words.value(row.detectable if row.shows_spread else None),
         "needed": needed,
         "bar": Markup("") if scale is None else _bar(row, scale, study.titles[one], study.is_significant(row)),
     }

@@ -94,18 +94,23 @@ def by_configuration(study: Study, counted: Sequence[Row], statuses: Sequence[st
     return [
         {
             "name": name,
-            "model": rows[0]["model"],
-            "prompt_hash": rows[0]["prompt_hash"],
+            "model": next((row["model"] for row in rows if row["model"]), None),
+            "prompt_hash": next((row["prompt_hash"] for row in rows if row["prompt_hash"]), None),
             "counts": [sum(row["answers"] for row in rows if row["status"] == status) for status in statuses],
             "input_tokens": sum(row["input_tokens"] or 0 for row in rows),
             "output_tokens": sum(row["output_tokens"] or 0 for row in rows),
-            "cost": None
-            if any(row["with_cost"] < row["answers"] for row in rows)
-            else sum(row["cost"] for row in rows),
+            "cost": _cost(rows),
         }
         for config_id, name in zip(study.ids, study.names, strict=True)
         if (rows := groups.get(config_id))
     ]
+
+
+def _cost(rows: Sequence[Row]) -> float | None:
+    """The cost of a configuration's answers; None if one of them has none, except for those that no model gave."""
+    has_all = all(row["with_cost"] == row["answers"] or row["status"] in ("failed", "no_context") for row in rows)
+    known = [row["cost"] for row in rows if row["with_cost"]]
+    return sum(known) if has_all and known else None
 
 
 def _steps(study: Study) -> list[Row]:

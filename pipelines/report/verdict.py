@@ -68,9 +68,8 @@ def _difference(study: Study, metric: str, one: int, other: int, row: Comparison
     best, second = study.titles[one], study.titles.get(other, study.names[other])
     if study.is_significant(row):
         return f"{best} is better than {second}: {size}"
-    limit = (
-        "" if row.detectable is None else f"; these queries can detect a difference of {words.value(row.detectable)}"
-    )
+    is_known = row.detectable is not None and row.shows_spread
+    limit = f"; these queries can detect a difference of {words.value(row.detectable)}" if is_known else ""
     return f"No significant difference between {best} and {second}: {size}{limit}"
 
 

@@ -25,7 +25,7 @@ def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monke
     failures = coverage.failures(Study(results))
     assert (failures["kinds"], failures["total"]) == (["quota", "timeout"], 3)
     assert failures["counts"] == [("a:top_k=20", [2, 0]), ("b:top_k=20", [0, 1]), ("fused:top_k=20", [2, 1])]
-    assert "3 failed calls, by kind; fusions and reranked" in Page.of(report.build(results)).text
+    assert "3 failures, by kind; fusions and reranked" in Page.of(report.build(results)).text
     entry_points_of.cache_clear()
 
 

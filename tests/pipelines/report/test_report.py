@@ -89,7 +89,7 @@ def test_a_failed_configuration_is_last_and_said_to_have_failed(tmp_path: Path) 
     assert page.data["order"][-1] == 0
     assert "broken" in page.text
     assert "failed" in page.text
-    assert "1 failed call" in page.text
+    assert "1 failure, by kind" in page.text
 
 
 def test_a_run_in_which_everything_failed_has_a_page(tmp_path: Path) -> None:

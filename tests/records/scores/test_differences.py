@@ -11,6 +11,8 @@ from rankbeam.transforms.kernels.statistics.moments import ClusterStatistics
 from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.aggregates import PairedAggregate
+from rankbeam.transforms.records.scores.comparisons import detectable, queries_for
+from rankbeam.transforms.records.scores.rows import Comparison
 
 SHARE, SIGNED, UNBOUNDED = Range(0.0, 1.0), Range(-1.0, 1.0), Range(0.0, None)
 NONE = np.empty((1, 0))
@@ -82,3 +84,12 @@ def test_the_method_of_a_p_value_is_named_and_small_ones_are_as_exact_as_others(
     expected = share if method == "enumerated" else (1.0 + 100_000 * share) / 100_001
     assert asdict(result)["p_method"] == method
     assert result.p_value == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("differing", [9, 10])
+def test_few_queries_that_differ_do_not_say_what_can_be_detected(differing: int) -> None:
+    known = {"metric": "RR", "difference": 0.01, "std_error": 0.01, "queries": 46, "wins": 1, "losses": differing - 1}
+    row = Comparison.of(known)
+    is_known = differing == 10
+    assert (detectable(row, 0.05) is not None) == is_known
+    assert (queries_for(row, 0.05, 0.05) is not None) == is_known

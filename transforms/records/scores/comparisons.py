@@ -89,7 +89,7 @@ def level_of(rows: Iterable[Comparison], confidence: float) -> float:
 
 def detectable(row: Comparison, level: float) -> float | None:
     """The smallest difference that the queries detect with a power of 80%; None without a spread."""
-    if not row.std_error or evidence_of(row) < 2:
+    if not row.std_error or evidence_of(row) < 2 or not row.shows_spread:
         return None
     return detectable_difference(row.std_error, evidence_of(row), level=level)
 
@@ -101,7 +101,7 @@ def queries_for(row: Comparison, difference: float, level: float, power: float =
     With clusters, further queries are assumed to come in clusters of the same sizes.
     """
     units = evidence_of(row)
-    if not row.std_error or units < 2:
+    if not row.std_error or units < 2 or not row.shows_spread:
         return None
     needed = queries_needed(difference, row.std_error * math.sqrt(units), power, level)
     return math.ceil(needed * row.queries / units)

@@ -16,6 +16,8 @@ COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 
 FEW_QUERIES = 20
 """Over fewer queries than this, an interval may hold less often than it says: its level assumes large samples."""
+FEW_DIFFERENT = 10
+"""If fewer queries differ between two configurations, they do not show how much differences vary."""
 FEW = f"fewer than {FEW_QUERIES} queries or clusters: the interval is unreliable"
 
 
@@ -177,6 +179,14 @@ class Comparison(Difference):
     def is_unreliable(self) -> bool:
         """True if there is an interval that rests on few queries."""
         return self.ci_low is not None and evidence_of(self) < FEW_QUERIES
+
+    @property
+    def shows_spread(self) -> bool:
+        """True if enough queries differ to tell how much differences vary.
+
+        If fewer do, the spread is that of the few, and further queries may show differences that none of these shows.
+        """
+        return self.p_method == STUDENT or self.wins + self.losses >= FEW_DIFFERENT
 
     @property
     def gain(self) -> float:
