@@ -74,9 +74,12 @@ def _difference(study: Study, metric: str, one: int, other: int, row: Comparison
 
 
 def _cost(study: Study, one: int, other: int) -> Iterator[str]:
-    """The relative cost of a configuration, if both have a price."""
+    """The relative cost of a configuration, if both have a price, and this run paid for all of their calls."""
     rows = usage_rows(study.results)
-    costs = [[row["cost"] for row in usage_of(rows, study.ids[name])] for name in (one, other)]
+    usages = [[(row, used) for row in rows for used in usage_of([row], study.ids[name])] for name in (one, other)]
+    if any(row["ledger_hits"] for usage in usages for row, _ in usage):
+        return
+    costs = [[used["cost"] for _, used in usage] for usage in usages]
     if all(known and None not in known and sum(known) > 0 for known in costs):
         ratio = sum(costs[0]) / sum(costs[1]) - 1.0
         yield "equal cost" if round(ratio, 3) == 0 else f"cost {words.signed(100 * ratio, 0)}%"

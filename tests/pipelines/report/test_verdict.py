@@ -9,6 +9,7 @@ import pytest
 import yaml
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
+from support.json_server import responding
 from support.pages import Page
 
 from rankbeam.pipelines import report, show
@@ -112,6 +113,32 @@ def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -
     decision = sentence(tmp_path, [one, two])
     assert decision.startswith("No significant difference between ")
     assert re.search(r"these queries can detect a difference of 0\.\d{4}\.$", decision)
+
+
+def test_costs_are_not_compared_if_the_ledger_answered_a_part(tmp_path: Path) -> None:
+    def respond(query: str) -> tuple[int, bytes]:
+        ids = ["d"] if query.startswith("one") else ["x", "d"]
+        return 200, json.dumps({"results": [{"id": doc_id} for doc_id in ids]}).encode()
+
+    def decision(names: list[str], asked: int, **more: Any) -> str:
+        rows = "\n".join(json.dumps({"_id": query, "text": query}) for query in QUERIES[:asked])
+        qrels = write(tmp_path / "judged.txt", trec_qrels([(query, "d", 1.0) for query in QUERIES[:asked]]))
+        retriever = {"type": "http", "results": "results", "id": "id"}
+        configurations = [
+            {"name": name, "top_k": 5, "retriever": retriever | {"url": url, "body": {"query": f"{name} {{query}}"}}}
+            for name in names
+        ]
+        dataset = {"qrels": qrels, "queries": write(tmp_path / "queries.jsonl", rows)}
+        return sentence(tmp_path, configurations, dataset=dataset, quotas=quotas, **more)
+
+    quotas = {"http": {"requests_per_minute": 60_000, "price_per_1000": 2}}
+    with responding(respond) as (url, log):
+        decision(["one"], 20)
+        assert len(log) == 20
+        text = decision(["one", "two"], 40)
+        assert text.startswith("one is better than two: RR +0.5000 ")
+        assert "cost" not in text
+        assert len(log) == 80
 
 
 UNDECIDED = [
