@@ -120,9 +120,9 @@ def test_costs_are_not_compared_if_the_ledger_answered_a_part(tmp_path: Path) ->
         ids = ["d"] if query.startswith("one") else ["x", "d"]
         return 200, json.dumps({"results": [{"id": doc_id} for doc_id in ids]}).encode()
 
-    def decision(names: list[str], asked: int, **more: Any) -> str:
-        rows = "\n".join(json.dumps({"_id": query, "text": query}) for query in QUERIES[:asked])
-        qrels = write(tmp_path / "judged.txt", trec_qrels([(query, "d", 1.0) for query in QUERIES[:asked]]))
+    def decision(names: list[str], count: int, **more: Any) -> str:
+        rows = "\n".join(json.dumps({"_id": query, "text": query}) for query in QUERIES[:count])
+        qrels = write(tmp_path / "judged.txt", trec_qrels([(query, "d", 1.0) for query in QUERIES[:count]]))
         retriever = {"type": "http", "results": "results", "id": "id"}
         configurations = [
             {"name": name, "top_k": 5, "retriever": retriever | {"url": url, "body": {"query": f"{name} {{query}}"}}}
