@@ -1,11 +1,13 @@
 -- What did each configuration call to retrieve and to answer, and what did that cost? A call that several configurations
 -- share counts for each of them; the cost is null if a price is unknown. Runs of earlier versions have no calls here.
--- `queries` are those that it was called for, with a value or without.
+-- `queries` are those that it was called for, with a value or without. `ledger_hits` are the run's: answers that an earlier
+-- run had paid for, so that configurations may have cost less than they would alone.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, c.position, c.name AS configuration,
   COALESCE(u.calls, 0) AS calls, COALESCE(u.shared_calls, 0) AS shared_calls,
   COALESCE(u.input_tokens, 0) AS input_tokens, COALESCE(u.output_tokens, 0) AS output_tokens,
-  CASE WHEN u.config_id IS NULL THEN 0.0 WHEN u.without_price > 0 THEN NULL ELSE u.cost END AS cost, q.queries, c.config_id
+  CASE WHEN u.config_id IS NULL THEN 0.0 WHEN u.without_price > 0 THEN NULL ELSE u.cost END AS cost, q.queries, c.config_id,
+  r.ledger_hits
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 LEFT JOIN (

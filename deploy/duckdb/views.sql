@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 136688543a48358bbe99f812c5c79dfb682d862d36fff15ec29079a7f7a7a93e
+-- sha256 757026a450a4f681074ef1e28c7b1f5cf6b68430659ecadae3d0ddef9f5d1c6d
 
 CREATE VIEW run_history AS
 SELECT
@@ -88,7 +88,8 @@ SELECT
     ELSE u.cost
   END AS cost,
   q.queries,
-  c.config_id
+  c.config_id,
+  r.ledger_hits
 FROM run_history AS r
 JOIN configurations AS c
   ON c.run_id = r.run_id AND c.started_at = r.started_at
@@ -827,7 +828,8 @@ SELECT
   AND k.cost_of_1000_queries = MIN(k.cost_of_1000_queries) OVER alike AS is_front,
   l.queries,
   l.position,
-  l.config_id
+  l.config_id,
+  k.ledger_hits
 FROM leaderboard AS l
 JOIN (
   SELECT
@@ -835,6 +837,7 @@ JOIN (
     started_at,
     config_id,
     calls,
+    ledger_hits,
     CASE WHEN queries <> 0 THEN (
       cost * 1000
     ) / queries ELSE NULL END AS cost_of_1000_queries

@@ -22,6 +22,7 @@ class ExpectedCosts:
     def configuration_costs(self) -> Iterator[Row]:
         for (run_id, config_id), configuration in self.configurations.items():
             own = {"position": configuration["position"], "configuration": configuration["name"]}
+            own["ledger_hits"] = self.ledger_hits(run_id)
             yield self.run(run_id) | own | {"config_id": config_id} | self.used(run_id, config_id)
 
     def trade_off(self) -> Iterator[Row]:
@@ -41,10 +42,14 @@ class ExpectedCosts:
             columns = (*self.run(row["run_id"]), "metric", "dialect", "configuration", "mean", "ci_low", "ci_high")
             yield {name: row[name] for name in (*columns, "queries", "position", "config_id")} | {
                 "cost_of_1000_queries": self._of_1000(used), "calls": used["calls"],
+                "ledger_hits": self.ledger_hits(row["run_id"]),
                 "is_front": not any(
                     cost <= point[0] and mean >= point[1] and (cost, mean) != point for cost, mean in rivals
                 ),
             }  # fmt: skip
+
+    def ledger_hits(self, run_id: str) -> int:
+        return next(int(row["ledger_hits"]) for row in self.tables["runs"] if row["run_id"] == run_id)
 
     @staticmethod
     def _of_1000(used: Row) -> float:
