@@ -75,7 +75,7 @@ def moments_of(element: PartOfClusters, evaluation: Evaluation) -> SliceAggregat
 
 def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimates:
     estimates = RunEstimates.of(element[1], evaluation)
-    count(Counter.COMPARISONS, sum(map(len, estimates.differences.values())))
+    count(Counter.COMPARISONS, sum(rows.num_rows for rows in estimates.differences.values()))
     return estimates
 
 

@@ -10,6 +10,7 @@ from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
+from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.estimates import RunEstimates, _after_race
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
@@ -46,10 +47,10 @@ def test_slices_of_fewer_queries_have_a_mean_but_no_interval_and_no_comparison(l
         assert (row.ci_low is None, row.ci_high is None) == ((not is_enough or row.queries < 2,) * 2)
         assert row.joint_low is None or is_enough
     compared, known = (
-        {(key, row.metric): row.queries for key, of_pair in state.differences.items() for row in of_pair}
+        {(row.config_id, row.baseline, row.slice, row.metric): row.queries for row in comparisons_of(state)}
         for state in (actual, EVERY)
     )
-    assert compared == {key: size for key, size in known.items() if key[0][2] == ALL or size >= least}
+    assert compared == {key: size for key, size in known.items() if key[2] == ALL or size >= least}
 
 
 def test_the_pairs_are_listed_once_and_each_finds_its_columns_without_a_search() -> None:

@@ -14,6 +14,7 @@ from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate,
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.judged import NOT_LABELLED, NOTHING_TO_LABEL
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
@@ -141,7 +142,7 @@ def test_wins_and_losses_count_the_queries_of_the_difference() -> None:
     rows = [{"query_id": f"q{number}", "text": "", "attributes": [], "judgements": []} for number in range(count)]
     queries = pa.RecordBatch.from_pylist(rows, schema=columns.JUDGED_QUERIES)
     aggregate = RunAggregate.of(ScoredPartition(queries, {ALL: np.ones(count, bool)}, configurations), evaluation)
-    (row,) = RunEstimates.of(aggregate, evaluation).differences[1, 0, ALL]
+    (row,) = comparisons_of(RunEstimates.of(aggregate, evaluation))
 
     differences = []
     for query in range(count):

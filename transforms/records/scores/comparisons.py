@@ -1,26 +1,28 @@
 """Rows of the tables of means and of comparisons, from a run's estimates, and the differences that queries detect."""
 
+import functools
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.statistics.corrections import benjamini_hochberg, detectable_difference, holm
 from rankbeam.transforms.kernels.statistics.sample_size import queries_needed
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.scores.estimates import Firsts, RunEstimates
-from rankbeam.transforms.records.scores.means import or_null
+from rankbeam.transforms.records.scores.estimates import POSITIONS, UNCORRECTED, RunEstimates
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.stages import stage_between
 
 DIFFERENCES = (0.02, 0.05)
 """The differences that are of interest if no gate names one."""
+_PAIR = ["config_id", "baseline"]
+_BATCH = 10_000
 
 
 def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
@@ -35,50 +37,83 @@ def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
 
 
 def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
-    rows = [row for _, of_pair in sorted(estimates.differences.items()) for row in of_pair]
-    firsts = {
-        name: {key: row.equal_to or row.config_id for key, row in means.items()}
-        for name, means in estimates.means.items()
-    }
-    return _correct_p_values(rows, firsts)
+    return [Comparison.of(row) for row in _corrected(estimates).to_pylist()]
 
 
 def comparisons_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
     """Rows of `tables.COMPARISONS`, without the common columns, as `comparisons_of` gives them, with their stages."""
     parameters = {configuration.config_id: configuration.parameters for configuration in evaluation.configurations}
-    rows = comparisons_of(estimates)
-    pairs = {(row.config_id, row.baseline) for row in rows}
-    stages = {(one, other): stage_between(parameters[one], parameters[other]) for one, other in pairs}
-    staged = [replace(row, stage=stages[row.config_id, row.baseline]) for row in rows]
-    return _table(staged, tables.COMPARISONS)
+
+    @functools.cache
+    def stage(one: str, other: str) -> str | None:
+        return stage_between(parameters[one], parameters[other])
+
+    rows = _corrected(estimates)
+    pairs = rows.select(_PAIR).to_batches(max_chunksize=_BATCH)
+    stages = [pa.array(map(stage, *map(pa.Array.to_pylist, batch.columns)), pa.string()) for batch in pairs]
+    return _with_columns(rows, {"stage": pa.chunked_array(stages, pa.string())})
 
 
-def _correct_p_values(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list[Comparison]:
-    """Add p-values corrected over all comparisons of a metric: those of all queries, and those of slices.
+def _corrected(estimates: RunEstimates) -> pa.Table:
+    """The comparisons by pair, slice and metric, with p-values corrected over all comparisons of a metric.
 
-    A sweep often has configurations with equal values, such as two values of `top_k` above a metric's cutoff. They are
-    one hypothesis: counting it several times would make the correction stricter than needed.
+    Those of all queries are one family, and those of slices another. A sweep often has configurations with equal
+    values, such as two values of `top_k` above a metric's cutoff. They are one hypothesis: counting it several times
+    would make the correction stricter than needed.
     """
-    corrected = list(rows)
-    families: defaultdict[tuple[str, bool], dict[tuple[str, ...], list[int]]] = defaultdict(dict)
-    for place, row in enumerate(rows):
-        first = firsts[row.slice]
-        one, other = sorted(first[config, row.metric] for config in (row.config_id, row.baseline))
-        if one == other:  # equal values: there is nothing to test
-            corrected[place] = replace(row, p_value=None, t_p_value=None, p_method=None)
-            continue
-        family = families[row.metric, row.slice == ALL]
-        family.setdefault((one, other, row.slice), []).append(place)
-    for family in families.values():
-        p_values = np.array([rows[places[0]].p_value for places in family.values()], np.float64)
-        adjusted, rates = holm(p_values).tolist(), benjamini_hochberg(p_values).tolist()
-        for places, p_adjusted, q_value in zip(family.values(), adjusted, rates, strict=True):
-            for place in places:
-                corrected[place] = replace(rows[place], p_adjusted=or_null(p_adjusted), q_value=or_null(q_value))
-    return corrected
+    names = sorted(estimates.differences)
+    rows = pa.concat_tables([UNCORRECTED.empty_table(), *(estimates.differences[name] for name in names)])
+    slices = np.repeat(np.arange(len(names)), [estimates.differences[name].num_rows for name in names])
+    firsts = _first_rows(estimates, names)
+    is_untested = firsts < 0
+    tested = pc.if_else(is_untested, None, rows["p_value"])
+    p_values = np.array(tested, np.float64)  # NaN for null
+    p_adjusted, q_values = np.full((2, rows.num_rows), np.nan)
+    metrics = rows["metric"].combine_chunks().dictionary_encode()
+    families = 2 * metrics.indices.to_numpy() + np.array([name == ALL for name in names], bool)[slices]
+    is_first = firsts == np.arange(rows.num_rows)
+    for family in np.unique(families):
+        members = np.flatnonzero((families == family) & is_first)
+        p_adjusted[members], q_values[members] = holm(p_values[members]), benjamini_hochberg(p_values[members])
+    rows = _with_columns(
+        rows,
+        {
+            "p_value": tested,
+            "t_p_value": pc.if_else(is_untested, None, rows["t_p_value"]),
+            "p_method": pc.if_else(is_untested, None, rows["p_method"]),
+            "p_adjusted": pa.array(np.where(is_untested, np.nan, p_adjusted[firsts]), from_pandas=True),
+            "q_value": pa.array(np.where(is_untested, np.nan, q_values[firsts]), from_pandas=True),
+        },
+    )
+    positions = [rows[name].to_numpy() for name in POSITIONS]
+    return rows.drop_columns(POSITIONS).take(np.lexsort((slices, *reversed(positions))))
 
 
-def _table(rows: Sequence[ConfigurationMetric | Comparison], schema: pa.Schema) -> pa.Table:
+def _first_rows(estimates: RunEstimates, names: Sequence[str]) -> IntArray:
+    """For each comparison the number of the first one with equal values; -1 if its configurations are equal."""
+    numbers: list[IntArray] = [np.empty(0, np.int64)]
+    start = 0
+    for name in names:
+        equal = {key: row.equal_to or row.config_id for key, row in estimates.means[name].items()}
+        keys = zip(*(estimates.differences[name][column].to_pylist() for column in ("metric", *_PAIR)), strict=True)
+        first_by_key: dict[tuple[str, str, str], int] = {}
+        of_slice = []
+        for number, (metric, *pair) in enumerate(keys, start):
+            one, other = sorted(equal[config, metric] for config in pair)
+            of_slice.append(-1 if one == other else first_by_key.setdefault((metric, one, other), number))
+        numbers.append(np.array(of_slice, np.int64))
+        start += len(of_slice)
+    return np.concatenate(numbers)
+
+
+def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    for name, column in columns.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), column)
+    return rows
+
+
+def _table(rows: Sequence[ConfigurationMetric], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([vars(row) for row in rows], schema=tables.own_columns(schema))
 
 

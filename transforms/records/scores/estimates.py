@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import ClusterStatistics
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
+from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
@@ -25,13 +27,22 @@ Means = Mapping[tuple[str, str], ConfigurationMetric]
 Firsts = Mapping[tuple[str, str], str]
 """By config_id and metric, the first configuration that has equal values for every query of a slice."""
 
+POSITIONS = ("position", "baseline_position")
+UNCORRECTED = pa.schema([*(pa.field(name, pa.int32()) for name in POSITIONS), *tables.own_columns(tables.COMPARISONS)])
+"""Comparisons with the positions of both configurations; neither corrected p-values nor stages are known yet."""
+
 
 @dataclass(frozen=True)
 class RunEstimates(RunFacts):
-    """Means, intervals and comparisons over some slices of a run."""
+    """Means, intervals and comparisons over some slices of a run.
+
+    Attributes:
+        differences: by slice, its rows of `UNCORRECTED` by pair and metric. With all pairs they are by far the most of
+            the estimates, of which several steps have a copy, so they are columns and not objects.
+    """
 
     means: Mapping[str, Means] = field(default_factory=dict)
-    differences: Mapping[tuple[int, int, str], tuple[Comparison, ...]] = field(default_factory=dict)
+    differences: Mapping[str, pa.Table] = field(default_factory=dict)
     resultless: frozenset[int] = frozenset()
 
     @classmethod
@@ -39,13 +50,15 @@ class RunEstimates(RunFacts):
         names = dict.fromkeys(name for *_, name in aggregate.queries)
         replicates = aggregate.replicates
         totals = {name: replicates[name].totals() if name in replicates else None for name in names}
-        pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
+        pairs: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+        for one, other, _, name in aggregate.pairs:
+            pairs[name].add((one, other))
         layout = SumLayout.of(evaluation)
         return cls(
             {name: _means_of(name, totals[name], aggregate, evaluation, layout) for name in names},
             {
-                (one, other, name): _differences_of(one, other, name, totals[name], aggregate, evaluation, layout)
-                for one, other, name in pairs
+                name: _differences_of(name, sorted(of_slice), totals[name], aggregate, evaluation, layout)
+                for name, of_slice in pairs.items()
             },
             frozenset(
                 position
@@ -66,6 +79,23 @@ class RunEstimates(RunFacts):
 
 
 def _differences_of(
+    name: str,
+    pairs: Sequence[tuple[int, int]],
+    totals: IntArray | None,
+    aggregate: RunAggregate,
+    evaluation: Evaluation,
+    layout: SumLayout,
+) -> pa.Table:
+    """The rows of `UNCORRECTED` of one slice."""
+    rows = [
+        dict(zip(POSITIONS, pair, strict=True)) | vars(row)
+        for pair in pairs
+        for row in _differences_of_pair(*pair, name, totals, aggregate, evaluation, layout)
+    ]
+    return pa.Table.from_pylist(rows, UNCORRECTED)
+
+
+def _differences_of_pair(
     one: int,
     other: int,
     name: str,
