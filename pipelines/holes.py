@@ -69,8 +69,8 @@ def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, 
     names = {row["config_id"]: row["name"] for row in run.configurations}
     dialects = dict(zip(names, map(parse_dialect, run.dialects), strict=True))
     by_people, by_both = _by_query(human), _by_query({**human, **filled})
-    statuses = run.stream("query_metrics", ("config_id", "query_id", "status"))
-    valueless = {(row["config_id"], row["query_id"]) for row in statuses if row["status"] in _VALUELESS}
+    statuses = run.stream("query_metrics", ("config_id", "query_id", "status"), pa.array(_VALUELESS), "status")
+    valueless = {(row["config_id"], row["query_id"]) for row in statuses}
     moments: defaultdict[str, Moments] = defaultdict(lambda: Moments.zero(3 * len(metrics)))
     for batch in run.batches("rankings", ["config_id", "query_id", "documents"], _ROWS):
         judged = [row for row in batch.to_pylist() if row["query_id"] in by_people]
