@@ -121,12 +121,12 @@ def tolerances_of(run: Results, size: float | None) -> Tolerances:
     if size is not None or not run.experiment_file.value.get("gates"):
         return Tolerances(size or 0.0, lower)
     known = known_of(run, None)
-    by_name = {
-        (name, gate.metric): Tolerance(abs(gate.limit), not gate.at_least)
-        for gate in located_gates(run.experiment_file, known)
-        if gate.value == MONITOR
-        for name in gate.configurations(known.configurations, known.baseline)
-    }
+    by_name: dict[tuple[str, str], list[Tolerance]] = {}
+    for gate in located_gates(run.experiment_file, known):
+        if gate.value == MONITOR:
+            for name in gate.configurations(known.configurations, known.baseline):
+                tolerance = Tolerance(abs(gate.limit), not gate.at_least)
+                by_name.setdefault((name, gate.metric), []).append(tolerance)
     return Tolerances(0.0, lower, by_name)
 
 
