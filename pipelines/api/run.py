@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs, folder_of, of_python
+from rankbeam.pipelines.api.jobs import refuse_second
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.config.sections import problems_of
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
@@ -171,6 +172,7 @@ def _run(experiment: Experiment, run_id: str | None, beam_options: Sequence[str]
         raise InputError("the Python API runs experiments in this process; use `rankbeam evaluate` for other runners")
     if not temporary:
         warehouse.refuse_foreign(experiment.output)
+        refuse_second(experiment.output, run_id)
     execution = evaluation.new_run(experiment, run_id)
     is_watched = is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
     results = run_here(experiment, execution, options, temporary=temporary, shown=is_watched)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankbeam.pipelines.api.jobs import refuse_second
 from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import (
     FloatRange,
@@ -22,7 +23,6 @@ from rankbeam.pipelines.cli.group import (
     with_standard_input,
 )
 from rankbeam.pipelines.cli.status import on_dataflow
-from rankbeam.pipelines.cli.submitted import refuse_second
 from rankbeam.pipelines.local.messages import FAILED, messages, warn
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from support.inputs import trec_qrels, trec_run, write
 from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
 
+from rankbeam import InputError, evaluate
 from rankbeam.pipelines.portable.service import JobService
 from rankbeam.transforms.records.counters import NAMESPACE, Counter
 
@@ -56,9 +57,14 @@ def test_a_run_on_this_machine_does_not_delete_the_rows_of_a_job_that_still_runs
     text += "configurations: [{name: a, retriever: {type: run_file, path: a.run}}]\n"
     with serving(flink("RUNNING")) as address:
         job(tmp_path / "out", address).save()
-        outcome = rankbeam("evaluate", write(tmp_path / "e.yaml", text), "--run-id", "r1")
+        path = write(tmp_path / "e.yaml", text)
+        outcome = rankbeam("evaluate", path, "--run-id", "r1")
+        with pytest.raises(InputError) as refused:
+            evaluate(path, run_id="r1")
     assert outcome.exit_code == 2, outcome.stdout
-    assert "the job rankbeam-e is still writing the run r1; wait for it, cancel it (rankbeam cancel " in outcome.stderr
+    problem = "the job rankbeam-e is still writing the run r1; wait for it, cancel it (rankbeam cancel "
+    assert problem in outcome.stderr
+    assert problem in str(refused.value)
 
 
 def test_flink_says_why_a_job_failed(tmp_path: Path) -> None:
