@@ -134,6 +134,13 @@ def test_two_evaluations_at_once_do_not_exchange_their_systems() -> None:
         pass
 
 
+def test_a_function_that_finds_nothing_with_next_fails_at_once() -> None:
+    """No future can hold a StopIteration: the call waited for its timeout, and was repeated."""
+    connection = CallableConnection(adapt_system(lambda query: next(iter(()))))
+    with pytest.raises(UnexpectedError, match=r"^the function raised StopIteration at .*, line \d+$"):
+        asyncio.run(connection.call('{"query": "a"}', 1.0, 1))
+
+
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
 @pytest.mark.parametrize("in_thread", [True, False])
 def test_whatever_a_function_raises_fails_its_query_alone(error: type[BaseException], in_thread: bool) -> None:

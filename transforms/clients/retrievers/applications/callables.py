@@ -227,7 +227,7 @@ class CallableConnection:
 
     async def _call_function(self, query: str, attributes: Mapping[str, str]) -> Any:
         try:
-            result = await asyncio.to_thread(self._function, query, attributes)
+            result = await asyncio.to_thread(self._in_thread, query, attributes)
             return await result if inspect.isawaitable(result) else result
         except (CallError, OSError, TimeoutError):
             raise
@@ -235,6 +235,12 @@ class CallableConnection:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
+            raise UnexpectedError(error, "the function raised", "its traceback is in") from None
+
+    def _in_thread(self, query: str, attributes: Mapping[str, str]) -> Any:
+        try:
+            return self._function(query, attributes)
+        except StopIteration as error:  # as of next(…); no future can hold it, so the call would wait for its timeout
             raise UnexpectedError(error, "the function raised", "its traceback is in") from None
 
     async def close(self) -> None:
