@@ -181,10 +181,10 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
     assert evaluate(experiment(tmp_path / "a", name="ads")).status == 0
     path = experiment(tmp_path / "b", name="search")
     refused = evaluate(path)
-    assert refused.status == 1
-    assert "the run id is in use there by the experiment ads" in refused.stderr
-    assert "this run belongs to the experiment search; run it again with another --run-id" in refused.stderr
-    assert "load them with" not in refused.stderr
+    assert refused.status == 2
+    problem = "the run id is in use there by the experiment ads, so 'search' cannot be loaded; choose another --run-id"
+    assert f"{DATASET}: {problem}" in refused.stderr
+    assert not (tmp_path / "b" / "out" / "runs").exists()
     for name in tables.TABLES:
         assert exact(bigquery.rows(name)) == in_files(tmp_path / "a" / "out", name)
     before = in_files(tmp_path / "a" / "out", "runs")

@@ -16,6 +16,7 @@ RAISE = re.compile(r"SELECT ERROR\((?:'([^']*)'|CONCAT\('([^']*)', (\w+)\))\) FR
 DELETE = re.compile(rf"DELETE FROM {NAME} WHERE (.+)")
 LOOK = re.compile(r"SELECT name, MAX\(started_at\) AS began FROM \((.+)\) WHERE (.+) GROUP BY name")
 NAMED = re.compile(rf"SELECT run_id, started_at, '(\w+)' AS name FROM {NAME}")
+OWNER = re.compile(rf"SELECT experiment FROM {NAME} WHERE (.+) LIMIT 1")
 INSERT = re.compile(rf"INSERT INTO {NAME} \((.+)\) SELECT (.+) FROM {NAME} WHERE (.+)")
 CONDITION = re.compile(r"(\w+) (!?=) @(\w+)")
 TEXT = re.compile(rf"{NAME}|(?<=ERROR\()'[^']*'|(?<=CONCAT\()'[^']*'")
@@ -115,6 +116,11 @@ class Script:
         named = [NAMED.fullmatch(part) for part in match[1].split(" UNION ALL ")]
         chosen = [(part[1], self._chosen(f"`{part[2]}`", match[2])) for part in named if part]
         return [(name, max(row["started_at"] for row in rows)) for name, rows in chosen if rows]
+
+    def owner(self, query: str) -> list[str] | None:
+        """The answer to a query for the experiment of some run; None for another query."""
+        match = OWNER.fullmatch(query)
+        return match and [row["experiment"] for row in self._chosen(f"`{match[1]}`", match[2])][:1]
 
     def _chosen(self, source: str, condition: str) -> list[Row]:
         """The rows of a table, or of several, for which a condition holds."""

@@ -229,9 +229,14 @@ class Handler(BaseHTTPRequestHandler):
         request = json.loads(body)
         place = request.get("location", "US")
         reference = {"projectId": self.bigquery.project, "location": place, "jobId": uuid.uuid4().hex}
-        result = self.bigquery.script(request, place).look(request["query"])
-        rows = [{"f": [{"v": name}, {"v": str((began - EPOCH) // MICROSECOND)}]} for name, began in result]
-        types = {"name": "STRING", "began": "TIMESTAMP"}
+        script, query = self.bigquery.script(request, place), request["query"]
+        types = {"experiment": "STRING"}
+        if (owner := script.owner(query)) is not None:
+            rows = [{"f": [{"v": name}]} for name in owner]
+        else:
+            result = script.look(query)
+            rows = [{"f": [{"v": name}, {"v": str((began - EPOCH) // MICROSECOND)}]} for name, began in result]
+            types = {"name": "STRING", "began": "TIMESTAMP"}
         schema = {"fields": [{"name": name, "type": kind, "mode": "NULLABLE"} for name, kind in types.items()]}
         answer = {"jobReference": reference, "schema": schema, "rows": rows, "totalRows": str(len(rows))}
         return 200, {**answer, "jobComplete": True}

@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.bigquery import errors, loads, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind, LoadFailed
 from rankbeam.transforms.clients.bigquery.loads import RunFiles
 from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, parameters
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience, Session, parameters
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 
@@ -42,6 +42,18 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
         can_repeat = not (isinstance(error, BigQueryError) and error.trouble is ErrorKind.CONFLICT)
         raise LoadFailed(f"run {run_id} was not loaded into {dataset}: {problem}", can_repeat=can_repeat) from error
     return run
+
+
+def refuse_taken(dataset: DatasetName, run_id: str, experiment: str) -> None:
+    """Refuse a run id that another experiment has in a dataset; loading reports a dataset that cannot be read."""
+    query = f"SELECT experiment FROM {dataset.table('runs').quoted} WHERE {_TAKEN_BY_OTHERS} LIMIT 1"  # noqa: S608  names are checked
+    try:
+        rows = Session(dataset, IMPATIENT).rows(query, parameters(run_id=run_id, experiment=experiment))
+    except BigQueryError:
+        return
+    for row in rows:
+        problem = f"{_TAKEN}{row['experiment']}, so {experiment!r} cannot be loaded; choose another --run-id"
+        raise InputError(problem, path=str(dataset))
 
 
 def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str:
