@@ -51,11 +51,12 @@ def status(
         --region us-central1
     """
     with messages():
+        from rankbeam.pipelines.api.jobs import snapshot_of
         from rankbeam.pipelines.cli import submitted
         from rankbeam.pipelines.manage.job_progress import Watch
 
         job = submitted.identified(_job(place, run_id, project, region, dataflow_endpoint))
-        snapshot = submitted.follow(job) if follow else submitted.snapshot_of(job)
+        snapshot = submitted.follow(job) if follow else snapshot_of(job)
         outlook = Watch(job.run, job.run_id).look(snapshot, datetime.now(UTC))
         click.echo((job.as_json if form == "json" else job.as_text)(snapshot, outlook))
     click.get_current_context().exit(submitted.status_of(snapshot))
@@ -105,12 +106,12 @@ def _follow(job: "DataflowJob", options: "PipelineOptions") -> None:
 def _job(
     place: str, run_id: str | None, project: str | None, region: str | None, endpoint: str | None
 ) -> "DataflowJob | EngineJob":
-    from rankbeam.pipelines.cli import submitted
+    from rankbeam.pipelines.api.jobs import of_record
     from rankbeam.pipelines.dataflow import record
     from rankbeam.pipelines.manage import jobs
 
     if not record.is_job_id(place):
-        return submitted.of_record(jobs.find(place, run_id), place, endpoint)
+        return of_record(jobs.find(place, run_id), place, endpoint)
     if project is None or region is None:
         raise click.UsageError("a job id needs --project and --region")
     return record.DataflowJob(place, project, region, endpoint=endpoint)

@@ -115,12 +115,15 @@ def _delete_previous_rows(experiment: Experiment, execution: Run, options: Pipel
     with quiet_beam():
         refuse_invalid(options)
     if experiment.bigquery is not None:
-        from rankbeam.transforms.clients.bigquery import loads, publish
+        from rankbeam.transforms.clients.bigquery import loads
 
         loads.refuse_apart(experiment.output, experiment.bigquery)
-        publish.refuse_taken(experiment.bigquery, execution.run_id, execution.experiment)
     files.make_folder(experiment.output)
     refuse_taken(experiment.output, execution)
+    if experiment.bigquery is not None:
+        from rankbeam.transforms.clients.bigquery import publish
+
+        publish.refuse_taken(experiment.bigquery, execution.run_id, execution.experiment)
     for folder in run_folders(experiment.output, execution.run_id):
         files.delete(folder)
 

@@ -136,7 +136,7 @@ def test_two_evaluations_at_once_do_not_exchange_their_systems() -> None:
 
 def test_a_function_that_finds_nothing_with_next_fails_at_once() -> None:
     """No future can hold a StopIteration: the call waited for its timeout, and was repeated."""
-    connection = CallableConnection(adapt_system(lambda query: next(iter(()))))
+    connection = CallableConnection(adapt_system(lambda query: next(iter(query[1:]))))
     with pytest.raises(UnexpectedError, match=r"^the function raised StopIteration at .*, line \d+$"):
         asyncio.run(connection.call('{"query": "a"}', 1.0, 1))
 
