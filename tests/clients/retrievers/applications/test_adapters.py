@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from rankbeam.transforms.clients.retrievers.applications.callables import (
     plain,
     register_systems,
 )
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import CallError, InputError
 
 Q, A, TEXT = "Who must pay?", "Owners pay.", "Owners pay the invoices."
 EXPECTED = {"answer": A, "contexts": [{"doc_id": "owners", "text": TEXT}]}
@@ -153,6 +154,24 @@ def test_whatever_a_function_raises_fails_its_query_alone(error: type[BaseExcept
     connection = CallableConnection(adapt_system(fail if in_thread else fail_later))
     with pytest.raises(UnexpectedError, match=rf"^the function raised {error.__name__} at .*, line \d+$"):
         asyncio.run(connection.call('{"query": "secret"}', 5.0, 1))
+
+
+def test_functions_that_never_return_leave_threads_to_others() -> None:
+    """Of asyncio's pool they took every thread, so that the run waited for ever, and so did the end of the process."""
+    ends, before = threading.Event(), {*threading.enumerate()}
+    connection = CallableConnection(adapt_system(lambda query: ends.wait() and query))
+
+    async def call_all() -> int:
+        calls = (connection.call('{"query": "a"}', 0.01, 1) for _ in range(40))  # the pool has at most 32
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert await asyncio.to_thread(int, "3") == 3
+        return sum(isinstance(outcome, CallError) for outcome in outcomes)
+
+    try:
+        assert asyncio.run(asyncio.wait_for(call_all(), 30)) == 40
+        assert all(thread.daemon for thread in {*threading.enumerate()} - before)
+    finally:
+        ends.set()
 
 
 def test_half_a_character_is_replaced() -> None:

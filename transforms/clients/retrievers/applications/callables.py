@@ -8,7 +8,9 @@ import inspect
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -203,6 +205,27 @@ class CallableApplication(HttpApplication):
         return CallableConnection(_systems[self.system])
 
 
+async def _in_thread(function: Function, query: str, attributes: Mapping[str, str]) -> Any:
+    """The result of a function.
+
+    Each call has a thread of its own that ends with the process: functions that never return would fill asyncio's pool
+    of threads, which the ledger needs, too, and would keep the process from ending.
+    """
+    future: Future[Any] = Future()
+
+    def call() -> None:
+        try:
+            future.set_result(function(query, attributes))
+        except StopIteration as error:  # as of next(…); asyncio cannot raise it in a coroutine
+            future.set_exception(UnexpectedError(error, "the function raised", "its traceback is in"))
+        except BaseException as error:
+            future.set_exception(error)
+
+    future.set_running_or_notify_cancel()  # a call that takes too long cannot be cancelled, only left
+    threading.Thread(target=copy_context().run, args=(call,), daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
 class CallableConnection:
     """Calls a function; one that is not asynchronous runs in a thread."""
 
@@ -227,7 +250,7 @@ class CallableConnection:
 
     async def _call_function(self, query: str, attributes: Mapping[str, str]) -> Any:
         try:
-            result = await asyncio.to_thread(self._in_thread, query, attributes)
+            result = await _in_thread(self._function, query, attributes)
             return await result if inspect.isawaitable(result) else result
         except (CallError, OSError, TimeoutError):
             raise
@@ -235,12 +258,6 @@ class CallableConnection:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            raise UnexpectedError(error, "the function raised", "its traceback is in") from None
-
-    def _in_thread(self, query: str, attributes: Mapping[str, str]) -> Any:
-        try:
-            return self._function(query, attributes)
-        except StopIteration as error:  # as of next(…); no future can hold it, so the call would wait for its timeout
             raise UnexpectedError(error, "the function raised", "its traceback is in") from None
 
     async def close(self) -> None:
