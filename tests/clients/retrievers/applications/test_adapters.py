@@ -157,7 +157,7 @@ def test_whatever_a_function_raises_fails_its_query_alone(error: type[BaseExcept
 
 
 def test_functions_that_never_return_leave_threads_to_others() -> None:
-    """Of asyncio's pool they took every thread, so that the run waited for ever, and so did the end of the process."""
+    """They took all threads of asyncio's pool: the run and the process never ended."""
     ends, before = threading.Event(), {*threading.enumerate()}
     connection = CallableConnection(adapt_system(lambda query: ends.wait() and query))
 
