@@ -228,13 +228,13 @@ def _run(
     warn(*early)
     if not shown.temporary:
         outcome.refuse_foreign(experiment.output, reported=reported)
+        refuse_second(experiment.output, run_id, options)
     if is_submitted:
         submitted = _submit(experiment, execution, options, beam_options, shown.form, wait=wait, all_rows=all_rows)
         if submitted is None:
             return
         results = submitted
     else:
-        refuse_second(experiment.output, run_id)
         results = run_here(experiment, execution, options, temporary=shown.temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]

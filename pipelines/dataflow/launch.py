@@ -31,7 +31,6 @@ def submit(
     package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
     _refuse_unwritable(options)
-    _refuse_second(experiment.output, execution.run_id, options)
     with tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
         package.stage(options, folder)
         cloud = options.view_as(GoogleCloudOptions)
@@ -83,14 +82,3 @@ def _refuse_unwritable(options: PipelineOptions) -> None:
                 files.make_folder(folder)
             except InputError as error:
                 raise InputError(f"--{name}: {error}") from error
-
-
-def _refuse_second(output: str, run_id: str, options: PipelineOptions) -> None:
-    """Refuse a run that another job is still writing: that job would lose its rows."""
-    try:
-        earlier = record.find(output, run_id)
-        has_ended = DataflowService(earlier.endpoint, options).snapshot(earlier).has_ended
-    except InputError:  # no job was submitted, or Dataflow no longer has it
-        return
-    if not has_ended:
-        raise earlier.still_writing()

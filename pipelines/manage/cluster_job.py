@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.records.errors import InputError
 
 
-class ClusterJob:
+class ClusterJob(ABC):
     """A submitted job; every engine has its own dataclass of what finds the job again."""
 
     page_name: ClassVar[str] = "page"
@@ -36,9 +37,9 @@ class ClusterJob:
     def command(self, name: str) -> str:
         return shlex.join(["rankbeam", name, self.output, "--run-id", self.run_id])
 
+    @abstractmethod
     def page(self) -> str | None:
         """The job's page in a browser; None if there is none, or none yet."""
-        raise NotImplementedError
 
     def remedies(self, _problems: Iterable[str]) -> list[str] | None:
         """Advice about a failed job's messages; None on engines whose messages include it."""

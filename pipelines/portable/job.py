@@ -197,19 +197,6 @@ def is_record_of_engine(record: dict[str, Any]) -> bool:
     return "runner" in record
 
 
-def refuse_second(output: str, run_id: str) -> None:
-    """Refuse a run that another job is still writing, because that job would lose its rows."""
-    try:
-        record = jobs.find(output, run_id)
-    except InputError:  # no job was submitted
-        return
-    if not is_record_of_engine(record):
-        return
-    earlier = of_record(record, output)
-    if earlier.is_at_work():
-        raise earlier.still_writing()
-
-
 @contextmanager
 def _connect(endpoint: str) -> Iterator[JobService]:
     with grpc.insecure_channel(endpoint) as channel:

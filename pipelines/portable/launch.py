@@ -19,7 +19,7 @@ from rankbeam.pipelines.local.runner import find_input_error, quiet_beam
 from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.portable import engine
-from rankbeam.pipelines.portable.job import LOOPBACK, EngineJob, reason, refuse_second
+from rankbeam.pipelines.portable.job import LOOPBACK, EngineJob, reason
 from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.pipelines.portable.worker_pool import VARIABLES
 from rankbeam.pipelines.run import evaluate
@@ -143,7 +143,6 @@ def submit(
     waits: bool = True,
 ) -> SubmittedJob:
     refuse_unset(experiment, options)
-    refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)
     cloud = options.view_as(GoogleCloudOptions)
     cloud.job_name = cloud.job_name or _job_name(execution)

@@ -204,6 +204,8 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     second = rankbeam("evaluate", experiment, *options)
     assert (second.exit_code, len(service.jobs)) == (2, 1)
     assert f"the job {job_id} is still writing the run r1; wait for it, cancel it" in second.stderr
+    elsewhere = rankbeam("evaluate", experiment, "--run-id=r1", f"--output={bucket}/out", "--runner=PrismRunner")
+    assert (elsewhere.exit_code, elsewhere.stderr) == (2, second.stderr)
 
     # What bundles at work have counted is more than what bundles that are done have.
     job.enter("JOB_STATE_RUNNING")

@@ -25,7 +25,7 @@ def launched() -> Iterator[Browser]:
     """A browser."""
     assert CHROMIUM is not None, "CI is set, and there is no Chromium"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
 
