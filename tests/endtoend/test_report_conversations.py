@@ -1,22 +1,17 @@
 """A conversation in the HTML report, in headless Chromium: all turns with their answers, and links between them."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
+from support.browsers import launched, needs_chromium
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = needs_chromium
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"),
-    reason="there is no Chromium; install one, such as with apt-get install chromium",
-)
 TURNS = {  # of two conversations; ids are not in the order of turns
     "z1": ("c1", 1, "Who <b>pays</b>?", "Owners pay."),
     "a2": ("c1", 2, "And when?", "Each month."),
@@ -57,8 +52,7 @@ output: {path: out}
 @pytest.mark.parametrize("width", [1440, *in_campaigns(400)])
 def test_an_open_query_shows_its_conversation_and_links_to_the_neighbours(tmp_path: Path, width: int) -> None:
     messages: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         page = browser.new_page(viewport={"width": width, "height": 900})
         for event in ("console", "pageerror", "dialog"):
             page.on(event, lambda message: messages.append(str(message)))  # type: ignore[call-overload]  # one for each name
@@ -81,5 +75,4 @@ def test_an_open_query_shows_its_conversation_and_links_to_the_neighbours(tmp_pa
         page.locator("button.open", has_text="Where is it?").click()
         expect(page.locator("#query-pane .conversation")).to_have_count(0)  # one turn alone is no conversation
         page.screenshot(path=str(tmp_path / "page.png"), full_page=True)
-        browser.close()
     assert messages == []
