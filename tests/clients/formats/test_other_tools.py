@@ -143,14 +143,15 @@ def test_scores_of_three_columns_are_not_taken_for_ranks(tmp_path: Path, third: 
 # --- CSV -----------------------------------------------------------------------------------------------------------
 
 
-def separated(path: Path, header: str, table: Rows) -> str:
+def separated(path: Path, header: str, table: Rows, separator: str = ",") -> str:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, delimiter=separator)
         writer.writerow(header.split())
         writer.writerows((query, document, number, "more") for query, document, number in table)
     return str(path)
 
 
+@pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize(
     ("reader", "role", "header"),
     [
@@ -159,8 +160,8 @@ def separated(path: Path, header: str, table: Rows) -> str:
         (read_qrels, "qrels", "query_id doc_id relevance by"),
     ],
 )
-def test_csv_with_a_header(tmp_path: Path, reader: Reader, role: str, header: str) -> None:
-    path = separated(tmp_path / "rows.csv", header, RUN)
+def test_values_below_a_header(tmp_path: Path, reader: Reader, role: str, header: str, separator: str) -> None:
+    path = separated(tmp_path / "rows.csv", header, RUN, separator)
     check([path], role)
     assert rows(reader, path) == RUN
 
@@ -234,6 +235,14 @@ def test_quotes_are_strict_wherever_blocks_end(
 
 def test_a_quote_in_text_separated_by_tabs_is_a_letter(tmp_path: Path) -> None:
     assert queries(write(tmp_path / "q.tsv", 'q1\t5" pipe\nq2\t"a\n')) == [("q1", '5" pipe', 1), ("q2", '"a', 2)]
+
+
+def test_a_header_above_text_separated_by_tabs_is_no_query(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.tsv", 'qid\tquery\tintent\n1\t"5"" pipe"\thow_to\n')
+    assert queries(path) == [("1", '5" pipe', 2)]
+    assert "3: has a quote inside a cell" in str(
+        refusal(read_queries, write(tmp_path / "p", 'id\ttext\n1\ta\n2\t5" pipe\n'))
+    )
 
 
 def test_queries_and_documents_as_csv(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ class Format(StrEnum):
     PARQUET = "Parquet"
     JSON_LINES = "JSON lines (BEIR)"
     TAB_TEXT = "id and text, tab separated"
-    BEIR_QRELS = "BEIR judgements, tab separated with a header"
+    BEIR_QRELS = "BEIR judgements (query document grade, tab separated)"
     SOURCED_QRELS = "BEIR judgements with a column for their source"
     TREC_QRELS = "TREC judgements (query iteration document grade)"
     TREC_RUN = "TREC run (query Q0 document rank score tag)"
     MS_MARCO_RUN = "MS MARCO run (query document rank, tab separated)"
     NESTED = "JSON of query id to document id to number (ranx)"
-    SEPARATED = "values below a header (CSV)"
+    SEPARATED = "values below a header (CSV or TSV)"
     JSON_ROWS = "JSON lines of judgements or results"
 
 
@@ -74,11 +74,13 @@ EXPECTED = {
     "evidence": "evidence was",
 }  # expected content, by role, for messages about empty files
 _DESCRIPTIONS = {
-    "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
-    "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
-    "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV with a "
-    "header (query_id, doc_id, grade), JSON lines with these keys, JSON of ranx, or Parquet",
-    "run": "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV with a header "
+    "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV or TSV with a header, or "
+    "Parquet",
+    "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV or TSV with a header, or "
+    "Parquet",
+    "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV or TSV with "
+    "a header (query_id, doc_id, grade), JSON lines with these keys, JSON of ranx, or Parquet",
+    "run": "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV or TSV with a header "
     "(query_id, doc_id, score), JSON lines with these keys, JSON of ranx, or Parquet",
     "answers": "a file of reference answers: JSON lines with query_id and answer",
     "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
@@ -106,14 +108,14 @@ def _texts(line: str) -> Format | None:
 def _qrels(line: str) -> Format | None:
     if _NESTED.match(line):
         return Format.NESTED
-    if delimited.header(line, "qrels"):
-        return Format.SEPARATED
     if _is_row(line, "qrels"):
         return Format.JSON_ROWS
     header, has_source = _without_source(line)
     names = [name.strip().lower() for name in header.split("\t")]
     if len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names):
         return Format.SOURCED_QRELS if has_source else Format.BEIR_QRELS
+    if delimited.header(line, "qrels"):
+        return Format.SEPARATED
     fields = line.split("\t")
     if len(fields) == 3 and _is_number(fields[2]):
         return Format.BEIR_QRELS
@@ -124,7 +126,7 @@ def _qrels(line: str) -> Format | None:
 def _run(line: str) -> Format | None:
     if _NESTED.match(line):
         return Format.NESTED
-    if delimited.header(line, "run"):
+    if delimited.header(line, "run") and not line.startswith("\t".join(QRELS_HEADER[:3])):
         return Format.SEPARATED
     if _is_row(line, "run"):
         return Format.JSON_ROWS
@@ -191,6 +193,8 @@ def _looks_like(line: str) -> str:
     first = line.strip()
     if first.startswith("{"):
         return "JSON lines"
+    if first.startswith("["):
+        return "a JSON array; write one object a line"
     if first.startswith("<"):
         return "XML or SGML (for TREC topics, write one line per topic: id, tab, text)"
     form = _qrels(line) or _run(line)

@@ -1,4 +1,4 @@
-"""Read comma-separated values below a header with names in common use, as spreadsheets and pandas write them."""
+"""Read values below a header with names in common use, separated by commas or tabs, as pandas writes them."""
 
 import csv
 import re
@@ -17,7 +17,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.errors import InputError
 
 HEADER_LINES = 1
-_QUOTE, _COMMA, _LINE_END, _RETURN = b'",\n\r'
+_QUOTE, _LINE_END, _RETURN = b'"\n\r'
 _ONE, _BLOCK = np.uint64(1), 1 << 20
 _AT_ONCE = 1 << 17  # twice as fast as larger arrays, which the system would map and unmap at each step
 _ADVICE = "put the cell in quotes, and double those inside"
@@ -30,10 +30,14 @@ _ROW = re.compile(r"Row #(\d+)")
 def header(line: str, role: str) -> list[str] | None:
     """The names of a header that has all columns of a role; None for any other line."""
     try:
-        names = [name.strip() for name in next(csv.reader([line]), [])]
+        names = [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)), [])]
     except csv.Error:  # a long text, or an unexpected line end
         return None
     return names if named_columns.has_columns(names, role) else None
+
+
+def _separator(line: str) -> str:
+    return "\t" if "\t" in line else ","
 
 
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
@@ -45,11 +49,12 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     names = named_columns.find_columns(path, columns, named_columns.COLUMN_NAMES[role])
     is_text = named_columns.COLUMN_NAMES[role] is named_columns.TEXTS
     chosen = columns if is_text else list(names.values())
+    separator = _separator(first)
     with _translate_errors(path), files.open_text(path) as stream:
         reader = arrow_csv.open_csv(
-            pa.PythonFile(_StrictQuotes(stream, path, is_text=is_text), mode="r"),
+            pa.PythonFile(_StrictQuotes(stream, path, separator, is_text=is_text), mode="r"),
             arrow_csv.ReadOptions(use_threads=False, column_names=columns, skip_rows=1),
-            arrow_csv.ParseOptions(newlines_in_values=is_text),
+            arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=is_text),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), include_columns=chosen),
         )
         yield names, _non_empty(path, reader)
@@ -80,8 +85,8 @@ class _StrictQuotes:
 
     closed = False
 
-    def __init__(self, stream: IO[bytes], path: str, *, is_text: bool) -> None:
-        self._stream, self._path, self._is_text = stream, path, is_text
+    def __init__(self, stream: IO[bytes], path: str, separator: str = ",", *, is_text: bool) -> None:
+        self._stream, self._path, self._separator, self._is_text = stream, path, ord(separator), is_text
         self._read = self._opened_at = 0  # in bytes: lines are only counted for error messages
         self._is_inside, self._last = False, b"\n"
 
@@ -104,7 +109,7 @@ class _StrictQuotes:
     def _check(self, data: npt.NDArray[np.uint8]) -> None:
         """Check the quotes of a block; `data` begins with the last byte before the block."""
         is_quote, ends = data == _QUOTE, data == _LINE_END
-        neighbours = _bits(is_quote | ends | (data == _COMMA) | (data == _RETURN))
+        neighbours = _bits(is_quote | ends | (data == self._separator) | (data == _RETURN))
         quotes = _bits(is_quote)
         quotes[0] &= ~_ONE  # that byte was checked with the previous block
         inside = _running_parity(quotes, is_odd=self._is_inside)
