@@ -206,6 +206,42 @@ def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
     assert json.loads(streamed(text))["reply"]["events"] == [text]
     with pytest.raises(CallError, match=r"the stream holds an error: .*overloaded"):
         streamed(text, {"error": {"message": "overloaded"}})  # vLLM then sends [DONE]
+    with pytest.raises(CallError, match=r"the stream holds an error: .*Server Error"):  # as LangServe writes it
+        read(f'data: {json.dumps(text)}\n\nevent: error\ndata: {{"message": "Server Error"}}\n\ndata: [DONE]\n\n')
+
+
+@pytest.mark.parametrize(
+    ("texts", "answer"),
+    [
+        (["Ow", "ners", " pay."], "Owners pay."),
+        (["Ow", "Owners", "Owners", "Owners pay."], "Owners pay."),
+        (["Ow", "ners", " pay.", "Owners pay."], "Owners pay."),
+        (["Owners pay.", "", "Owners pay."], "Owners pay."),
+        (["ha", "ha", "ha"], "hahaha"),
+        (["no", "no"], "nono"),
+    ],
+)
+def test_texts_of_a_stream_that_repeat_earlier_ones_count_once(texts: list[str], answer: str) -> None:
+    stream = HttpApplication(url="http://h/ask", answer="text", stream=True)
+    assert stream.read(stored({"first_token_s": 0.1, "events": [{"text": text} for text in texts]})).text == answer
+
+
+def test_a_stream_of_json_lines_and_contexts_that_no_reply_has() -> None:
+    lines = b'{"text": "Owners "}\n\n{"text": "pay."}\n{"done": true, "sources": ["a"]}\n'
+
+    async def run(path: str) -> tuple[ApplicationAnswer, list[str]]:
+        async with served(saying(lines, "200 OK", "Content-Type: application/x-ndjson")) as server:
+            stream = HttpApplication(url=f"{server.url}/ask", answer="text", results=path, stream=True, end="done")
+            connection = await stream.connect()
+            try:
+                return stream.read((await connection.call(requests(stream)[0][1], 20.0, 1)).answer), connection.warnings
+            finally:
+                await connection.close()
+
+    answer, warnings = asyncio.run(run("sources"))
+    assert (answer.text, answer.contexts, warnings) == ("Owners pay.", ((None, "a"),), [])
+    answer, (warning,) = asyncio.run(run("souces"))
+    assert (answer.contexts, "no reply has contexts at souces" in warning) == ((), True)
 
 
 LINES = "a\u2028b\u0085c\r\n\x1dé\n\nd"  # JSON leaves the first two as they are

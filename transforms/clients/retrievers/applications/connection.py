@@ -40,23 +40,27 @@ class ApplicationConnection(HttpConnection):
 
     Attributes:
         tokens: total of the tokens of all replies, by the names in `usage`.
+        listed: number of replies with and without contexts at the path `results`.
         unanswered: number of attempts without a reply, by payload.
     """
 
     parameters: HttpApplication
     tokens: Tally[str] = field(default_factory=Tally, init=False)
+    listed: Tally[bool] = field(default_factory=Tally, init=False)
     unanswered: Tally[str] = field(default_factory=Tally, init=False)
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of token counts that no reply has, and that would silently be 0."""
-        paths = self.parameters.usage
-        advice = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
-        return [
-            f"{self.parameters.url}: no reply has {name} tokens at {paths[name]} (usage: {name}), {advice}"
+        """Warnings of contexts and token counts that no reply has, and that would silently be 0."""
+        paths, advice = self.parameters.usage, "correct the path, or leave it out"
+        problems = [
+            f"{name} tokens at {paths[name]} (usage: {name}), so they count as 0 in costs and in the table usage"
             for name, total in self.tokens.items()
             if total == 0 and name != "cached"  # a service may have cached nothing
         ]
+        if self.listed[False] and not self.listed[True]:
+            problems.append(f"contexts at {self.parameters.results}, so judges and metrics see none")
+        return [f"{self.parameters.url}: no reply has {problem}; {advice}" for problem in problems]
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; the reply holds the application's own, and the seconds until it was complete."""
@@ -73,6 +77,8 @@ class ApplicationConnection(HttpConnection):
         tokens = self.parameters.tokens_of(answer)
         for name in self.parameters.usage:
             self.tokens[name] += getattr(tokens, name)
+        if self.parameters.results is not None:
+            self.listed[self.parameters.lists_contexts(answer)] += 1
         return Reply(answer, tokens)
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
@@ -100,10 +106,13 @@ class ApplicationConnection(HttpConnection):
 
         An event has lines of data up to an empty line; without empty lines, each line is an event.
         """
+        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        are_json_lines = "json" in kind and kind != "application/json"
         data: list[str] = []
-        is_done, has_begun, other = False, False, ""
+        is_done, is_error, has_begun, other = False, False, False, ""
         async for line in _lines(response):  # to its end, so that the connection can be used again
-            name, _, value = line.partition(":")
+            name, _, value = ("data", "", line) if are_json_lines else line.partition(":")
+            is_error = is_error or (name == "event" and value.strip() == "error")
             is_done = is_done or (name == "data" and value.strip() == "[DONE]")
             other = other or ("" if name in _FIELDS else line)
             if is_done or (line and name != "data"):
@@ -116,7 +125,9 @@ class ApplicationConnection(HttpConnection):
                     if line:
                         continue
                     raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
-                if isinstance(event, dict) and event.get("error"):  # of a server that failed after the first events
+                if is_error or (
+                    isinstance(event, dict) and event.get("error")
+                ):  # of a server that failed after the first events
                     problem = f"the stream holds an error: {self._shown(data[0].strip())}"
                     raise CallError(FailureKind.UNAVAILABLE, problem)
                 data.clear()
@@ -126,7 +137,8 @@ class ApplicationConnection(HttpConnection):
             raise CallError(FailureKind.UNAVAILABLE, "the stream ended in the middle of an event")
         if other and not has_begun:
             problem = f"the reply is not a stream of server-sent events, found {self._shown(other)!r}"
-            raise CallError(FailureKind.MALFORMED, problem)
+            advice = "; JSON lines need the content type application/x-ndjson" if other.startswith("{") else ""
+            raise CallError(FailureKind.MALFORMED, problem + advice)
         if is_done:
             yield _DONE
 

@@ -46,8 +46,8 @@ class HttpApplication(Http):
         usage: JMESPaths to the tokens of `input`, `output` and `cached`.
         steps: JMESPath to the list of the agent's tool calls, each {tool, args, status?, doc_ids?} or as OpenAI,
             LangChain and ADK write them; without it, steps are unknown.
-        stream: if true, the reply is a stream of server-sent events, each of them JSON. The texts at `answer` are
-            joined; other paths take the last event that has a value. The time to the first text is measured.
+        stream: if true, the reply is a stream of server-sent events or lines, each of them JSON. The texts at `answer`
+            are joined; other paths take the last event that has a value. The time to the first text is measured.
         end: with `stream`, JMESPath that has a value in the last event only, such as "done"; a stream without such an
             event and without "[DONE]" is incomplete, and the call is repeated.
         version: version of the deployed application. Answers of another version are not reused.
@@ -188,6 +188,12 @@ class HttpApplication(Http):
         except (ValueError, CallError):
             return Tokens()  # reading says what is wrong
 
+    def lists_contexts(self, answer: str) -> bool:
+        try:
+            return bool(self._contexts(value_of(answer)["reply"]))
+        except (ValueError, CallError):
+            return False  # reading says what is wrong
+
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         if self.end is None or is_done:
             return bool(events)
@@ -206,7 +212,7 @@ class HttpApplication(Http):
             return _value_at(self.answer, reply)
         parts = [_value_at(self.answer, event) for event in reply["events"]]
         texts = [part for part in parts if isinstance(part, str)]
-        return "".join(texts) if texts else None
+        return _joined(texts) if texts else None
 
     def _value(self, path: str, reply: Any) -> Any:
         """The value at a path; for a stream, the last one."""
@@ -274,6 +280,18 @@ class HttpApplication(Http):
             problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_short_json(value)}"
             raise CallError(FailureKind.MALFORMED, problem)
         return name or None, text
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """The texts of a stream joined; only the last one if each repeats the one before, or the last repeats all others.
+
+    >>> _joined(["The ", "owner."]), _joined(["The", "The ow", "The owner."]), _joined(["The ", "owner.", "The owner."])
+    ('The owner.', 'The owner.', 'The owner.')
+    """
+    *parts, last = [text for text in texts if text] or [""]
+    repeats_each = len(parts) > 1 and last != parts[0] and all(map(str.startswith, [*parts[1:], last], parts))
+    repeats_all = "".join(parts).strip() == last.strip() and " " in last.strip()
+    return last if repeats_each or repeats_all else "".join([*parts, last])
 
 
 def _value_at(path: str, value: Any) -> Any:
