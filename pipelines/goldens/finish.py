@@ -13,6 +13,7 @@ from rankbeam.transforms.goldens.publishing import separate_splits, splits
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Reason, State, WrittenItem
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import DIFFICULTIES, UNREACHABLE, difficulty
+from rankbeam.transforms.records.errors import pluralize
 
 KNOWN_TO_MODEL, COPIED_WORDS, CLOZE = "known_to_model", "copied_words", "cloze"
 _KNOWN, _COPIED = 0.8, 0.9
@@ -82,7 +83,8 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
     yield from _lenient_checker(goldens, progress.items)
     if plan.library.too_short:
         examples = ", ".join(plan.library.too_short[:3])
-        yield f"{len(plan.library.too_short):,} documents are too short for a question, such as {examples}"
+        lacking = pluralize(len(plan.library.too_short), "document is", "documents are")
+        yield f"{lacking} too short for a question, such as {examples}"
     if len(plan.library.documents) == 1:
         yield "there is one document: questions about two documents cannot be made, and any search finds it"
     yield from _moved_questions(goldens, plan, progress)

@@ -82,7 +82,7 @@ def test_links_that_lead_to_no_file_are_named_and_many_reasons_are_counted(folde
     extracted = extract(FolderSource(str(folder)))
     assert [row["_id"] for row in rows(extracted)] == ["a.txt", "b/two.md", "page.HTML", "same.txt"]
     note = extracted.note or ""
-    assert "2 link without a file (gone.md, linked); " in note
+    assert "2 link to a folder or to nothing (gone.md, linked); " in note
     assert note.partition(" (")[0].startswith("37 of 41 files are not read: ")
     assert note.endswith("26 for 26 other reasons; " + note.rpartition("; ")[2])
 

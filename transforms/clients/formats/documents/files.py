@@ -150,7 +150,9 @@ def read(file: File) -> FileContent:
     """The content of a file; without a title of its own, its title is the file's name."""
     reader = READERS.get(file.suffix)
     if file.bytes < 0:
-        raise UnreadableError("no permission to read it" if Path(file.path).is_file() else "link without a file")
+        raise UnreadableError(
+            "no permission to read it" if Path(file.path).is_file() else "link to a folder, or to nothing"
+        )
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
     if (fault := ids.fault(file.name)) is not None:
@@ -222,7 +224,7 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
     folder = own / _hash(state)
     if not folder.is_dir():
         kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
-        with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
+        with filling(folder, f"the text of {pluralize(len(listing), 'file')} in {source.folder}") as part:
             _write(part, listing)
             (part / SOURCE).write_bytes(os.fsencode(place))
         forget_earlier(own, folder)
