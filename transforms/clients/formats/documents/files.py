@@ -151,7 +151,7 @@ def read(file: File) -> FileContent:
     reader = READERS.get(file.suffix)
     if file.bytes < 0:
         raise UnreadableError(
-            "no permission to read it" if Path(file.path).is_file() else "link to a folder, or to nothing"
+            "no permission to read it" if Path(file.path).is_file() else "link to a folder or to nothing"
         )
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
