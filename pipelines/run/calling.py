@@ -24,7 +24,13 @@ from rankbeam.transforms.records.queries import Documents
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings
-from rankbeam.transforms.retrieve.replay import CollectAnswersFn, is_application, ranked_answers
+from rankbeam.transforms.retrieve.replay import (
+    CollectAnswersFn,
+    context_counts,
+    context_warnings,
+    is_application,
+    ranked_answers,
+)
 
 Searching = tuple[Embed, RetrieverParameters, Documents]
 """An embedding model, the retriever that compares its embeddings, and the documents to search."""
@@ -51,11 +57,25 @@ def add_answers(
         collect, rank = beam.ParDo(CollectAnswersFn()), beam.Map(ranked_answers)
         rows = application_answers | "CollectAnswers" >> collect.with_output_types(SourceRows)
         branches.rankings[f"{RANKINGS}_applications"] = rows | "RankAnswers" >> rank.with_output_types(SourceRows)
+        warn = beam.FlatMap(context_warnings, _places_of_contexts(experiment))
+        counts = rows | "CountContexts" >> beam.FlatMap(context_counts).with_output_types(tuple[int, int])
+        branches.warnings.append(counts | "AddContexts" >> beam.CombinePerKey(sum) | "WithoutContexts" >> warn)
         existing = [] if branches.replayed is None else [branches.replayed]
         branches.replayed = [rows, *existing] | "EveryAnswer" >> beam.Flatten()
     collect = CollectRankings(experiment.evaluation, recalled)
     branches.rankings[f"{RANKINGS}_called"], unusable = rankings | "CollectRankings" >> collect
     branches.failures.append(unusable)
+
+
+def _places_of_contexts(experiment: Experiment) -> dict[int, str]:
+    applications = {
+        source: retriever.results
+        for source, retriever in experiment.remote.items()
+        if isinstance(retriever, HttpApplication) and retriever.results is not None
+    }
+    evaluation = experiment.evaluation
+    owners = {source: evaluation.configurations[evaluation.owner(source)].name for source in applications}
+    return {source: f"{owners[source]}: no answer has contexts at {path}" for source, path in applications.items()}
 
 
 def tasks_to_do(

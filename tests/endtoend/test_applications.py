@@ -244,6 +244,15 @@ def test_requests_hold_ids_and_attributes_the_grid_changes_them_and_a_path_witho
     assert [warning for row in rows(tmp_path, "runs") for warning in row["warnings"] if problem in warning]
 
 
+def test_a_path_without_contexts_is_named_also_for_answers_in_the_ledger(tmp_path: Path) -> None:
+    with serving() as (url, application):
+        for path in ("result.souces", "result.sauces", "result.sources"):
+            done = evaluate(tmp_path, asking(url, results=path))
+            assert done.status == 0, done.stderr
+            assert (f"app0: no answer has contexts at {path}, so" in done.stderr) == (path != "result.sources")
+        assert len(application.requests) == len(DATA)
+
+
 def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp_path: Path) -> None:
     with serving() as (url, application):
         application.cut = 1

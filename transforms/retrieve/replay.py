@@ -261,3 +261,17 @@ def ranked_answers(element: SourceRows) -> SourceRows:
     """The answers as `columns.RETRIEVED`; documents are null if a context has no id."""
     bucket, (source, batch) = element
     return bucket, (source, rankings_in(batch))
+
+
+def context_counts(element: SourceRows) -> Iterator[tuple[int, int]]:
+    """The number of contexts of a source's answers; nothing if their contexts are unknown."""
+    _, (source, batch) = element
+    if (total := pc.sum(pc.list_value_length(batch["contexts"])).as_py()) is not None:
+        yield source, total
+
+
+def context_warnings(element: tuple[int, int], places: Mapping[int, str]) -> Iterator[str]:
+    """Warnings of applications whose answers all lack contexts; `places`: by source, its name and the path."""
+    source, total = element
+    if not total and source in places:
+        yield f"{places[source]}, so judges and metrics see none; correct the path, or leave it out"

@@ -40,27 +40,23 @@ class ApplicationConnection(HttpConnection):
 
     Attributes:
         tokens: total of the tokens of all replies, by the names in `usage`.
-        listed: number of replies with and without contexts at the path `results`.
         unanswered: number of attempts without a reply, by payload.
     """
 
     parameters: HttpApplication
     tokens: Tally[str] = field(default_factory=Tally, init=False)
-    listed: Tally[bool] = field(default_factory=Tally, init=False)
     unanswered: Tally[str] = field(default_factory=Tally, init=False)
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of contexts and token counts that no reply has, and that would silently be 0."""
-        paths, advice = self.parameters.usage, "correct the path, or leave it out"
-        problems = [
-            f"{name} tokens at {paths[name]} (usage: {name}), so they count as 0 in costs and in the table usage"
+        """Warnings of token counts that no reply has, and that would silently be 0."""
+        paths = self.parameters.usage
+        advice = "so they count as 0 in costs and in the table usage; correct the path, or leave it out"
+        return [
+            f"{self.parameters.url}: no reply has {name} tokens at {paths[name]} (usage: {name}), {advice}"
             for name, total in self.tokens.items()
             if total == 0 and name != "cached"  # a service may have cached nothing
         ]
-        if self.listed[False] and not self.listed[True]:
-            problems.append(f"contexts at {self.parameters.results}, so judges and metrics see none")
-        return [f"{self.parameters.url}: no reply has {problem}; {advice}" for problem in problems]
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
         """Make one attempt; the reply holds the application's own, and the seconds until it was complete."""
@@ -77,8 +73,6 @@ class ApplicationConnection(HttpConnection):
         tokens = self.parameters.tokens_of(answer)
         for name in self.parameters.usage:
             self.tokens[name] += getattr(tokens, name)
-        if self.parameters.results is not None:
-            self.listed[self.parameters.lists_contexts(answer)] += 1
         return Reply(answer, tokens)
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:

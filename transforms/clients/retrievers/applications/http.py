@@ -188,12 +188,6 @@ class HttpApplication(Http):
         except (ValueError, CallError):
             return Tokens()  # reading says what is wrong
 
-    def lists_contexts(self, answer: str) -> bool:
-        try:
-            return bool(self._contexts(value_of(answer)["reply"]))
-        except (ValueError, CallError):
-            return False  # reading says what is wrong
-
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         if self.end is None or is_done:
             return bool(events)
