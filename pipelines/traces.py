@@ -32,10 +32,12 @@ from rankbeam.transforms.traces import (
     FAILED,
     OTHER_SCHEMA,
     OUTSIDE,
+    PROMPTS,
     ROOTS,
     SELF,
     TRACES,
     TURNS,
+    UNKNOWN,
     UNSHOWN,
     Choice,
     WriteTurns,
@@ -61,7 +63,19 @@ class TraceSummary:
     def as_text(self) -> str:
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces became queries"]
-        known = (FAILED, OUTSIDE, DUPLICATES, ROOTS, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in SkipReason))
+        known = (
+            FAILED,
+            OUTSIDE,
+            DUPLICATES,
+            ROOTS,
+            PROMPTS,
+            CUT,
+            UNKNOWN,
+            UNSHOWN,
+            SELF,
+            BARE,
+            *(reason.value for reason in SkipReason),
+        )
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         parts += [f"  {line}" for line in advice(self.counts)]

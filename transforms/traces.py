@@ -30,6 +30,8 @@ UNSHOWN = "documents that were retrieved, and are not in the prompt of the last 
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 ROOTS = "further spans without a parent, whose questions and answers are left out"
 """Names of counts, in addition to those in `SkipReason`."""
+PROMPTS = "questions that contain a retrieved document, as whole prompts do"
+UNKNOWN = "whose contexts are unknown: no span states the documents that were retrieved"
 BARE = "spans without any attribute, in traces without a question"
 OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
 REDACTED = "[redacted]"
@@ -175,6 +177,8 @@ def write_turns(
             counts[ROOTS] += len({span.span_id for span in spans if span.parent_id == ""}) - 1
             counts[CUT] += turn.is_cut
             counts[UNSHOWN] += turn.unshown
+            counts[PROMPTS] += turn.is_prompt
+            counts[UNKNOWN] += turn.contexts is None and turn.answer is not None and not turn.is_cut
             if turn.answer is None and naming.answer is None and (unanswered := unanswered + 1) <= _PROPOSING:
                 counts.update(proposals(spans, "output"))
             turns.append(choice.without_self(turn))

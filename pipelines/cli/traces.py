@@ -43,7 +43,8 @@ def traces(
     """Make a dataset from the traces in FILE: users' questions, contexts and answers.
 
     FILE is a file, or a pattern, of OTLP JSON (OpenTelemetry's GenAI conventions or OpenInference), spans that Phoenix
-    exports, traces of Langfuse with their observations, or ADK's table agent_events, in BigQuery or exported from it.
+    exports, traces of Langfuse with their observations, runs of LangSmith, or ADK's table agent_events, in BigQuery or
+    exported from it.
     - is standard input. The command writes queries.jsonl, answers.jsonl and experiment.yaml into DIR.
 
     \b

@@ -14,6 +14,7 @@ from support.traces import attributes, message, otlp, span
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.public import FOLDER
+from rankbeam.transforms.traces import UNKNOWN
 
 METRICS = ["AnswerRelevance", "Faithfulness"]
 
@@ -133,6 +134,7 @@ def test_spans_of_other_versions_of_the_conventions_are_counted_by_version(tmp_p
     done = rankbeam("traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "out"))
     other = "spans of another version of the GenAI conventions, of which known attributes are read:"
     assert done.stdout.splitlines()[1:-1] == [
+        f"  4 {UNKNOWN}",
         f"  1 {other} https://opentelemetry.io/schemas/1.30.0", f"  1 {other} https://opentelemetry.io/schemas/2.0.0",
     ]  # fmt: skip
 
@@ -157,6 +159,7 @@ def test_older_names_logs_and_events_of_other_versions_are_counted_by_name(tmp_p
     other = "spans of another version of the GenAI conventions, of which known attributes are read:"
     assert done.stdout.splitlines()[:-1] == [
         "5 of 6 traces became queries",
+        f"  5 {UNKNOWN}",
         "  1 spans without any attribute, in traces without a question",
         "  1 without a question",
         f"  3 {other} before 1.37, without a schemaUrl",

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.traces import START, message, otlp, span
 
+from rankbeam.transforms.clients.formats.traces.documents import shown_documents
 from rankbeam.transforms.clients.formats.traces.spans import Span, spans_of
-from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, shown_documents, turn_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, turn_of
 
 FIRST, SECOND, LONG = "Invoices are sent\non the first day.", 'Owners "pay" them.', "Late fees " + "rise daily " * 60
 PROMPTS: dict[str, dict[str, Any]] = {

@@ -186,9 +186,7 @@ def _in_document(path: str) -> Iterator[Row]:
     try:
         value = decoder.decode(text)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"is not valid JSON: {error.msg} at column {error.colno}", path=path, line=error.lineno
-        ) from error
+        raise not_json(path, error) from error
     except (ValueError, RecursionError) as error:
         raise json_lines.unreadable(error, path) from error
     place: tuple[str, ...] | None = ()
@@ -205,6 +203,11 @@ def _in_document(path: str) -> Iterator[Row]:
     for item, begin in zip(value, begins, strict=True):
         line, before = line + text.count("\n", before, begin), begin
         yield line, json_lines.as_object(path, line, item)
+
+
+def not_json(path: str, error: json.JSONDecodeError) -> InputError:
+    several = "; write each object on a line of its own, as jq -c . does" if error.msg == "Extra data" else ""
+    return InputError(f"is not valid JSON: {error.msg} at column {error.colno}{several}", path=path, line=error.lineno)
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:

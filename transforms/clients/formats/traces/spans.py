@@ -1,4 +1,4 @@
-"""Read spans from OTLP JSON, rows of flattened spans (Phoenix), traces of Langfuse, and ADK's `agent_events`.
+"""Read spans from OTLP JSON, rows of flattened spans (Phoenix), Langfuse, LangSmith, and ADK's `agent_events`.
 
 OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object
 in each line or in the file; attributes are lists of `{key, value: {stringValue: …}}`.
@@ -15,7 +15,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.bigquery.read import batches
-from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
+from rankbeam.transforms.clients.formats.cases.objects import Shape, not_json, rows_in, shape_of
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
@@ -60,7 +60,7 @@ def read_spans(path: str) -> Iterator[Span]:
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             keys = shortened(", ".join(map(str, row)), 200)
             problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix, traces of"
-            problem += f" Langfuse or events of ADK; its keys: {keys}"
+            problem += f" Langfuse, runs of LangSmith or events of ADK; its keys: {keys}"
             raise InputError(problem, path=path, line=line) from error
 
 
@@ -70,8 +70,10 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _otlp_spans(row)
     elif isinstance(row.get("observations"), list):
         yield from _langfuse_spans(row)
-    elif "traceId" in row and "parentObservationId" in row:
+    elif "traceId" in row and ("parentObservationId" in row or "type" in row):
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
+    elif "run_type" in row and "trace_id" in row:
+        yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), _langsmith_run(row))
     elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, values in event_of(row):
             written = row["timestamp"]  # BigQuery exports write `2026-11-25 03:00:00.5 UTC`
@@ -110,6 +112,8 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     if shape_of(path) is Shape.DOCUMENT:
         try:
             value = json.loads(files.read_all(path))
+        except json.JSONDecodeError as error:
+            raise not_json(path, error) from error
         except (ValueError, RecursionError) as error:
             raise InputError(f"is not JSON ({error})", path=path) from error
         if isinstance(value, dict) and ("resourceSpans" in value or "resourceLogs" in value):
@@ -131,7 +135,9 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
         for scope in resource.get("scopeSpans") or ():
             schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
             for span in scope.get("spans") or ():
-                values = _with_schema(schema, attribute_values(span.get("attributes")), span.get("events") or ())
+                values = _with_schema(
+                    schema, _renamed(attribute_values(span.get("attributes"))), span.get("events") or ()
+                )
                 yield Span(
                     span["traceId"],
                     span["spanId"],
@@ -176,16 +182,17 @@ def _flat(row: Mapping[str, Any]) -> Span:
     listed = row.get("attributes")
     values = attribute_values(listed) if isinstance(listed, list) else {}
     values |= {name.removeprefix(_PREFIX): value for name, value in flat.items() if name.startswith(_PREFIX)}
-    values = _with_schema(str(first("schema_url", "schemaUrl", "scope.schema_url", "scope.schemaUrl") or ""), values)
+    schema = str(first("schema_url", "schemaUrl", "scope.schema_url", "scope.schemaUrl") or "")
+    values = _with_schema(schema, _renamed(values))
     kind = first("span_kind")
     values |= {"openinference.span.kind": kind} if kind is not None and "openinference.span.kind" not in values else {}
     return Span(
-        str(trace_id),
-        str(span_id),
-        str(first("parent_id", "parentSpanId", "parent_span_id") or ""),
+        str(trace_id).removeprefix("0x"),  # as OpenTelemetry's SDK for Python prints ids
+        str(span_id).removeprefix("0x"),
+        str(first("parent_id", "parentSpanId", "parent_span_id") or "").removeprefix("0x"),
         str(first("name") or ""),
-        seconds_of(first("start_time", "startTime", "startTimeUnixNano")),
-        seconds_of(first("end_time", "endTime", "endTimeUnixNano")),
+        seconds_of(first("start_time", "startTime", "startTimeUnixNano", "start_time_unix_nano")),
+        seconds_of(first("end_time", "endTime", "endTimeUnixNano", "end_time_unix_nano")),
         first("status_code", "status.code", "status.status_code") in _ERROR or "error.type" in values,
         values,
     )
@@ -207,18 +214,68 @@ def _langfuse_spans(row: Mapping[str, Any]) -> Iterator[Span]:
 
 
 def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
-    kind = _KINDS.get(str(row.get("type")).upper(), "CHAIN")
+    times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
+    failed = row.get("level") == "ERROR"
+    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, failed, _observed(row))
+
+
+def _observed(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an observation under OpenInference's names."""
+    kind = {"GENERATION": "LLM"}.get(name := str(row.get("type")).upper(), name)
     values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
-    values |= {"retrieval.documents": row.get("output")} if kind == "RETRIEVER" else {}
+    if kind == "RETRIEVER":
+        results = parse_literal(row.get("output"))
+        values["retrieval.documents"] = results["documents"] if _has_documents(results) else results
     values |= {"llm.model_name": row["model"]} if row.get("model") else {}
     tokens = {"llm.token_count.prompt": _tokens(row, "input"), "llm.token_count.completion": _tokens(row, "output")}
     values |= {name: count for name, count in tokens.items() if count is not None}
     values |= {"session.id": row["sessionId"]} if row.get("sessionId") else {}
-    times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
-    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, row.get("level") == "ERROR", values)
+    values |= {"service.version": row["release"]} if row.get("release") else {}
+    return {name: value for name, value in values.items() if value is not None}
 
 
-_KINDS = {"RETRIEVER": "RETRIEVER", "GENERATION": "LLM", "TOOL": "TOOL"}
+def _has_documents(results: Any) -> bool:
+    return isinstance(results, Mapping) and isinstance(results.get("documents"), list)
+
+
+def _langsmith_run(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A run of LangSmith as an observation of Langfuse."""
+    extra = parse_literal(row.get("extra"))
+    metadata = (extra.get("metadata") if isinstance(extra, Mapping) else None) or {}
+    kind = str(row["run_type"])
+    return {
+        "id": str(row["id"]), "name": row.get("name"), "type": {"llm": "GENERATION"}.get(kind, kind),
+        "startTime": row.get("start_time"), "endTime": row.get("end_time"),
+        "level": "ERROR" if row.get("error") else "",
+        "input": _unwrapped(row.get("inputs"), "input"), "output": _unwrapped(row.get("outputs"), "output"),
+        "promptTokens": row.get("prompt_tokens"), "completionTokens": row.get("completion_tokens"),
+        "model": metadata.get("ls_model_name"),
+        "sessionId": first_of(metadata, "session_id", "thread_id", "conversation_id"),
+    }  # fmt: skip
+
+
+def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes, with those that Langfuse and Traceloop name in their own ways also under OpenInference's names."""
+    name = "langfuse.observation."
+    if f"{name}type" in values or f"{name}input" in values:
+        row = {part: values.get(f"{name}{part}") for part in ("type", "input", "output")}
+        row |= {"model": values.get(f"{name}model.name"), "usageDetails": values.get(f"{name}usage_details")}
+    elif "traceloop.entity.input" in values or "traceloop.entity.output" in values:
+        is_retrieval = values.get("gen_ai.operation.name") == "vector_db_retrieve"
+        row = {"type": "RETRIEVER" if is_retrieval else values.get("traceloop.span.kind")}
+        row |= {part: _unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s") for part in ("input", "output")}
+    else:
+        return dict(values)
+    return {**_observed(row), **values}
+
+
+def _unwrapped(value: Any, key: str) -> Any:
+    """The value in an object such as `{"input": "Who?"}`, in which tracers of LangChain wrap a text."""
+    inner = parse_literal(value)
+    is_wrapped = isinstance(inner, Mapping) and key in inner and {*inner} <= {key, "tags", "metadata", "kwargs"}
+    return inner[key] if is_wrapped else value
+
+
 _COUNTS = {"input": "promptTokens", "output": "completionTokens"}
 
 

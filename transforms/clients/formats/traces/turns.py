@@ -6,23 +6,33 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from jmespath.exceptions import JMESPathError
+
 from rankbeam.transforms.clients.formats.traces.agent_events import HAS_STEPS, RESULT, TRUNCATED
+from rankbeam.transforms.clients.formats.traces.documents import (
+    KIND,
+    LISTS,
+    RETRIEVED,
+    Document,
+    documents_of,
+    is_a,
+    is_prompt,
+    retrieved_documents,
+    shown_documents,
+)
 from rankbeam.transforms.clients.formats.traces.spans import Span, attribute_list, is_cut
-from rankbeam.transforms.clients.storage.json_paths import first_of, parse_literal, value_at
+from rankbeam.transforms.clients.storage.json_paths import finder, parse_literal, value_at
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
 """A trace without a root is unfinished if its last span is this much older than the source's newest span."""
 _INFERENCES = ("chat", "generate_content", "text_completion")
-_KIND = "openinference.span.kind"
-_RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "gen_ai.retrieval.documents")
-_DOCUMENTS = (_RERANKED, *_RETRIEVED)
 _RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-Document = tuple[str | None, str | None]  # id and text of a document, each None if the trace does not state it
-_PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
+_INPUTS = ("gen_ai.input.messages", "gen_ai.prompt")
+_OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages")
+_HELPERS = ("RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR")  # kinds whose input is no question
 _HIDDEN = "__REDACTED__"  # OpenInference writes it in place of texts that it does not trace
-_COMPARED = 200  # only the beginning of a document must occur in the prompt: applications cut long documents
 
 
 class SkipReason(StrEnum):
@@ -64,6 +74,7 @@ class Turn:
     is_cut: bool = False  # documents were truncated, so the contexts are unknown
     steps: AgentSteps | None = None  # tool calls and retrievals by time; None if unknown
     unshown: int = 0  # documents that were retrieved, but not shown to the last inference
+    is_prompt: bool = False  # the question contains a retrieved document
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | SkipReason:
@@ -75,18 +86,20 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         age = newest_s - max(span.end_s for span in spans)
         return SkipReason.UNFINISHED if age > UNFINISHED_S else SkipReason.LATER
     root = roots[0]
-    inferences = [span for span in merged if _is_a(span, "LLM", *_INFERENCES)]
-    question = _question(root, inferences, naming)
+    entry = _entry(root, merged)
+    inferences = [span for span in merged if _is_inference(span)]
+    question = _question(entry, inferences, naming)
     if question is None or isinstance(question, SkipReason):
         return question or SkipReason.NO_QUESTION
-    last = inferences[-1] if inferences else root
+    last = inferences[-1] if inferences else entry
+    has_failed = root.has_failed or (entry.has_failed and _is_in(entry, last, merged))
     merged = [_with_documents(span, naming.documents) for span in merged]
     cut = any(TRUNCATED in span.attributes for span in merged)
-    cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
-    retrieved = None if cut else _contexts(merged)
+    cut |= any(is_cut(span.attributes, name) for span in merged for name in LISTS)
+    retrieved = None if cut else retrieved_documents(merged)
     steps = tuple(replace(step, doc_ids=None) for step in _steps(merged)) if cut else _steps(merged)
     contexts = shown_documents(retrieved, last, question) if retrieved and inferences else retrieved
-    agents = [span for span in merged if _is_a(span, "AGENT", "invoke_agent")]
+    agents = [span for span in merged if is_a(span, "AGENT", "invoke_agent")]
     tokens = {name: _total(merged, inferences, keys) or _total(merged, agents, keys) for name, keys in _TOKENS.items()}
     ended_s = root.end_s if root.end_s > root.start_s else max(span.end_s for span in merged)
     return Turn(
@@ -94,7 +107,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         root.span_id,
         root.start_s,
         question,
-        None if root.has_failed or TRUNCATED in last.attributes else _answer(root, last, naming),
+        None if has_failed or TRUNCATED in last.attributes else _answer(entry, last, naming),
         contexts,
         max(0.0, ended_s - root.start_s),
         _word(merged, "gen_ai.conversation.id", "session.id"),
@@ -105,6 +118,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         cut,
         steps or (() if HAS_STEPS in root.attributes else None),
         len(retrieved or ()) - len(contexts or ()),
+        is_prompt(question, retrieved or ()),
     )
 
 
@@ -121,6 +135,11 @@ def _total(spans: Sequence[Span], inferences: Sequence[Span], names: Sequence[st
     return sum(number for name, number in numbers.items() if not any(map(numbers.get, _ancestors(name, parents))))
 
 
+def _is_in(outer: Span, inner: Span, spans: Sequence[Span]) -> bool:
+    parents = {span.span_id: span.parent_id or "" for span in spans}
+    return outer.span_id in (inner.span_id, *_ancestors(inner.span_id, parents))
+
+
 def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
     seen = {name}
     while (name := parents.get(name, "")) and name not in seen:
@@ -131,10 +150,10 @@ def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
 def _steps(spans: Sequence[Span]) -> AgentSteps:
     """Tool calls, and retrievals outside of them; a retrieval inside a tool call belongs to that call."""
     parents = {span.span_id: span.parent_id or "" for span in spans}
-    tools = {span.span_id for span in spans if _is_a(span, "TOOL", "execute_tool")}
+    tools = {span.span_id for span in spans if is_a(span, "TOOL", "execute_tool")}
     retrieved: dict[str, list[str]] = {}
     for span in spans:
-        documents = next((results for name in _RETRIEVED if (results := _documents(span, name)) is not None), None)
+        documents = next((results for name in RETRIEVED if (results := documents_of(span, name)) is not None), None)
         if documents is not None:
             owner = next((name for name in (span.span_id, *_ancestors(span.span_id, parents)) if name in tools), "")
             names = retrieved.setdefault(owner or span.span_id, [])
@@ -161,9 +180,8 @@ def _with_documents(span: Span, path: str | None) -> Span:
     return replace(span, attributes={**span.attributes, "retrieval.documents": documents})
 
 
-def _is_a(span: Span, kind: str, *operations: str) -> bool:
-    is_kind = str(span.attributes.get(_KIND, "")).upper() == kind
-    return is_kind or span.attributes.get("gen_ai.operation.name") in operations
+def _is_inference(span: Span) -> bool:
+    return is_a(span, "LLM", *_INFERENCES)
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
@@ -180,35 +198,52 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
     return sorted(by_id.values(), key=lambda span: (span.start_s, span.span_id))
 
 
-def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | SkipReason | None:
-    for span in (root, *inferences[:1]):
-        if (text := _last_of(_messages(span, "gen_ai.input.messages", "gen_ai.prompt"), "user")) is not None:
+def _entry(root: Span, spans: Sequence[Span]) -> Span:
+    """The span with the user's input: the root, or the first one below it, as roots of web servers have none."""
+    inner = (span for span in spans if str(span.attributes.get(KIND, "")).upper() not in _HELPERS)
+    return next((span for span in (root, *inner) if _has_input(span)), root)
+
+
+def _has_input(span: Span) -> bool:
+    return "input.value" in span.attributes or bool(_messages(span, *_INPUTS, "llm.input_messages"))
+
+
+def _question(entry: Span, inferences: Sequence[Span], naming: Naming) -> str | SkipReason | None:
+    value = _text(entry.attributes.get("input.value"), naming.question, SkipReason.JSON_QUESTION)
+    stated = _last_of(_messages(entry, *_INPUTS, "llm.input_messages"), "user")
+    if stated is None and (value is None or isinstance(value, SkipReason)) and inferences:
+        stated = _last_of(_messages(inferences[0], *_INPUTS), "user")
+    return stated or value
+
+
+def _answer(entry: Span, last: Span, naming: Naming) -> str | None:
+    # Of inferences without a span around them, the last one answers. A failed one may have written half an answer.
+    candidates = [entry] * (not entry.has_failed and not _is_inference(entry)) + [last] * (not last.has_failed)
+    for span in candidates:
+        stated = _last_of(_messages(span, *_OUTPUTS), None)
+        text = stated or _text(span.attributes.get("output.value"), naming.answer, None)
+        if isinstance(text, str):
             return text
-    return _text(root.attributes.get("input.value"), naming.question, SkipReason.JSON_QUESTION)
+    return None
 
 
-def _answer(root: Span, last: Span, naming: Naming) -> str | None:
-    for span in (root,) if last.has_failed else (last, root):  # a failed inference may have written half an answer
-        if (text := _last_of(_messages(span, "gen_ai.output.messages", "gen_ai.completion"), None)) is not None:
-            return text
-    text = _text(root.attributes.get("output.value"), naming.answer, None)
-    return text if isinstance(text, str) else None
-
-
-def _messages(span: Span, name: str, old: str) -> list[tuple[str, str]]:
+def _messages(span: Span, *names: str) -> list[tuple[str, str]]:
     """Role and text of messages; older versions write attributes such as `gen_ai.prompt.0.content`."""
     messages = []
-    for message in attribute_list(span.attributes, name) or attribute_list(span.attributes, old):
-        if isinstance(message, Mapping):
-            parts = message.get("parts")
-            texts = [str(part.get("content") or part.get("text") or "") for part in parts or () if _is_text(part)]
-            content = "\n".join(filter(None, texts)) if parts is not None else str(message.get("content") or "")
+    for listed in next(filter(None, (attribute_list(span.attributes, name) for name in names)), ()):
+        if isinstance(listed, Mapping):
+            message = {name.removeprefix("message."): value for name, value in listed.items()}
+            parts = message.get("parts") or attribute_list(message, "contents")
+            content = "\n".join(filter(None, map(_part_text, parts))) if parts else str(message.get("content") or "")
             messages.append((str(message.get("role") or ""), content))
     return messages
 
 
-def _is_text(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type", "text") == "text"
+def _part_text(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return ""
+    values = {name.removeprefix("message_content."): value for name, value in part.items()}
+    return str(values.get("content") or values.get("text") or "") if values.get("type", "text") == "text" else ""
 
 
 def _last_of(messages: Sequence[tuple[str, str]], role: str | None) -> str | None:
@@ -237,41 +272,11 @@ def _text(value: Any, path: str | None, refused: SkipReason | None) -> str | Ski
 
 
 def _at(value: Any, path: str) -> Any:
-    """The value at a path into an object, or into a list, such as `[-1].content`."""
-    return value_at({"value": value}, f"value{path}" if path.startswith("[") else f"value.{path}")
-
-
-def _contexts(spans: Sequence[Span]) -> tuple[Document, ...] | None:
-    """The results of all retrievals by time, each document once; if there is a reranker, its results."""
-    by_names = (
-        [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
-        for names in ((_RERANKED,), _RETRIEVED)
-    )
-    if (retrieved := next(filter(None, by_names), None)) is None:
+    """The value at a path into an object, or into a list, such as `[-1].content`; None if the path does not fit."""
+    try:
+        return value_at(value, path) if isinstance(value, Mapping) else finder(path)(value)
+    except JMESPathError:
         return None
-    by_name: dict[Document, Document] = {}
-    for document in (document for documents in retrieved for document in documents):
-        name, text = document
-        place = (name, None if name is not None else text)
-        if by_name.setdefault(place, document)[1] is None:
-            by_name[place] = document  # a later retrieval may have the text
-    return tuple(by_name.values())
-
-
-def _documents(span: Span, name: str) -> list[Document] | None:
-    entries = attribute_list(span.attributes, name)
-    if not entries:
-        is_retriever = name == "retrieval.documents" and _is_a(span, "RETRIEVER")
-        return [] if is_retriever or name in span.attributes else None
-    return [_document(entry) for entry in entries]
-
-
-def _document(entry: Any) -> Document:
-    if not isinstance(entry, Mapping):
-        return None, str(entry)
-    name = first_of(entry, "document.id", "id", "doc_id", "metadata.id")
-    text = first_of(entry, "document.content", "content", "text", "page_content", "pageContent")
-    return None if name is None else str(name), None if text is None else str(text)
 
 
 def _word(spans: Iterable[Span], *names: str) -> str | None:
@@ -285,41 +290,3 @@ def _number(span: Span, *names: str) -> int:
         return int(float(value))
     except (ArithmeticError, TypeError, ValueError):
         return 0
-
-
-def shown_documents(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
-    """The documents that were shown to an inference, in order; all documents if its prompt has none of their texts.
-
-    A document without text is kept, as it may have been shown. Documents that are part of the question prove nothing.
-    """
-    prompt, question_line = " ".join(_one_line(text) for text in _prompt(inference)), _one_line(question)
-    starts = [_one_line(text or "")[:_COMPARED] for _, text in documents]
-    if not any(start in prompt and start not in question_line for start in starts):
-        return tuple(documents)
-    return tuple(document for document, start in zip(documents, starts, strict=True) if start in prompt)
-
-
-def _prompt(inference: Span) -> Iterator[str]:
-    """All texts of a prompt; no texts if the prompt was truncated."""
-    values = inference.attributes
-    if TRUNCATED in values or any(is_cut(values, name) for name in ("gen_ai.input.messages", "llm.input_messages")):
-        return
-    for name, value in values.items():
-        if any(name == prompt or name.startswith(f"{prompt}.") for prompt in _PROMPTS):
-            yield from _texts_in(value)
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    """All texts in a value, however nested, including texts inside JSON strings."""
-    value = parse_literal(value)
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for inner in value:
-            yield from _texts_in(inner)
-    elif isinstance(value, str):
-        yield value
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

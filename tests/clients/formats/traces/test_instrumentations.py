@@ -1,0 +1,169 @@
+"""Traces in the forms that instrumentations of LangChain, LangGraph and LlamaIndex, and LangSmith's export have."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.inputs import write
+from support.traces import START, message, otlp, phoenix, span
+
+from rankbeam.transforms.clients.formats.traces.spans import read_spans, spans_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn, turn_of
+from rankbeam.transforms.records.errors import InputError
+
+KIND = "openinference.span.kind"
+TEXT = "Invoices are sent on the first day of each month."
+DOCUMENTS = json.dumps([{"id": "billing", "page_content": TEXT, "type": "Document"}])
+
+
+def turn(*rows: dict[str, Any], **naming: str) -> Turn:
+    result = turn_of([one for row in rows for one in spans_of(row)], START, Naming(**naming))
+    assert isinstance(result, Turn), result
+    return result
+
+
+def dialog(**messages: str) -> dict[str, Any]:
+    """Messages of OpenInference, by role; the assistant's are output."""
+    values: dict[str, Any] = {}
+    for place, (role, text) in enumerate(messages.items()):
+        name = f"llm.{'output' if role == 'assistant' else 'input'}_messages.{place}.message."
+        values |= {f"{name}role": role, f"{name}content": text}
+    return values
+
+
+def test_the_question_is_below_the_span_of_a_web_server() -> None:
+    server = span("t", 0, 0, {"http.request.method": "POST"})
+    search = span("t", 1, 0, {KIND: "RETRIEVER", "input.value": "rewritten", "retrieval.documents": [{"id": "d"}]})
+    chain = span("t", 2, 1, {KIND: "CHAIN", "input.value": "When?", "output.value": "On the first day."})
+    chat = {KIND: "LLM", "input.value": '{"messages": []}', **dialog(user="When?", assistant="First.")}
+    whole = turn(otlp(server, search, chain, span("t", 3, 2, chat) | {"parentSpanId": "t-2"}))
+    assert (whole.question, whole.answer, whole.contexts) == ("When?", "On the first day.", (("d", None),))
+    assert turn(otlp(server, search, span("t", 3, 2, chat))).question == "When?"
+    failed = {**chain, "status": {"code": 2}}
+    assert turn(otlp(server, failed, span("t", 3, 2, chat) | {"parentSpanId": "t-2"})).answer is None
+    assert turn(otlp(server, failed, span("t", 3, 2, chat))).answer == "First."  # another attempt
+
+
+@pytest.mark.parametrize("contents", [False, True])
+def test_messages_of_openinference(contents: bool) -> None:
+    request = dialog(user="When?")
+    if contents:
+        part = "llm.input_messages.0.message.contents.0.message_content."
+        request = {"llm.input_messages.0.message.role": "user", f"{part}type": "text", f"{part}text": "When?"}
+    root = span("t", 0, 0, {KIND: "CHAIN", "input.value": '{"messages": [["user", "When?"]]}', **request,
+                            "output.value": '{"messages": []}'})  # fmt: skip
+    calls = span("t", 1, 0, {KIND: "LLM", **dialog(user="When?", assistant="I search.")})
+    last = span("t", 2, 1, {KIND: "LLM", **dialog(user="When?", assistant="On the first day.")})
+    for rows in ([otlp(root, calls, last)], [phoenix(row) for row in (root, calls, last)]):
+        assert (turn(*rows).question, turn(*rows).answer) == ("When?", "On the first day.")
+    alone = span("t", 0, 0, {KIND: "LLM", "input.value": "{}", **request, **dialog(assistant="Yes.")})
+    assert (turn(otlp(alone)).question, turn(otlp(alone)).answer) == ("When?", "Yes.")
+    prompt = span("t", 0, 0, {KIND: "CHAIN", "input.value": '{"question": "When?"}'})
+    spans = list(spans_of(otlp(prompt, last)))
+    assert turn_of(spans, START, Naming()) is SkipReason.JSON_QUESTION  # a user's message can be a whole prompt
+
+
+def test_the_root_precedes_an_inference_of_another_convention() -> None:
+    root = span("t", 0, 0, {"input.value": "When?", "output.value": "On the first day."})
+    search = span("t", 1, 0, {KIND: "RETRIEVER", "retrieval.documents": [{"document.content": TEXT}]})
+    prompt = message("user", f"Context: {TEXT} Question: When?")
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": prompt}
+    chat |= {"gen_ai.output.messages": message("assistant", "And what else?")}
+    whole = turn(otlp(root, search, span("t", 2, 1, chat)))
+    assert (whole.question, whole.answer, whole.is_prompt) == ("When?", "On the first day.", False)
+    bare = turn(otlp(span("t", 0, 0, {}), search, span("t", 2, 1, chat)))
+    assert (bare.answer, bare.is_prompt) == ("And what else?", True)
+
+
+def test_an_answer_that_streams_is_that_of_the_inference() -> None:
+    root = span("t", 0, 0, {"input.value": "When?", "output.value": '{"response_gen": "<generator object>"}'})
+    assert turn(otlp(root, span("t", 1, 0, {KIND: "LLM", "output.value": "Now."}))).answer == "Now."
+
+
+def test_a_retriever_that_does_not_state_its_documents_is_not_one_without_results() -> None:
+    root = span("t", 0, 0, {"input.value": "When?"})
+    outer = span("t", 1, 0, {KIND: "RETRIEVER", "retrieval.documents": [{"document.id": "d"}]})
+    inner = span("t", 2, 0, {KIND: "RETRIEVER", "output.value": '["<NodeWithScore>"]'})
+    assert len(turn(otlp(root, outer, inner | {"parentSpanId": "t-1"})).steps or ()) == 1
+    assert turn(otlp(root, inner)).contexts is None
+    for output in (None, "[]", '{"documents": []}'):
+        assert turn(otlp(root, span("t", 1, 0, {KIND: "RETRIEVER", "output.value": output}))).contexts == ()
+
+
+def test_passages_of_one_document_are_all_contexts() -> None:
+    documents = [{"id": "d", "content": "one"}, {"id": "d", "content": "two"}, {"id": "d"}]
+    results = span("t", 1, 0, {"gen_ai.retrieval.documents": documents})
+    assert turn(otlp(span("t", 0, 0, {"input.value": "When?"}), results)).contexts == (("d", "one"), ("d", "two"))
+
+
+def test_spans_of_langfuse_as_opentelemetry() -> None:
+    name = "langfuse.observation."
+    root = span("t", 0, 0, {f"{name}type": "chain", f"{name}input": "When?", f"{name}output": "Now."})
+    search = span("t", 1, 0, {f"{name}type": "retriever", f"{name}input": "When?", f"{name}output": DOCUMENTS})
+    chat = span("t", 2, 1, {f"{name}type": "generation", f"{name}model.name": "m",
+                            f"{name}usage_details": '{"input": 10, "output": 5}'})  # fmt: skip
+    whole = turn(otlp(root, search, chat, **{"service.version": "v7"}))
+    assert (whole.question, whole.answer, whole.contexts) == ("When?", "Now.", (("billing", TEXT),))
+    assert (whole.model, whole.tokens, whole.configuration) == ("m", {"input": 10, "output": 5}, "v7")
+
+
+def test_spans_of_traceloop() -> None:
+    name = "traceloop.entity."
+    wrapped = {"tags": [], "metadata": {}, "kwargs": {"name": "RunnableSequence"}}
+    values = {"gen_ai.operation.name": "invoke_agent", f"{name}input": json.dumps({"inputs": "When?", **wrapped})}
+    results = json.dumps({"documents": json.loads(DOCUMENTS), "count": 1})
+    search = span("t", 1, 0, {"gen_ai.operation.name": "vector_db_retrieve", f"{name}output": results})
+    whole = turn(otlp(span("t", 0, 0, {**values, f"{name}output": json.dumps({"outputs": "Now.", **wrapped})}), search))
+    assert (whole.question, whole.answer, whole.contexts) == ("When?", "Now.", (("billing", TEXT),))
+    failed = turn(otlp(span("t", 0, 0, values, status={"code": 2})))
+    assert (failed.question, failed.answer) == ("When?", None)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_runs_of_langsmith(as_text: bool) -> None:
+    """`Run` of its SDK as JSON, and rows of its bulk export, whose objects are texts."""
+    runs = [
+        {"id": "a", "run_type": "chain", "inputs": {"input": "When?"}, "outputs": {"output": "Now."},
+         "extra": {"metadata": {"thread_id": "c"}}},
+        {"id": "b", "parent_run_id": "a", "run_type": "retriever", "inputs": {"query": "When?"},
+         "outputs": {"documents": json.loads(DOCUMENTS)}},
+        {"id": "c", "parent_run_id": "a", "run_type": "llm", "inputs": {"messages": []}, "error": None,
+         "prompt_tokens": 10, "completion_tokens": 5, "extra": {"metadata": {"ls_model_name": "m"}}},
+    ]  # fmt: skip
+    times = {"trace_id": "t", "start_time": "2025-11-24T16:00:00.1", "end_time": "2025-11-24T16:00:01"}
+    rows = [{**times, **run} for run in runs]
+    if as_text:
+        rows = [{key: json.dumps(value) if isinstance(value, dict) else value for key, value in row.items()}
+                for row in rows]  # fmt: skip
+    whole = turn(*rows)
+    assert (whole.question, whole.answer, whole.contexts) == ("When?", "Now.", (("billing", TEXT),))
+    assert (whole.model, whole.tokens, whole.conversation) == ("m", {"input": 10, "output": 5}, "c")
+    request = {**rows[0], "inputs": {"question": "Who?", "k": 3}, "error": "ValueError"}
+    whole = turn(request, question="message || question")
+    assert (whole.question, whole.answer) == ("Who?", None)
+    spans = list(spans_of(request))  # the path does not fit: `join` needs a list
+    assert turn_of(spans, START, Naming("join('', history)")) is SkipReason.NO_QUESTION
+
+
+def test_a_trace_of_langfuse_without_an_input_has_that_of_its_first_observation() -> None:
+    observation = {"id": "o", "type": "SPAN", "startTime": "2025-11-24T16:00:01Z", "input": "When?", "output": "Now."}
+    trace = {"id": "t", "timestamp": "2025-11-24T16:00:00Z", "input": None, "output": None}
+    whole = turn({**trace, "observations": [observation]})
+    assert (whole.question, whole.answer) == ("When?", "Now.")
+    row = turn({"traceId": "t", **observation, "release": "v7"})
+    assert (row.question, row.configuration) == ("When?", "v7")
+
+
+def test_ids_that_the_sdk_for_python_prints_are_those_of_otlp() -> None:
+    row = {"context": {"trace_id": "0x4bf92f", "span_id": "0x00f0"}, "parent_id": None, "attributes": {}}
+    (read,) = spans_of({**row, "start_time": "2025-11-24T16:00:00.123456Z", "end_time": "2025-11-24T16:00:01Z"})
+    assert (read.trace_id, read.span_id, read.parent_id) == ("4bf92f", "00f0", "")
+
+
+def test_spans_over_several_lines_need_one_line_each(tmp_path: Path) -> None:
+    """The console exporter of OpenTelemetry's SDK for Python prints spans like this."""
+    rows = [phoenix(span("t", number, 0, {"input.value": "When?"})) for number in (0, 1)]
+    path = write(tmp_path / "spans.json", "\n".join(json.dumps(row, indent=4) for row in rows))
+    with pytest.raises(InputError, match=r"spans\.json:\d+: is not valid JSON: Extra data .* as jq -c \. does"):
+        list(read_spans(path))
