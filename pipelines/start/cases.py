@@ -33,12 +33,13 @@ def survey_answers(file: str, columns: Mapping[str, str]) -> Survey:
     """Survey a file that must contain answers."""
     survey = survey_of(CaseSource(file, columns))
     if not survey.answers:
-        known = ", ".join(survey.layout.paths("answer")) or "none"
+        known = ", ".join(survey.layout.paths("answer"))
+        known = f"; it would have the key {known}" if known else ""
         keys = ", ".join(map(str, next(rows_in(file))[1]))
         raise InputError(
-            f"has {survey.rows:,} questions and no answer; it would have the key {known}, and the first row has: "
-            f"{keys}; name the key of the answers with --column answer=KEY, or use the file as the dataset of an "
-            "experiment that answers: dataset: {file: …}",
+            f"has {survey.rows:,} questions and no answer{known}; the first row has: {keys}; name the key of the "
+            "answers with --column answer=KEY, or use the file as the dataset of an experiment that answers: "
+            "dataset: {file: …}",
             path=file,
         )
     return survey

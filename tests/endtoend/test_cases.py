@@ -262,8 +262,8 @@ WRONG = [
     (["judge", "ragas.jsonl", "--service", "lexicl"], "--service: unknown type 'lexicl'; did you mean 'lexical'?"),
     (["judge", "ragas.jsonl", "--service", "lexical", "--column", "answer"], "--column 'answer': write NAME=KEY"),
     (["judge", "ragas.jsonl", "--service", "lexical", "--column", "anser=x"], "names 'anser'; did you mean 'answer'?"),
-    (["judge", "questions.jsonl", "--service", "lexical"], "the key response, and the first row has: user_input; name"),
-    (["init", "e.yaml", "--from", "questions.jsonl"], "the key response, and the first row has: user_input; name"),
+    (["judge", "questions.jsonl", "--service", "lexical"], "the key response; the first row has: user_input; name"),
+    (["init", "e.yaml", "--from", "questions.jsonl"], "the key response; the first row has: user_input; name"),
     (["init", "e.yaml", "--from", "qrels.txt"], "--from needs judgements and at least one run"),
 ]
 

@@ -209,7 +209,8 @@ def test_a_query_with_two_answers_is_refused_with_both_lines(tmp_path: Path) -> 
     assert done.status == 2
     assert (
         f"{tmp_path}/answers.jsonl:3: query 'q1' has two answers (also at line 1); keep one, or take all as samples: "
-        "answers: {samples: keep}; if several systems gave them, name one: answers: {config: …}" in done.stderr
+        "answers: {samples: keep}; if several systems gave them, name one: answers: {config: …}, and the key that "
+        "holds their names, if it is another one: columns: {config: KEY}" in done.stderr
     )
 
 

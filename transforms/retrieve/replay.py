@@ -130,7 +130,8 @@ class ReplayFn(beam.DoFn):
             try:
                 known, lacking, empty, tally = match_answers(queries, rows, keeps_samples=replay.keeps_samples)
             except Conflict as conflict:
-                several = "; if several systems gave them, name one: answers: {config: …}"
+                several = "; if several systems gave them, name one: answers: {config: …}, and the key that"
+                several += " holds their names, if it is another one: columns: {config: KEY}"
                 raise conflict.located(replay.path, replay.reader, several if replay.config is None else "") from None
             count(Counter.FAILURES, len(lacking) + len(empty))
             yield bucket, (source, known)

@@ -78,6 +78,15 @@ def test_every_tool_gives_the_same_case(tmp_path: Path, tool: str) -> None:
     assert case.config == ("m brief" if tool == "promptfoo" else "")
 
 
+def test_rows_of_trulens_and_examples_of_langsmith(tmp_path: Path) -> None:
+    row = {"app_id": "h", "app_name": "RAG", "app_version": "v2", "record_id": "r", "input": Q, "output": A}
+    (case,) = cases(tmp_path, [row])
+    assert (case.question, case.answer, case.config, case.query_id) == (Q, A, "v2", hashed_id(Q))
+    for outputs in ({"answer": R}, {"own": R}):
+        (case,) = cases(tmp_path, [{"id": "e", "dataset_id": "d", "inputs": {"frage": Q}, "outputs": outputs}])
+        assert (case.query_id, case.question, case.answer, case.reference) == ("e", Q, None, R)
+
+
 @pytest.mark.parametrize("tool", SAME)
 def test_json_arrays_csv_and_parquet_hold_the_same_cases(tmp_path: Path, tool: str) -> None:
     rows = [SAME[tool], {**SAME[tool], "note": "short"}]
@@ -223,7 +232,8 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.jsonl", '{"question": "a", "qid": 1, "query_id": "1"}\n{"question": "b", "qid": "3", "query_id": "2"}', {},
      "f.jsonl:2: has different ids, query_id '2' and qid '3'; name the one to use: columns: {id: query_id}"),
     ("f.jsonl", '{"question": "a"}\n[1]', {}, "f.jsonl:2: expected a JSON object, found list"),
-    ("f.jsonl", '{"question": {"a": "b"}}', {}, "question: expected a text, found an object; name the text in it"),
+    ("f.yaml", "evalId: e\nresults: {}\n", {}, "is YAML; write JSON instead"),
+    ("f.jsonl", '{"question": {"a": "b"}}', {}, "name the text in it: columns: {question: PATH}, such as one of question.a"),
     ("f.jsonl", '{"question": "a", "contexts": [{"id": 3}]}', {}, "f.jsonl:1: contexts.0: has no text; its keys: id"),
     ("f.jsonl", '{"question": "a", "contexts": [null]}', {}, "contexts.0: expected a text or an object, found None"),
     ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 contexts and 0 ids of contexts"),

@@ -72,8 +72,7 @@ def shape_of(path: str) -> Shape:
         raise InputError("the file is empty; rows of questions and answers were expected", path=path)
     if text.startswith("["):
         return Shape.DOCUMENT
-    if text.startswith("<"):
-        raise InputError("begins with '<', as HTML and XML do; rows of questions and answers were expected", path=path)
+    _refuse_others(path, text)
     if not text.startswith("{"):
         return Shape.CSV
     first, end, rest = text.partition("\n")
@@ -84,6 +83,13 @@ def shape_of(path: str) -> Shape:
     except (ValueError, RecursionError):  # the number is too long, or the nesting too deep
         return Shape.LINES
     return Shape.DOCUMENT if not rest.strip() and _list_in(value) is not None else Shape.LINES
+
+
+def _refuse_others(path: str, text: str) -> None:
+    if text.startswith("<"):
+        raise InputError("begins with '<', as HTML and XML do; rows of questions and answers were expected", path=path)
+    if path.endswith((".yaml", ".yml")) and not text.startswith("{"):
+        raise InputError("is YAML; write JSON instead, as promptfoo does with --output results.json", path=path)
 
 
 def rows_in(path: str) -> Iterator[Row]:

@@ -117,9 +117,9 @@ def _has(row: Mapping[str, Any], path: str) -> bool:
 
 
 def _guess_paths(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
-    inside = {"question": tool.own[:1], "answer": tool.own[1:2] if tool.name == "LangSmith" else ()}
     rows = [{name: parse_literal(row.get(name)) for name in tool.own} for row in values]
-    result = {part: only_text_in(rows, name) for part, names in inside.items() for name in names}
+    inside = zip(("question", tool.outputs), tool.own, strict=False)
+    result = {part: only_text_in(rows, name) for part, name in inside if part}
     return {part: path for part, path in result.items() if path is not None}
 
 
@@ -195,15 +195,16 @@ class _CaseRow:
 
     def text(self, name: str) -> str | None:
         """A text; None if it is missing or blank."""
-        value = self.value(name)
+        path, value = next(self.values(name), (name, None))
         if isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
             self._count_further(name, value)
             value = value[0]
         if isinstance(value, bool | int | float):
             value = as_text(value)
         if value is not None and not isinstance(value, str):
-            keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
-            advice = f"name the text in it: columns: {{{name}: PATH}}{keys}"
+            keys = [f"{path}.{key}" for key in value] if isinstance(value, dict) else []
+            advice = f"name the text in it: columns: {{{name}: PATH}}"
+            advice += f", such as one of {shortened(', '.join(keys), 200)}" if keys else ""
             raise self.refuse(f"{name}: expected a text, found {tools.kind_of(value)}; {advice}")
         return value if value and value.strip() else None
 

@@ -45,7 +45,8 @@ class Tool:
     marks: tuple[frozenset[str], ...]  # any of these sets of keys identifies the tool
     paths: Paths
     joined: str = ""  # separator of contexts in one text
-    own: tuple[str, ...] = field(default=())  # objects whose keys the user chooses
+    own: tuple[str, ...] = field(default=())  # objects whose keys the user chooses: inputs, then outputs
+    outputs: str = ""  # the part of a case that the only text of these outputs is
 
 
 def _marks(*sets: str) -> tuple[frozenset[str], ...]:
@@ -132,6 +133,14 @@ TOOLS = (
          "reference": ("reference", "expected"), "config": _CONFIGS},
     ),
     Tool(
+        "LangSmith, dataset",  # examples, whose outputs are reference answers
+        _marks("inputs outputs dataset_id"),
+        {"id": ("id",), "question": _under(["inputs"], QUESTIONS),
+         "reference": _under(["outputs"], (*REFERENCES, *ANSWERS))},
+        own=("inputs", "outputs"),
+        outputs="reference",
+    ),
+    Tool(
         "LangSmith",
         _marks("inputs outputs", "inputs reference_outputs"),
         {"id": ("example_id", "reference_example_id"), "question": _under(["inputs"], QUESTIONS),
@@ -140,6 +149,12 @@ TOOLS = (
                        *_under(["reference_outputs", "reference"], ANSWERS)),
          "config": ("session_name", "experiment")},
         own=("inputs", "outputs", "reference_outputs", "reference"),
+        outputs="answer",
+    ),
+    Tool(
+        "TruLens",
+        _marks("record_id app_id input"),
+        {"question": ("input",), "answer": ("output",), "config": ("app_version", "app_id")},
     ),
     Tool(
         "Auto RAG Eval",
