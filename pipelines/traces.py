@@ -47,6 +47,7 @@ from rankbeam.transforms.traces import (
 )
 
 _BUCKET_BYTES = 16 << 20
+_PACKED = (".gz", ".parquet")  # spans are repetitive: unpacked, they take about ten times as much
 _COUNTS, _COLLECTED = "counts.json", "collected.json"
 _MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 
@@ -157,7 +158,8 @@ def experiment_of(name: str, collected: TraceSummary, service: Mapping[str, Any]
 
 def _run_pipeline(source: str, folder: str, naming: Naming, choice: Choice) -> None:
     is_bigquery = is_table(source)
-    sizes = {} if is_bigquery else {path: bytes_ for path, bytes_, _ in matching.version(source)}
+    stored = [] if is_bigquery else matching.version(source)
+    sizes = {path: bytes_ * (10 if path.endswith(_PACKED) else 1) for path, bytes_, _ in stored}
     buckets = _TABLE_BUCKETS if is_bigquery else min(_MOST_BUCKETS, 1 + sum(sizes.values()) // _BUCKET_BYTES)
     # A collector has just opened a file that is empty; if all are, reading the first one says so.
     paths = [source] if is_bigquery else [path for path, size in sizes.items() if size] or list(sizes)

@@ -233,7 +233,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
      "f.jsonl:2: has different ids, query_id '2' and qid '3'; name the one to use: columns: {id: query_id}"),
     ("f.jsonl", '{"question": "a"}\n[1]', {}, "f.jsonl:2: expected a JSON object, found list"),
     ("f.yaml", "evalId: e\nresults: {}\n", {}, "is YAML; write JSON instead"),
-    ("f.jsonl", '{"question": {"a": "b"}}', {}, "name the text in it: columns: {question: PATH}, such as one of question.a"),
+    ("f.jsonl", '{"question": {"a": "b"}}', {}, "columns: {question: PATH}, such as one of question.a"),
     ("f.jsonl", '{"question": "a", "contexts": [{"id": 3}]}', {}, "f.jsonl:1: contexts.0: has no text; its keys: id"),
     ("f.jsonl", '{"question": "a", "contexts": [null]}', {}, "contexts.0: expected a text or an object, found None"),
     ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 contexts and 0 ids of contexts"),

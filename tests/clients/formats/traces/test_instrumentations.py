@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.campaigns import examples
 from support.inputs import write
 from support.traces import START, message, otlp, phoenix, span
 
@@ -167,3 +170,70 @@ def test_spans_over_several_lines_need_one_line_each(tmp_path: Path) -> None:
     path = write(tmp_path / "spans.json", "\n".join(json.dumps(row, indent=4) for row in rows))
     with pytest.raises(InputError, match=r"spans\.json:\d+: is not valid JSON: Extra data .* as jq -c \. does"):
         list(read_spans(path))
+
+
+OI = {"input": "input.value", "output": "output.value", "kind": KIND, "documents": "retrieval.documents"}
+KINDS = {"chain": "CHAIN", "llm": "LLM", "retriever": "RETRIEVER"}
+
+
+def genai(kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    operation = {"chain": "invoke_agent", "llm": "chat", "retriever": "retrieval"}[kind]
+    texts = {"input": ("user", values.get("input")), "output": ("assistant", values.get("output"))}
+    messages = {f"gen_ai.{part}.messages": message(*pair) for part, pair in texts.items() if pair[1] is not None}
+    documents = values.get("documents")
+    stated = {} if documents is None else {"gen_ai.retrieval.documents": documents}
+    return {"gen_ai.operation.name": operation, **({} if kind == "retriever" else messages), **stated}
+
+
+def openinference(kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    if kind == "llm":
+        return {KIND: "LLM", **dialog(**({"assistant": values["output"]} if "output" in values else {}))}
+    return {KIND: KINDS[kind], **{OI[part]: value for part, value in values.items() if part in OI}}
+
+
+def langfuse(kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    name = "langfuse.observation."
+    output = json.dumps(values["documents"]) if "documents" in values else values.get("output")
+    return {f"{name}type": "generation" if kind == "llm" else kind, f"{name}input": values.get("input"),
+            f"{name}output": output}  # fmt: skip
+
+
+def traceloop(kind: str, values: dict[str, Any]) -> dict[str, Any]:
+    if kind == "llm":
+        return genai(kind, values)
+    wrapped = {
+        part: json.dumps({f"{part}s": values[part], "kwargs": {}}) for part in ("input", "output") if part in values
+    }
+    if kind == "retriever":
+        wrapped = {"input": "{}", "output": json.dumps({"documents": values["documents"], "count": 1})}
+    operation = {"chain": "invoke_agent", "retriever": "vector_db_retrieve"}[kind]
+    return {"gen_ai.operation.name": operation, **{f"traceloop.entity.{part}": text for part, text in wrapped.items()}}
+
+
+@settings(max_examples=examples(300))
+@given(st.data())
+def test_every_convention_gives_the_same_turn_whatever_is_absent(data: st.DataObject) -> None:
+    text = st.sampled_from([None, "When?", "On the first day."])
+    question, answer, reply = data.draw(text), data.draw(text), data.draw(text)
+    documents = data.draw(st.none() | st.lists(st.sampled_from([{"id": "a", "content": "x"}, {"id": "b"}]), max_size=2))
+    is_served, has_failed, has_llm = data.draw(st.tuples(*[st.booleans()] * 3))
+    write_ = data.draw(st.sampled_from([genai, openinference, langfuse, traceloop]))
+    chain = {part: value for part, value in (("input", question), ("output", answer)) if value is not None}
+    top = int(is_served)
+    rows = [span("t", 0, 0, {"http.request.method": "POST"})] * is_served
+    rows.append(span("t", top, 0, write_("chain", chain), status={"code": 1 + has_failed}))
+    below = {"parentSpanId": f"t-{top}"}
+    if documents is not None:
+        rows.append(span("t", 2, 1, write_("retriever", {"input": "q", "documents": documents})) | below)
+    if has_llm:
+        rows.append(span("t", 3, 2, write_("llm", {} if reply is None else {"output": reply})) | below)
+    order = data.draw(st.permutations(rows))
+    result = turn_of([one for row in order for one in spans_of(json.loads(json.dumps(otlp(row))))], START, Naming())
+    if question is None:
+        assert result is SkipReason.NO_QUESTION
+        return
+    assert isinstance(result, Turn)
+    expected = None if has_failed else answer or (reply if has_llm else None)
+    assert (result.question, result.answer) == (question, expected)
+    distinct = dict.fromkeys((entry["id"], entry.get("content")) for entry in documents or ())
+    assert result.contexts == (None if documents is None else tuple(distinct))
