@@ -142,6 +142,7 @@ def test_runs_of_langsmith(as_text: bool) -> None:
     whole = turn(*rows)
     assert (whole.question, whole.answer, whole.contexts) == ("When?", "Now.", (("billing", TEXT),))
     assert (whole.model, whole.tokens, whole.conversation) == ("m", {"input": 10, "output": 5}, "c")
+    assert turn(rows[0], {**rows[1], "outputs": {}, "error": "503"}).contexts == ()
     request = {**rows[0], "inputs": {"question": "Who?", "k": 3}, "error": "ValueError"}
     whole = turn(request, question="message || question")
     assert (whole.question, whole.answer) == ("Who?", None)
@@ -210,7 +211,7 @@ def traceloop(kind: str, values: dict[str, Any]) -> dict[str, Any]:
     return {"gen_ai.operation.name": operation, **{f"traceloop.entity.{part}": text for part, text in wrapped.items()}}
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(1000))
 @given(st.data())
 def test_every_convention_gives_the_same_turn_whatever_is_absent(data: st.DataObject) -> None:
     text = st.sampled_from([None, "When?", "On the first day."])

@@ -223,19 +223,15 @@ def _observed(row: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of an observation under OpenInference's names."""
     kind = {"GENERATION": "LLM"}.get(name := str(row.get("type")).upper(), name)
     values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
-    if kind == "RETRIEVER":
-        results = parse_literal(row.get("output"))
-        values["retrieval.documents"] = results["documents"] if _has_documents(results) else results
+    results = parse_literal(row.get("output"))
+    results = results.get("documents") if isinstance(results, Mapping) else results
+    values |= {"retrieval.documents": results} if kind == "RETRIEVER" else {}
     values |= {"llm.model_name": row["model"]} if row.get("model") else {}
     tokens = {"llm.token_count.prompt": _tokens(row, "input"), "llm.token_count.completion": _tokens(row, "output")}
     values |= {name: count for name, count in tokens.items() if count is not None}
     values |= {"session.id": row["sessionId"]} if row.get("sessionId") else {}
     values |= {"service.version": row["release"]} if row.get("release") else {}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _has_documents(results: Any) -> bool:
-    return isinstance(results, Mapping) and isinstance(results.get("documents"), list)
 
 
 def _langsmith_run(row: Mapping[str, Any]) -> dict[str, Any]:
