@@ -100,6 +100,17 @@ def test_passages_of_one_document_are_all_contexts() -> None:
     assert turn(otlp(span("t", 0, 0, {"input.value": "When?"}), results)).contexts == (("d", "one"), ("d", "two"))
 
 
+def test_texts_that_openinference_hides_are_unknown() -> None:
+    hidden = "__REDACTED__"
+    root = span("t", 0, 0, {KIND: "CHAIN", "input.value": "When?", "output.value": hidden})
+    documents = {f"retrieval.documents.{place}.document.content": hidden for place in (0, 1)}
+    search = span("t", 1, 0, {KIND: "RETRIEVER", **documents, "retrieval.documents.0.document.id": "d"})
+    chat = span("t", 2, 1, {KIND: "LLM", **dialog(user=hidden, assistant=hidden)})
+    whole = turn(otlp(root, search, chat))
+    assert (whole.answer, whole.contexts) == (None, (("d", None), (None, None)))
+    assert turn_of(list(spans_of(otlp(chat | {"parentSpanId": ""}))), START, Naming()) is SkipReason.NO_QUESTION
+
+
 def test_spans_of_langfuse_as_opentelemetry() -> None:
     name = "langfuse.observation."
     root = span("t", 0, 0, {f"{name}type": "chain", f"{name}input": "When?", f"{name}output": "Now."})

@@ -52,7 +52,9 @@ class Shape(StrEnum):
 def state_of(path: str) -> object:
     """A value that differs if a file or table has changed."""
     if files.is_local(path) and Path(path).is_dir():
-        raise InputError("is a folder, and rows are read from one file; name a file in it", path=path)
+        raise InputError(
+            "is a folder, and rows are read from one file; name a file in it, or write one of all rows", path=path
+        )
     return read.describe(TableSource.parse(path)) if is_table(path) else matching.version(path)
 
 

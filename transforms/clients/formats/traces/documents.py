@@ -12,6 +12,7 @@ _RERANKED, RETRIEVED = "reranker.output_documents", ("retrieval.documents", "gen
 LISTS = (_RERANKED, *RETRIEVED)
 Document = tuple[str | None, str | None]  # id and text of a document, each None if the trace does not state it
 _PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
+HIDDEN = "__REDACTED__"  # OpenInference writes it in place of texts that it does not trace
 _SHORT = 40  # characters of a document that questions may contain by chance
 _COMPARED = 200  # only the beginning of a document must occur in the prompt: applications cut long documents
 
@@ -49,7 +50,7 @@ def _document(entry: Any) -> Document:
         return None, str(entry)
     name = first_of(entry, "document.id", "id", "doc_id", "metadata.id")
     text = first_of(entry, "document.content", "content", "text", "page_content", "pageContent")
-    return None if name is None else str(name), None if text is None else str(text)
+    return None if name is None else str(name), None if text in (None, HIDDEN) else str(text)
 
 
 def shown_documents(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:

@@ -10,6 +10,7 @@ from jmespath.exceptions import JMESPathError
 
 from rankbeam.transforms.clients.formats.traces.agent_events import HAS_STEPS, RESULT, TRUNCATED
 from rankbeam.transforms.clients.formats.traces.documents import (
+    HIDDEN,
     KIND,
     LISTS,
     RETRIEVED,
@@ -32,7 +33,6 @@ _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
 _INPUTS = ("gen_ai.input.messages", "gen_ai.prompt")
 _OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages")
 _HELPERS = ("RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR")  # kinds whose input is no question
-_HIDDEN = "__REDACTED__"  # OpenInference writes it in place of texts that it does not trace
 
 
 class SkipReason(StrEnum):
@@ -247,7 +247,8 @@ def _part_text(part: Any) -> str:
 
 
 def _last_of(messages: Sequence[tuple[str, str]], role: str | None) -> str | None:
-    return next((text for name, text in reversed(messages) if role in (None, name) and text.strip()), None)
+    last = next((text for name, text in reversed(messages) if role in (None, name) and text.strip()), None)
+    return None if last == HIDDEN else last
 
 
 def _text(value: Any, path: str | None, refused: SkipReason | None) -> str | SkipReason | None:
@@ -260,7 +261,7 @@ def _text(value: Any, path: str | None, refused: SkipReason | None) -> str | Ski
             except (ValueError, RecursionError):
                 return content
         else:
-            return None if content in ("", _HIDDEN) else content
+            return None if content in ("", HIDDEN) else content
     if value is None:
         return None
     if isinstance(value, int | float):
