@@ -170,6 +170,22 @@ def test_a_trace_of_langfuse_without_an_input_has_that_of_its_first_observation(
     assert (row.question, row.configuration) == ("When?", "v7")
 
 
+def test_a_trace_of_langfuse_fails_with_its_last_observation_unless_it_has_an_output() -> None:
+    chain = {"id": "a", "type": "CHAIN", "startTime": "2025-11-24T16:00:01Z", "level": "ERROR"}
+    chat = {
+        "id": "b",
+        "type": "GENERATION",
+        "startTime": "2025-11-24T16:00:02Z",
+        "parentObservationId": "a",
+        "output": "N",
+    }
+    trace = {"id": "t", "timestamp": "2025-11-24T16:00:00Z", "input": "When?", "observations": [chain, chat]}
+    assert turn(trace).answer is None
+    assert turn({**trace, "output": "Sorry."}).answer == "Sorry."
+    again = {"id": "c", "type": "CHAIN", "startTime": "2025-11-24T16:00:03Z"}
+    assert turn({**trace, "observations": [again, chain, chat]}).answer == "N"
+
+
 def test_ids_that_the_sdk_for_python_prints_are_those_of_otlp() -> None:
     row = {"context": {"trace_id": "0x4bf92f", "span_id": "0x00f0"}, "parent_id": None, "attributes": {}}
     (read,) = spans_of({**row, "start_time": "2025-11-24T16:00:00.123456Z", "end_time": "2025-11-24T16:00:01Z"})

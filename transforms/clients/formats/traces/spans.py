@@ -203,14 +203,16 @@ def _langfuse_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     root = {"input.value": row.get("input"), "output.value": row.get("output"), "session.id": row.get("sessionId")}
     root |= {"service.version": row.get("release") or row.get("version")}
     attributes = {name: value for name, value in root.items() if value is not None}
-    ends = [start]
     if any(isinstance(entry, str) for entry in row["observations"]):
         raise ValueError("its observations are only ids; export traces with their observations, or these as rows")
-    for entry in row["observations"]:
-        span = _observation(row["id"], entry.get("parentObservationId") or row["id"], entry)
-        ends.append(span.end_s)
-        yield span
-    yield Span(row["id"], row["id"], "", row.get("name") or "", start, max(ends), False, attributes)
+    spans = [
+        _observation(row["id"], entry.get("parentObservationId") or row["id"], entry) for entry in row["observations"]
+    ]
+    yield from spans
+    last = max((span for span in spans if span.parent_id == row["id"]), key=lambda span: span.start_s, default=None)
+    has_failed = last is not None and last.has_failed and "output.value" not in attributes  # traces have no level
+    end = max([start, *(span.end_s for span in spans)])
+    yield Span(row["id"], row["id"], "", row.get("name") or "", start, end, has_failed, attributes)
 
 
 def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
