@@ -35,7 +35,8 @@ FORMAT = 1
 """The version of the folder's format."""
 
 
-_AGAIN = "copy the folder again, or make the benchmark again, which pays for no call twice"
+_AGAIN = "copy it again, or delete it and make the benchmark again, which pays for no call twice"
+_REVIEW_AGAIN = "copy it again, or delete this line and apply its table again"
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class GoldensFolder:
     def items(self) -> list[Golden]:
         if not files.exists(self.below(MANIFEST)):
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
-        items, manifest = self._read(ITEMS, Golden), self.below(MANIFEST)
-        if len(items) < formats.parse_object(manifest, 1, files.read_text(manifest, _AGAIN)).get("items", 0):
+        items, manifest = self._read(ITEMS, Golden), self._object(MANIFEST)
+        if len(items) < manifest.get("written", manifest.get("items", 0)):  # earlier releases count accepted ones
             raise InputError(f"has fewer questions than {MANIFEST} counts; {_AGAIN}", path=self.below(ITEMS))
         return items
 
@@ -58,16 +59,14 @@ class GoldensFolder:
     def reviews(self) -> dict[str, Review]:
         if not files.exists(self.below(REVIEWS)):
             return {}
-        return {review.item_id: review for review in self._read(REVIEWS, Review)}
+        return {review.item_id: review for review in self._read(REVIEWS, Review, _REVIEW_AGAIN)}
 
     def about(self) -> dict[str, Any]:
-        path = self.below(ABOUT)
-        return formats.parse_object(path, 1, files.read_text(path, _AGAIN))
+        return self._object(ABOUT, "name", "prompts", "splits")
 
     def refuse_own(self, paths: Iterable[str]) -> None:
         """Refuse paths of the benchmark's own files: an export must not replace them."""
-        path = self.below(MANIFEST)
-        names = [*formats.parse_object(path, 1, files.read_text(path, _AGAIN))["files"], MANIFEST, ABOUT, REVIEWS]
+        names = [*self._object(MANIFEST).get("files", ()), MANIFEST, ABOUT, REVIEWS]
         own_paths = {files.absolute(self.below(name)) for name in names}
         for path in paths:
             if files.absolute(path) in own_paths:
@@ -91,11 +90,12 @@ class GoldensFolder:
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
         ordered = sorted(reviews, key=lambda review: review.item_id)
-        whole_files.put(self.below(REVIEWS), json_lines(map(asdict, ordered)))  # no other file stores earlier decisions
+        self.write(REVIEWS, json_lines(map(asdict, ordered)))
 
     def publish(self) -> None:
-        about, reviews = self.about(), self.reviews()
-        items = publishing.apply_reviews(self._read(ITEMS, Golden), reviews)
+        about, reviews, written = self.about(), self.reviews(), self._read(ITEMS, Golden)
+        items = publishing.apply_reviews(written, reviews)
+        self.write(MANIFEST, _json({"written": len(written)}))  # until the end, no experiment reads the folder
         self.write("queries.jsonl", json_lines(publishing.query(item, reviews) for item in items))
         self.write("evidence.jsonl", json_lines(row for item in items for row in publishing.evidence(item)))
         self.write("nuggets.jsonl", json_lines(map(publishing.reference, items)))
@@ -105,7 +105,7 @@ class GoldensFolder:
         for name in about["splits"]:
             self._publish_split(name, [item for item in items if item.split == name], reviews)
         self._delete_other_splits(about["splits"])
-        self._write_manifest(about, items, reviews)
+        self._write_manifest({**about, "written": len(written)}, items, reviews)
 
     def _publish_split(self, name: str, items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
         judged = [QRELS_HEADER, *(row for item in items for row in publishing.judgements(item))]
@@ -148,15 +148,25 @@ class GoldensFolder:
         return files.join(self.path, *name.split("/"))
 
     def write(self, name: str, content: bytes) -> None:
-        files.write(self.below(name), content)
+        whole_files.put(self.below(name), content)
 
-    def _read(self, name: str, record: type[Record]) -> list[Record]:
+    def _object(self, name: str, *keys: str) -> dict[str, Any]:
+        path = self.below(name)
+        try:
+            value = formats.parse_object(path, 1, files.read_text(path))
+        except InputError as error:
+            raise InputError(f"{error.problem}; {_AGAIN}", path=path, line=error.line) from error
+        if not value.keys() >= set(keys):
+            raise InputError(f"is damaged; {_AGAIN}", path=path)
+        return value
+
+    def _read(self, name: str, record: type[Record], advice: str = _AGAIN) -> list[Record]:
         adapter, path, records = TypeAdapter(record), self.below(name), list[Record]()
-        for number, line in enumerate(files.read_text(path, _AGAIN).split("\n"), 1):
+        for number, line in enumerate(files.read_text(path, advice).split("\n"), 1):
             try:
                 records += [adapter.validate_json(line)] if line else []
             except ValidationError as error:
-                raise InputError(f"is damaged; {_AGAIN}", path=path, line=number) from error
+                raise InputError(f"is damaged; {advice}", path=path, line=number) from error
         return records
 
 

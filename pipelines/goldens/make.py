@@ -10,7 +10,7 @@ from typing import Any
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.goldens.finish import as_html, coverage, goldens_of, rejections, shortfalls, splits_of, warnings
-from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, REVIEWS, GoldensFolder
+from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.rounds import BenchmarkMaker, RoundProgress
@@ -91,8 +91,8 @@ def cost(goldens: Goldens, progress: RoundProgress) -> float | None:
 
 def _refuse_other(folder: GoldensFolder, goldens: Goldens) -> None:
     """Refuse to replace a benchmark with another name, which people may have reviewed."""
-    about, manifest, reviews = (files.exists(folder.below(name)) for name in (ABOUT, MANIFEST, REVIEWS))
-    if not (about and (manifest or reviews)):  # a killed run leaves no manifest
+    about, manifest = (files.exists(folder.below(name)) for name in (ABOUT, MANIFEST))
+    if not (folder.reviews() or manifest) or not about:  # a killed run leaves no manifest
         return
     name = folder.about()["name"]
     if name != goldens.name:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
+from rankbeam.pipelines.run.folders import sole_writer
 from rankbeam.transforms.clients.formats.syntax import spreadsheets
 from rankbeam.transforms.goldens.publishing import apply_reviews
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Review, ReviewDecision
@@ -87,6 +88,11 @@ class AppliedReview:
 
 def apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
     """Apply the decisions in one or two tables, and publish the benchmark again."""
+    with sole_writer(folder.path, "goldens", "this benchmark", "folder"):
+        return _apply(folder, paths)
+
+
+def _apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
     items = {item.made.item_id: item for item in folder.items()}
     texts = {name: row["text"] for name, row in folder.documents().items()}
     problems: list[InputError] = []

@@ -180,7 +180,9 @@ def _problem(folder: str, split: object) -> tuple[str, str] | None:
     path = files.join(folder, "manifest.json")
     if not files.exists(path):
         return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
-    splits = json_lines.parse_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits", {})
+    splits = json_lines.parse_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits")
+    if splits is None:
+        return "goldens", f"{folder} is published in part; run `rankbeam goldens FILE.yaml` or `apply` again"
     if not isinstance(split, str) or split not in splits:
         key = "goldens" if split == _DEFAULT_SPLIT else "split"
         return key, f"the benchmark has no split {split!r}; {did_you_mean(str(split), splits)}"

@@ -12,8 +12,8 @@ from rankbeam.transforms.records.errors import InputError
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("items.jsonl", b"", "items.jsonl: has fewer questions than manifest.json counts; copy the folder again"),
-        ("items.jsonl", b"\n\xff\n", "items.jsonl:2: is not UTF-8; copy the folder again"),
+        ("items.jsonl", b"", "items.jsonl: has fewer questions than manifest.json counts; copy it again"),
+        ("items.jsonl", b"\n\xff\n", "items.jsonl:2: is not UTF-8; copy it again"),
         ("manifest.json", b'{"items": 1', "manifest.json:1: is not valid JSON"),
     ],
 )
@@ -29,8 +29,8 @@ def test_damaged_questions(tmp_path: Path, name: str, content: bytes, problem: s
     ("content", "problem"),
     [
         (b'{"_id": "a", "text": "b"}\n{"_id": "c', "corpus.jsonl:2: is not valid JSON"),
-        (b'{"text": "b"}\n', "corpus.jsonl:1: is damaged; copy the folder again"),
-        (b"\xff", "corpus.jsonl:1: is not UTF-8; copy the folder again"),
+        (b'{"text": "b"}\n', "corpus.jsonl:1: is damaged; copy it again"),
+        (b"\xff", "corpus.jsonl:1: is not UTF-8; copy it again"),
     ],
 )
 def test_damaged_documents(tmp_path: Path, content: bytes, problem: str) -> None:

@@ -7,6 +7,8 @@ import os
 import re
 import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -219,16 +221,51 @@ def test_a_full_disk_takes_no_decisions_and_leaves_no_half_table(out: Path, tmp_
         row["decision"] = "accept"
     path = written(tmp_path, rows)
     before = (out / "reviews.jsonl").read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))
-    try:
-        commands = ["apply", str(out), path], ["review", str(out), "--output", str(tmp_path / "half.csv")]
+    commands = ["apply", str(out), path], ["review", str(out), "--output", str(tmp_path / "half.csv")]
+    with limited_files(500):
         outcomes = [rankbeam("goldens", *command) for command in commands]
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [(outcome.status, "cannot be written: " in outcome.stderr) for outcome in outcomes] == [(2, True)] * 2
     assert (out / "reviews.jsonl").read_bytes() == before
     assert not (tmp_path / "half.csv").exists()
+
+
+def test_no_experiment_reads_a_benchmark_whose_files_are_written_in_part(out: Path, tmp_path: Path) -> None:
+    rows = table(out)
+    for row in rows:
+        row["decision"] = "reject" if row is rows[0] else "accept"
+    command = ["goldens", "apply", str(out), written(tmp_path, rows)]
+    retriever = "{name: a, retriever: {type: bm25}, top_k: 5}"
+    text = (
+        f"name: e\ndataset: {{goldens: {out}}}\nconfigurations: [{retriever}]\nmetrics: [nDCG@5]\noutput: {{path: o}}\n"
+    )
+    experiment = write(tmp_path / "e.yaml", text)
+    with limited_files((out / "provenance.jsonl").stat().st_size // 2):
+        assert rankbeam(*command).status == 2
+    refused = rankbeam("validate", experiment)
+    assert (refused.status, "is published in part; run `rankbeam goldens" in refused.stderr) == (2, True)
+    assert rankbeam(*command).status == rankbeam("validate", experiment).status == 0
+
+
+@contextmanager
+def limited_files(size: int) -> Iterator[None]:
+    """Limit the size of files, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", ["about.json", "reviews.jsonl"])
+def test_damaged_decisions_are_refused_before_any_call_with_a_way_out(out: Path, name: str) -> None:
+    command = ["goldens", goldens_file(out.parent, reviews={"pool": 3})]
+    write(out / name, "{}")
+    refused = rankbeam(*command)
+    assert (refused.status, f"{name}" in refused.stderr, (out / "ledger").exists()) == (2, True, False)
+    assert "copy it again, or delete" in refused.stderr
+    (out / name).unlink()
+    assert rankbeam(*command).status == 0
 
 
 def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: Path, tmp_path: Path) -> None:
