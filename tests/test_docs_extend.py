@@ -101,6 +101,12 @@ WRONG = {
         "services: {m: {type: mute, model: m}}",
         "rankbeam.models 'mute' of the package own: mute:Mute does not define connect()",
     ),
+    "retriever without open": (
+        {"rankbeam.retrievers": {"mute": "mute:Mute"}},
+        "from rankbeam import RetrieverParameters\nclass Mute(RetrieverParameters): ...\n",
+        "",
+        "rankbeam.retrievers 'mute' of the package own: mute:Mute does not define open()",
+    ),
     "metric of a name that exists": (
         {"rankbeam.metrics": {"Recall": "mute:recall"}},
         "def recall(a): ...\n",
@@ -157,14 +163,15 @@ def own_experiment(folder: Path, groups: dict[str, dict[str, str]], code: str, l
     install(site, groups)
     (site / "mute.py").write_text(code)
     text = "name: own\ndataset: {qrels: qrels.txt}\n"
-    text += "configurations: [{name: c, retriever: {type: run_file, path: run}}]\n"
+    retriever = "{type: mute}" if "rankbeam.retrievers" in groups else "{type: run_file, path: run}"
+    text += f"configurations: [{{name: c, retriever: {retriever}}}]\n"
     text += lines if "metrics:" in lines else f"metrics: [RR]\n{lines}"
     (folder / "e.yaml").write_text(f"{text}\noutput: {{path: out}}\n")
     (folder / "qrels.txt").write_text("q1 0 a 1\nq2 0 b 2\n")
     (folder / "run").write_text("q1 Q0 a 1 0.5 x\nq1 Q0 b 2 0.5 x\nq2 Q0 a 1 0.5 x\n")
 
 
-@pytest.mark.parametrize("case", [*list(WRONG)[:3], *in_campaigns(*list(WRONG)[3:])])
+@pytest.mark.parametrize("case", [*list(WRONG)[:4], *in_campaigns(*list(WRONG)[4:])])
 def test_wrong_plug_ins_are_refused_by_name(tmp_path: Path, case: str) -> None:
     groups, code, lines, problem = WRONG[case]
     own_experiment(tmp_path, groups, code, lines)

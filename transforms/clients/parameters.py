@@ -105,7 +105,7 @@ class Kind(Generic[Base]):
     name: str  # for messages, for example "retriever"
     group: str
     base: type[Base]
-    methods: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()  # every type defines one of these
 
     @property
     def types(self) -> Mapping[str, EntryPoint]:
@@ -120,8 +120,7 @@ class Kind(Generic[Base]):
         if not (isinstance(model, type) and issubclass(model, self.base)):
             problem = f"{self.types[name].value} is not a subclass of {self.base.__name__}"
             raise InputError(f"{plug_in_label(self.group, name)}: {problem}")
-        for method in self.methods:
-            if getattr(model, method) is getattr(self.base, method):
-                problem = f"{self.types[name].value} does not define {method}()"
-                raise InputError(f"{plug_in_label(self.group, name)}: {problem}")
+        if self.methods and all(getattr(model, method) is getattr(self.base, method) for method in self.methods):
+            problem = f"{self.types[name].value} does not define {self.methods[0]}()"
+            raise InputError(f"{plug_in_label(self.group, name)}: {problem}")
         return model

@@ -92,6 +92,13 @@ def test_an_id_is_a_text_or_a_number(tmp_path: Path, reader: Reader, column: pa.
     assert error.line == (1 if "Boolean" in problem else 2)
 
 
+@pytest.mark.parametrize("reader", [read_qrels, read_run])
+def test_a_boolean_is_no_number(tmp_path: Path, reader: Reader) -> None:
+    number = {"grade" if reader is read_qrels else "score": pa.array([True])}
+    error = refusal(reader, write_table(tmp_path / "file", {"query_id": ["q"], "doc_id": ["d"], **number}))
+    assert (error.line, "is a Boolean; write a number" in str(error)) == (1, True)
+
+
 def test_an_attribute_that_python_does_not_have_is_refused(tmp_path: Path) -> None:
     far = pa.array([0, 1 << 60], pa.timestamp("ms"))
     path = write_table(tmp_path / "queries", {"_id": ["q1", "q2"], "text": ["a", "b"], "asked": far})

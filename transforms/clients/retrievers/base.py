@@ -156,7 +156,7 @@ class RetrieverParameters(Parameters):
         return unit == "chunk"
 
 
-RETRIEVERS = Kind("retriever", "rankbeam.retrievers", RetrieverParameters)
+RETRIEVERS = Kind("retriever", "rankbeam.retrievers", RetrieverParameters, methods=("open", "search", "route"))
 """The types of retrievers."""
 
 

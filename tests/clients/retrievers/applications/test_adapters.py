@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import json
 import threading
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -110,6 +112,10 @@ def test_a_second_parameter_with_a_setting_as_its_default_gets_no_attributes() -
     def search(query: str, top_k: int = 5, *, rerank: bool = True) -> str:
         return f"{query} {top_k} {rerank}"
 
+    def find(_query: str, options: Mapping[str, Any] = MappingProxyType({"k": 5})) -> Any:
+        return options
+
+    assert adapt_system(find).function(Q, {"k": "v"}) == {"k": 5}
     assert plain(adapt_system(search).function(Q, {"k": "v"}))["answer"] == f"{Q} 5 True"
     assert adapt_system(lambda _query, attributes=None: attributes).function(Q, {"k": "v"}) == {"k": "v"}
     assert adapt_system(lambda query, **_options: query).function(Q, {}) == Q

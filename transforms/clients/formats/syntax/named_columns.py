@@ -99,6 +99,8 @@ def cast(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Array:
     if column.null_count:
         line = rows + 1 + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"the {field.name} is null", path=path, line=line)
+    if pa.types.is_boolean(column.type) and not field.name.endswith("_id"):
+        raise InputError(f"the {field.name} is a Boolean; write a number", path=path, line=rows + 1)
     values = convert_column(path, _whole(column) if field.name.endswith("_id") else column, field, rows)
     for bad, fault in _faults(column, values) if field.name.endswith("_id") else ():
         if bad.any():

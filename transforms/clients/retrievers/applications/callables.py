@@ -59,14 +59,17 @@ def adapt_system(system: Any) -> AdaptedSystem:
 
 
 def _takes_attributes(function: Function) -> bool:
-    """Return whether the second parameter takes attributes; a default such as 5 shows that it is a setting."""
+    """Return whether the second parameter takes attributes; a default such as 5 or {"k": 5} shows a setting."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # some built-in functions have none
         return False
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     second = [entry.default for entry in signature.parameters.values() if entry.kind in by_position][1:2]
-    takes = any(default in (inspect.Parameter.empty, None) or isinstance(default, Mapping) for default in second)
+    takes = any(
+        default in (inspect.Parameter.empty, None) or (isinstance(default, Mapping) and not default)
+        for default in second
+    )
     try:
         signature.bind("query", *[{}] * takes)
     except TypeError as error:
