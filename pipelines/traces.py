@@ -7,7 +7,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +112,7 @@ def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, T
         raise InputError(problem, path=source)
     place = source if is_table(source) else files.absolute(source)
     parent = kept_in("traces", _hash([place, asdict(naming), asdict(choice)]))
-    folder = parent / _hash([version("rankbeam"), state])
+    folder = parent / _hash([_reader(), state])
     if not folder.is_dir():
         kept_in("traces").mkdir(parents=True, exist_ok=True, mode=0o700)
         with filling(folder, f"the traces of {source}") as part:
@@ -121,6 +120,13 @@ def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, T
             (part / _COLLECTED).write_text(json.dumps(vars(collected)), encoding="utf-8")
         forget_earlier(parent, folder)
     return folder, TraceSummary(**json.loads((folder / _COLLECTED).read_text(encoding="utf-8")))
+
+
+def _reader() -> str:
+    """A hash of the code that reads traces, which a new commit may change."""
+    code = Path(__file__)
+    paths = [code, *sorted((code.parents[1] / "transforms").rglob("*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def _hash(value: object) -> str:

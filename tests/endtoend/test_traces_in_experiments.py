@@ -1,6 +1,9 @@
 """Traces inside an experiment: the same tables as of `rankbeam traces`, and what is refused or counted."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from support.campaigns import in_campaigns
 from support.cli import Outcome, rankbeam
 from support.traces import attributes, message, otlp, span
 
+import rankbeam as rankbeam_package
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.public import FOLDER
@@ -231,3 +235,24 @@ def test_mistakes_are_refused_with_their_key(tmp_path: Path, dataset: Any, answe
     assert done.status == 2
     assert problem in done.stderr
     assert "e.yaml:" in done.stderr
+
+
+def test_traces_are_read_again_by_another_commit(tmp_path: Path) -> None:
+    sources(tmp_path, 0, 1)
+    path = experiment(tmp_path, "r", {"traces": "spans.jsonl"}, {"type": "traces"})
+    code = Path(shutil.copytree(Path(rankbeam_package.__file__).parent, tmp_path / "rankbeam"))
+
+    def reads() -> bool:
+        done = subprocess.run(
+            [sys.executable, "-m", "rankbeam", "validate", path],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return "fetching the traces" in done.stderr
+
+    assert (reads(), reads()) == (True, False)
+    with (code / "transforms" / "records" / "trajectories.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert reads()
