@@ -1,5 +1,6 @@
 """`results.duckdb` over files of several releases."""
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.finished import finished, install, ranks
+from support.inputs import write
 
 from rankbeam.pipelines.manage.prune import delete
 from rankbeam.pipelines.results.run import Results
@@ -36,6 +38,17 @@ def test_runs_of_older_releases_lack_columns_and_newer_ones_have_more(
     names = {"a": None, "b": "rankbeam", "c": "rankbeam"}
     assert sorted(board) == [(run_id, name, dialect) for run_id, dialect in names.items() for name in ("one", "two")]
     assert sorted(failed) == [(run_id, name, int(name == "two")) for run_id in names for name in ("one", "two")]
+
+
+def test_folders_of_killed_processes_are_deleted_a_day_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch)
+    finished(tmp_path, {"one": ranks(1, 2)}, "a")
+    old, new = (tmp_path / "out" / f".results-{name}" for name in ("old", "new"))
+    for folder in (old, new):
+        write(folder / "results.duckdb", b"x")
+    os.utime(old, (0, 0))
+    warehouse.build(str(tmp_path / "out"))
+    assert (old.exists(), new.exists()) == (False, True)
 
 
 def test_long_rankings_get_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import gc
 import glob
 import shutil
 import tempfile
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ _ROWS_OF_A_GROUP = 30_720
 
 _MEMORY, _MORE_MEMORY = "160MB", "1GB"  # for long rankings, of which DuckDB reads 2,048 at once
 """By default DuckDB takes most of the machine's memory, and keeps written data in it."""
+
+_UNFINISHED, _ABANDONED_S = ".results-", 86_400.0
 
 _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 """Tables and views that every version of rankbeam writes to the file."""
@@ -53,7 +56,8 @@ def _is_current(runs: list[str], output: str, path: str, left_out: Collection[tu
 
 
 def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[str, str]], **config: str | int) -> None:
-    with tempfile.TemporaryDirectory(prefix="rankbeam-", dir=output if files.is_local(output) else None) as folder:
+    _delete_abandoned(output)
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=output if files.is_local(output) else None) as folder:
         unfinished = Path(folder) / FILE_NAME
         gc.collect()  # reference cycles of an ended pipeline hold tables
         spill.release_unused_memory()  # DuckDB allocates its own memory
@@ -78,6 +82,14 @@ def _build(runs: list[str], output: str, path: str, left_out: Collection[tuple[s
             files.write(path, unfinished.read_bytes())
 
 
+def _delete_abandoned(output: str) -> None:
+    """Delete the folders of killed processes."""
+    for folder in Path(output).glob(f"{_UNFINISHED}*") if files.is_local(output) else ():
+        with suppress(FileNotFoundError):  # another process has finished
+            if folder.stat().st_mtime < time.time() - _ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def _create(connection: duckdb.DuckDBPyConnection, name: str, parts: list[str]) -> None:
     """Make a table from Parquet files. Columns that older releases lack are null; tables that they lack are empty."""
     connection.register("columns_of_now", tables.TABLES[name].empty_table())
@@ -90,8 +102,8 @@ def refuse_foreign(output: str) -> None:
     path = Path(files.join(output, FILE_NAME))
     if not files.is_local(output):
         return
-    if "?" in str(path.absolute()):
-        problem = "is in a folder with `?` in its name, where DuckDB cannot write; choose another --output"
+    if (mark := next((mark for mark in "?\\" if mark in str(path.absolute())), None)) is not None:
+        problem = f"is in a folder with `{mark}` in its name, where DuckDB cannot write; choose another --output"
         raise InputError(problem, path=str(path))
     if not path.exists():
         return
