@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide
-from rankbeam.pipelines.local.messages import MISSED, leave, messages, say, warn
+from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, messages, say, warn
 
 _EXPERIMENT_HELP = "File with the gates: an experiment, or a file of gates alone. By default the run's own gates."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
@@ -111,7 +111,7 @@ def monitor(
     also written to the table `monitor`.
 
     Exit status: 0 nothing got worse; 3 a whole interval is beyond the tolerated fall (or rise, if lower is better), or
-    the run has no value of a metric; 2 the input was refused.
+    the run has no value of a metric; 2 the input was refused; 1 the table cannot be written.
 
     \b
     Examples:
@@ -125,6 +125,7 @@ def monitor(
         from rankbeam.pipelines.monitor.show import rebuild, store
         from rankbeam.pipelines.show.tabular import Screen
         from rankbeam.transforms.clients.bigquery.names import is_table
+        from rankbeam.transforms.records.errors import InputError
 
         run = named.find()
         result, tolerances = monitor_run(run, baseline_run_id, alpha), tolerances_of(run, tolerance)
@@ -133,8 +134,13 @@ def monitor(
         click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
         if result.changes and is_table(named.folder):
             warn("the table monitor is written for runs in folders only")
-        elif result.changes:
-            store(result, tolerances)
-            rebuild(named.folder)
-        if missed := show.summary(result, tolerances):
+        missed = show.summary(result, tolerances)
+        if result.changes and not is_table(named.folder):
+            try:
+                store(result, tolerances)
+                rebuild(named.folder)
+            except InputError as error:
+                warn(str(error))
+                leave("; ".join(filter(None, ["not written: the table monitor", missed])), FAILED)
+        if missed:
             leave(missed, MISSED)

@@ -68,10 +68,8 @@ def delete(output: str, runs: Sequence[Results]) -> None:
             try:
                 files.delete(folder)
             except OSError as error:
-                problem = (
-                    f"cannot be deleted ({error.strerror or error}); the run {run.run_id} is gone, its rows are not"
-                )
-                raise InputError(problem, path=folder) from error
+                left = "" if table == "runs" else f"; the run {run.run_id} is gone, its rows are not"
+                raise InputError(f"cannot be deleted ({error.strerror or error}){left}", path=folder) from error
     if files.exists(files.join(output, warehouse.FILE_NAME)):
         warehouse.build(output, left_out(output))
 

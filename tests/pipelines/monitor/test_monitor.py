@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,16 @@ def test_another_baseline_can_be_pinned(tmp_path: Path) -> None:
     outcome = rankbeam("monitor", tmp_path / "out", "--baseline-run-id", "frist")
     assert outcome.exit_code == 2
     assert "there is no finished run 'frist' of this experiment; did you mean 'first'?" in outcome.stderr
+
+
+def test_changes_that_cannot_be_written_are_shown_with_their_alarm(tmp_path: Path) -> None:
+    for run_id, positions in (("first", ranks(1)), ("second", ranks(4))):
+        finished(tmp_path, {"base": positions}, run_id)
+    shutil.rmtree(tmp_path / "out" / "monitor")
+    write(tmp_path / "out" / "monitor", "as if the folder could not be written")
+    status, document, problems = monitored(tmp_path, "--tolerance", "0.02")
+    assert (status, document["changes"][0]["alarm"]) == (1, True)
+    assert "rankbeam: not written: the table monitor; RR of base fell" in problems
 
 
 def test_a_gate_ends_the_run_with_status_3_and_fills_the_table(tmp_path: Path) -> None:
