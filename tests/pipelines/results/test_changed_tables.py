@@ -10,6 +10,9 @@ import pytest
 from support.cli import rankbeam
 from support.finished import finished, install, ranks
 
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records.errors import InputError
+
 SMALL = {"metrics": ["RR"], "slices": [], "statistics": {"replicates": 0}}
 Change = Callable[[pa.Table], pa.Table]
 
@@ -69,3 +72,17 @@ def test_wider_numbers_are_read(output: Path) -> None:
     for table in ("configurations", "configuration_metrics", "query_metrics"):
         changed(output, table, wider)
     assert rankbeam("compare", str(output)).stdout == before
+
+
+@pytest.mark.parametrize("names", [["part-00000-of-00002"], ["part-00000-of-00001", "part-00000-of-00001 (1)"]])
+def test_a_table_of_an_interrupted_or_doubled_copy_is_refused(output: Path, names: list[str]) -> None:
+    (path,) = (output / "query_metrics" / "r").glob("*.parquet")
+    content = path.read_bytes()
+    path.unlink()
+    for name in names:
+        (path.parent / f"{name}.parquet").write_bytes(content)
+    problem = f"query_metrics/r: has {len(names)} files, and their names say {3 - len(names)}; copy the folder again"
+    outcome = rankbeam("compare", str(output))
+    assert (outcome.status, problem in outcome.stderr) == (2, True)
+    with pytest.raises(InputError, match=re.escape(problem)):
+        warehouse.build(str(output))

@@ -5,7 +5,7 @@ Parts have temporary names, and are moved into place once all are complete.
 
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,3 +133,11 @@ def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
         list(pool.map(_move, parts, places))
     files.delete(files.join(folder, _UNFINISHED))
     return places
+
+
+def refuse_incomplete(paths: Sequence[str]) -> None:
+    """Refuse the files of a table if they are not as many as `put_in_place` named, as after an interrupted copy."""
+    number = paths[-1].rpartition("-of-")[2].removesuffix(".parquet") if paths else ""
+    if number.isdecimal() and len(paths) != int(number):
+        problem = f"has {len(paths):,} files, and their names say {int(number):,}; copy the folder again"
+        raise InputError(problem, path=files.parent(paths[-1]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from rankbeam.transforms.clients.storage import files, matching, spill
+from rankbeam.transforms.clients.storage import files, matching, parquet, spill
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
@@ -145,11 +145,13 @@ def _reason(output: str) -> str:
 def _parts(output: str, name: str, run_id: str) -> list[str]:
     """The files of a run's table; empty if the run is older than the table."""
     try:
-        return matching.expand(files.join(output, name, run_id))
+        paths = matching.expand(files.join(output, name, run_id))
     except InputError:
         if name in tables.ADDED:
             return []
         raise
+    parquet.refuse_incomplete(paths)
+    return paths
 
 
 def _local(path: str, folder: str) -> str:
