@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, time
@@ -22,9 +23,10 @@ from rankbeam.pipelines.run.folders import prepared_folders
 from rankbeam.pipelines.start import cases
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.records.errors import InputError, shortened
 
+_WRITING = threading.Lock()
 _SHAPE = "[{'question': …, 'answer': …, 'contexts': […]}]"
 
 
@@ -143,8 +145,9 @@ def path_of(rows: Any, inputs: Inputs) -> str:
         raise InputError("rows: none given; give at least one")
     content = b"".join(lines)
     path = files.join(inputs.folder, "rows", hashlib.sha256(content).hexdigest()[:16], "answers.jsonl")
-    files.make_folder(files.parent(path))
-    files.write(path, content)
+    with _WRITING:  # another thread may be reading the same rows
+        if not files.exists(path) or files.read_all(path) != content:
+            whole_files.put(path, content)
     inputs.labels[path] = "rows"
     return path
 

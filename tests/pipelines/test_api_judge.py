@@ -165,3 +165,13 @@ def test_what_is_above_a_limit_or_wrong_is_refused_before_any_call(
         rankbeam.judge(stated.pop("rows"), stated.pop("metrics"), **stated)
     assert problem in str(refused.value)
     assert server.stats().calls == 0
+
+
+def test_a_file_that_another_thread_may_read_is_not_written_again(tmp_path: Path) -> None:
+    path = Path(path_of(ROWS, Inputs(str(tmp_path))))
+    content, (moment, number) = path.read_bytes(), (path.stat().st_mtime_ns, path.stat().st_ino)
+    assert path_of(ROWS, Inputs(str(tmp_path))) == str(path)
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (moment, number)
+    path.write_bytes(content[: len(content) // 2])  # as after a crash
+    path_of(ROWS, Inputs(str(tmp_path)))
+    assert path.read_bytes() == content
