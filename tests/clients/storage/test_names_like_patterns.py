@@ -26,6 +26,7 @@ def test_a_file_has_its_own_version(bucket: str, name: str) -> None:
     assert (path, size) == (f"{bucket}/{name}", 2)
 
 
+@pytest.mark.filterwarnings("error::FutureWarning")
 @pytest.mark.parametrize("folder", ["out*", "out[1]", "out"])
 def test_nothing_beside_a_folder_is_listed_or_deleted(bucket: str, folder: str) -> None:
     ours, other = f"{bucket}/{folder}", f"{bucket}/out1"

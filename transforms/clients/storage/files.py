@@ -13,6 +13,7 @@ import io
 import os
 import posixpath
 import shutil
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -37,6 +38,7 @@ def beam() -> Any:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.options.value_provider import RuntimeValueProvider
 
+    warnings.filterwarnings("ignore", "Possible nested set", FutureWarning)  # Beam's expression for a name with [
     if FileSystems._pipeline_options is None and RuntimeValueProvider.runtime_options is None:
         # S3 and HDFS do not work without options; these are from the command line, where Cloud Storage reads them, too.
         FileSystems.set_options(PipelineOptions())
