@@ -28,6 +28,7 @@ from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallUsage, sum_by_position
 from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.reply import NO_TOKENS
 
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
 _logger = logging.getLogger(__name__)
@@ -303,8 +304,9 @@ class BatchJobs:
     ) -> None:
         state = job.state if job is not None else "not made" if record.job is None else "given up"
         another = f"; another job makes {len(matched.again):,} of them" if matched.again else ""
-        message = "batch: %s of %s (%s): %s; %s of %s calls are answered%s"
-        counts = f"{len(matched.replies):,}", f"{record.calls:,}", another
+        message = "batch: %s of %s (%s): %s; %s of %s calls are answered, with %s input and %s output tokens%s"
+        tokens = sum(matched.tokens.values(), NO_TOKENS)  # the usage of no run has those of `batch collect`
+        counts = f"{len(matched.replies):,}", f"{record.calls:,}", f"{tokens.input:,}", f"{tokens.output:,}", another
         _logger.info(message, record.name, service.name, record.step, state, *counts)
         treatment = "fail" if service.settings.otherwise == "fail" else "are called online"
         if matched.is_mixed_up:
