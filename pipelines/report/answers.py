@@ -1,5 +1,6 @@
 """The answers on a page, each with its claims, the judge's verdicts on them, and the texts behind the verdicts."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ _MOST_LETTERS_OF_ALL, _FEWEST_LETTERS, _MOST_LETTERS_OF_A_TEXT, _MOST_LETTERS_OF
 _BATCH_ROWS = 1 << 12
 _ANSWER_COLUMNS = (
     "config_id", "query_id", "sample", "status", "answer", "answer_hash", "reference", "reference_hash", "message",
-    "contexts", "contexts_left_out", "citations", "input_tokens", "output_tokens", "cost", "model",
+    "contexts", "contexts_left_out", "citations", "input_tokens", "output_tokens", "cost", "model", "steps",
 )  # fmt: skip
 _CLAIM_COLUMNS = ("query_id", "text_hash", "position", "sample", "text", "quote_start", "quote_end", "items_hash")
 _VERDICT_COLUMNS = (
@@ -97,6 +98,7 @@ class _Page:
             "kind": kind and [kind["verdict"], kind["grade"], self._reason(kind)],
             "contexts": [self._context(query_id, context, row["citations"]) for context in contexts],
             "leftOut": row["contexts_left_out"],
+            "steps": None if row["steps"] is None else [self._place(_text(step)) for step in json.loads(row["steps"])],
             "claims": self._claims(query_id, row["answer_hash"], [*hashes, row["reference_hash"]]),
             "referenceClaims": self._claims(query_id, row["reference_hash"], [*hashes, row["answer_hash"]]),
             "tokens": [row["input_tokens"], row["output_tokens"]],
@@ -134,6 +136,16 @@ class _Page:
 
     def _place(self, text: str) -> int:
         return self.places.setdefault(text, len(self.places))
+
+
+def _text(step: Row) -> str:
+    """A call of a tool.
+
+    >>> _text({"tool": "find", "args": {"q": "x"}, "status": "ok", "doc_ids": ["d1", "d2"]})
+    'find({"q": "x"}) · ok · d1, d2'
+    """
+    parts = [f"{step['tool']}({json.dumps(step['args'], ensure_ascii=False)})", step.get("status")]
+    return " · ".join(filter(None, [*parts, ", ".join(step.get("doc_ids") or ())]))
 
 
 def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:

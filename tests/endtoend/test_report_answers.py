@@ -64,7 +64,9 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
 def test_contexts_without_ids_are_no_empty_ranking(browser: Browser, tmp_path: Path, names: tuple[str, ...]) -> None:
     """Two configurations with equal values are one, and there is nothing to compare."""
     contexts = [{"text": "Keys expire."}, {"text": "Bills are sent."}, {"text": "Seats are not paid back."}]
-    rows = [{"query_id": name, "answer": "Keys expire.", "contexts": contexts} for name in QUESTIONS]
+    steps = [{"tool": "find", "args": {"q": "<b>é</b>"}, "status": "ok"}, {"tool": "tell"}]
+    row = {"answer": "Keys expire.", "contexts": contexts, "steps": steps}
+    rows = [{"query_id": name, **row} for name in QUESTIONS]
     for name in names:
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     experiment = answered(tmp_path) | {
@@ -82,4 +84,7 @@ def test_contexts_without_ids_are_no_empty_ranking(browser: Browser, tmp_path: P
     expect(detail).not_to_contain_text("Nothing was retrieved")
     expect(detail).to_contain_text("The contexts of the answer have no doc_id, so they are not a ranking.")
     expect(detail).to_contain_text("[1] (no doc_id)")
+    detail.locator("summary", has_text="2 calls of tools").first.click()
+    expect(detail).to_contain_text('find({"q": "<b>é</b>"}) · ok')
+    expect(detail).to_contain_text("tell({})")
     page.close()

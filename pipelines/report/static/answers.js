@@ -77,6 +77,11 @@ function contextList(answer) {
   return folded(count(answer.contexts.length, "context", "contexts") + left, rows);
 }
 
+function stepList(answer) {
+  return answer.steps === null ? "" : folded(count(answer.steps.length, "call of a tool", "calls of tools"),
+    [make("ol", {}, answer.steps.map((place) => make("li", {}, make("bdi", {}, textAt(place)))))]);
+}
+
 function price(answer) {
   const parts = [answer.model || "given answer"];
   if (answer.tokens[0] || answer.tokens[1]) parts.push(`${(answer.tokens[0] || 0).toLocaleString("en")} tokens in, ${(answer.tokens[1] || 0).toLocaleString("en")} out`);
@@ -110,7 +115,7 @@ function answered(configuration, query) {
   return make("div", {}, [head, text, ...state_, ...kind,
     answer.claims.length ? claimList(answer, answer.claims, ["the reference answer", answer.reference]) : "",
     make("p", { class: "note" }, cited.length ? ["Cites ", make("bdi", {}, cited.join(", "))] : "Cites nothing."),
-    contextList(answer), referencePart(answer), make("p", { class: "note" }, price(answer))]);
+    contextList(answer), stepList(answer), referencePart(answer), make("p", { class: "note" }, price(answer))]);
 }
 
 function sidesShown() { return comparing() && state.one !== state.other ? [state.one, state.other] : [state.one]; }
