@@ -181,6 +181,9 @@ def test_what_a_reranker_returned_counts() -> None:
     root = span("t", 0, 0, {"input.value": "Who?"})
     assert known(otlp(root, second, first)).contexts == (("d2", "two"),)
     assert known(otlp(root, first)).contexts == (("d1", None), ("d2", None))
+    texts = span("t", 1, 0, {"retrieval.documents": [{"document.id": "d2", "document.content": "two"}]})
+    only_ids = span("t", 2, 1, {"reranker.output_documents": [{"document.id": "d3"}, {"document.id": "d2"}]})
+    assert known(otlp(root, only_ids, texts)).contexts == (("d3", None), ("d2", "two"))
 
 
 def test_a_retrieval_has_its_query_as_arguments_where_it_is_known() -> None:

@@ -23,17 +23,20 @@ def is_a(span: Span, kind: str, *operations: str) -> bool:
 
 
 def retrieved_documents(spans: Sequence[Span]) -> tuple[Document, ...] | None:
-    """The results of all retrievals by time, each document once; if there is a reranker, its results."""
-    by_names = (
+    """The results of all retrievals by time, each document once; if there is a reranker, its results.
+
+    A retrieval or a reranker may state a document without its text, and another one the text. Passages can share an id.
+    """
+    reranked, retrieved = (
         [documents for span in spans for name in names if (documents := documents_of(span, name)) is not None]
         for names in ((_RERANKED,), RETRIEVED)
     )
-    if (retrieved := next(filter(None, by_names), None)) is None:
+    if not reranked and not retrieved:
         return None
-    documents = [document for documents in retrieved for document in documents]
-    texts = {name: text for name, text in reversed(documents) if name is not None and text is not None}
-    # One retrieval may state a document without its text, and another one the text. Passages can share an id.
-    return tuple(dict.fromkeys((name, texts.get(name or "") if text is None else text) for name, text in documents))
+    every = [document for documents in (*reranked, *retrieved) for document in documents]
+    texts = {name: text for name, text in reversed(every) if name is not None and text is not None}
+    results = (document for documents in reranked or retrieved for document in documents)
+    return tuple(dict.fromkeys((name, texts.get(name or "") if text is None else text) for name, text in results))
 
 
 def documents_of(span: Span, name: str) -> list[Document] | None:
