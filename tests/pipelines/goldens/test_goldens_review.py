@@ -221,10 +221,12 @@ def test_a_full_disk_takes_no_decisions_and_leaves_no_half_table(out: Path, tmp_
         row["decision"] = "accept"
     path = written(tmp_path, rows)
     before = (out / "reviews.jsonl").read_bytes()
-    commands = ["apply", str(out), path], ["review", str(out), "--output", str(tmp_path / "half.csv")]
+    half = str(tmp_path / "half.csv")
+    export = ["export", str(out), "--format", "csv", "--output", half]
+    commands = ["apply", str(out), path], ["review", str(out), "--output", half], export
     with limited_files(500):
         outcomes = [rankbeam("goldens", *command) for command in commands]
-    assert [(outcome.status, "cannot be written: " in outcome.stderr) for outcome in outcomes] == [(2, True)] * 2
+    assert [(outcome.status, "cannot be written: " in outcome.stderr) for outcome in outcomes] == [(2, True)] * 3
     assert (out / "reviews.jsonl").read_bytes() == before
     assert not (tmp_path / "half.csv").exists()
 

@@ -211,13 +211,16 @@ def write(path: str, content: bytes) -> None:
 
 @contextmanager
 def create_file(path: str) -> Iterator[BinaryIO]:
-    """Create a file; if writing fails, give it up."""
+    """Create a file; if writing fails, give it up: no reader may take half a file for the whole."""
     handle = beam().create(path, compression_type=AS_STORED)
     try:
         with handle:
             yield handle
     except BaseException:
         give_up(handle)
+        if is_local(path) and Path(path).is_file():  # not a device
+            with suppress(OSError):
+                Path(path).resolve().unlink()
         raise
 
 
