@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 _COMMITS = ("GITHUB_SHA", "CI_COMMIT_SHA", "COMMIT_SHA")
 """Variables in which GitHub, GitLab and Cloud Build name the commit."""
 
-_GIT = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+# `git describe --dirty` writes the index: on a full disk, or killed, it leaves a lock in the user's repository.
+_GIT = ("git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
 _GIT_S = 5.0
 _SECRET = re.compile(r"(--[\w-]*(?:key|token|secret|password)[\w-]*=)(.+)", re.IGNORECASE)
 _words: list[str] = []
@@ -31,13 +32,15 @@ def provenance(inputs: Mapping[str, str | None]) -> dict[str, str]:
 def _commit() -> str:
     """The commit that a CI server checks, else the current folder's; "-dirty" if files have changed since."""
     for name in _COMMITS:
-        if commit := os.environ.get(name):
-            return commit
+        if from_server := os.environ.get(name):
+            return from_server
     try:
-        described = subprocess.run(_GIT, capture_output=True, text=True, timeout=_GIT_S, check=False)  # noqa: S603  fixed words
+        status = subprocess.run(_GIT, capture_output=True, text=True, timeout=_GIT_S, check=False)  # noqa: S603  fixed words
     except (OSError, subprocess.TimeoutExpired):  # git is not installed
         return ""
-    return described.stdout.strip() if described.returncode == 0 else ""
+    if status.returncode or (commit := re.match(r"# branch\.oid (\w{40,})\n", status.stdout)) is None:
+        return ""
+    return commit[1] + "-dirty" * any(not line.startswith("#") for line in status.stdout.splitlines())
 
 
 def remember(words: Sequence[str]) -> None:
