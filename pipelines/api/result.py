@@ -6,7 +6,9 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.pipelines.config.yaml_lines import YamlDocument
 from rankbeam.pipelines.gates import checks as gate_checks
@@ -17,6 +19,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import UNRELIABLE, has_doubt, overall
 from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.tables import TABLES
 
 Gates = Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
@@ -93,19 +96,25 @@ class Result:
         Columns: `configuration`, `query_id`, `metric`, `value`, `status`, `reason`. A query whose call failed has
         rows, too, with null values.
         """
-        rows: dict[str, list[Any]] = {name: [] for name in _PER_QUERY.names}
         results = self.results
-        for configuration in results.leaderboard():
-            for query in results.query_metrics(configuration["config_id"]):
-                statuses, reasons = query.get("statuses", {}), query.get("reasons", {})
-                for metric in results.metrics:
-                    rows["configuration"].append(configuration["name"])
-                    rows["query_id"].append(query["query_id"])
-                    rows["metric"].append(metric)
-                    rows["value"].append(query["metrics"].get(metric))
-                    rows["status"].append(statuses.get(metric, query["status"]))
-                    rows["reason"].append(reasons.get(metric))
-        return pa.table(rows, schema=_PER_QUERY)
+        rows: dict[str, list[pa.Table]] = {row["config_id"]: [] for row in results.configurations}
+        for batch in results.batches("query_metrics", ["config_id", "query_id", "status", "metrics"]):
+            for config_id in batch["config_id"].unique().to_pylist():
+                of_config = batch.filter(pc.equal(batch["config_id"], config_id))
+                rows[config_id].append(_one_item_per_metric(of_config, results.metrics))
+        tables = []
+        for row in results.leaderboard():
+            queries = pa.concat_tables(rows.pop(row["config_id"])).sort_by("query_id")
+            items = queries["items"].combine_chunks().flatten()
+            query, metric = np.divmod(np.arange(len(items)), len(results.metrics))
+            columns = {
+                "configuration": pa.repeat(row["name"], len(items)),
+                "query_id": queries["query_id"].take(query),
+                "metric": pa.array(results.metrics, pa.string()).take(metric),
+            }
+            columns |= {name: items.field(name) for name in ("value", "status", "reason")}
+            tables.append(pa.table(columns, schema=_PER_QUERY))
+        return pa.concat_tables(tables)
 
     def comparisons(self) -> pa.Table:
         """One row for each configuration, baseline, slice and metric, with the columns of the table `comparisons`."""
@@ -150,14 +159,14 @@ class Result:
     def _table(self, name: str) -> pa.Table:
         """A table of the run without columns that are equal in every row, and with configurations' names."""
         results = self.results
-        table = results.table(name).drop_columns([field.name for field in COMMON])
-        names = {row["config_id"]: row["name"] for row in results.configurations}
+        common = {field.name for field in COMMON}
+        table = results.table(name, [column for column in TABLES[name].names if column not in common])
+        ids, names = (pa.array([row[key] for row in results.configurations]) for key in ("config_id", "name"))
         if "baseline" in table.column_names:
-            baselines = pa.array([names[config_id] for config_id in table["baseline"].to_pylist()], pa.string())
+            baselines = names.take(pc.index_in(table["baseline"], ids))
             table = table.set_column(table.column_names.index("baseline"), "baseline", baselines)
         if "config_id" in table.column_names:
-            configurations = pa.array([names[config_id] for config_id in table["config_id"].to_pylist()], pa.string())
-            table = table.add_column(0, "configuration", configurations)
+            table = table.add_column(0, "configuration", names.take(pc.index_in(table["config_id"], ids)))
         return table
 
     def __repr__(self) -> str:
@@ -177,6 +186,25 @@ _PER_QUERY = pa.schema(
         for name in ("configuration", "query_id", "metric", "value", "status", "reason")
     ]
 )
+
+
+def _one_item_per_metric(rows: pa.RecordBatch, metrics: Sequence[str]) -> pa.Table:
+    """Ids of queries, each with as many `items` as there are metrics; a metric that a row lacks has no value."""
+    flat, row = rows["metrics"].flatten(), pc.list_parent_indices(rows["metrics"]).to_numpy()
+    column = pc.fill_null(pc.index_in(flat.field("metric"), pa.array(metrics, pa.string())), -1).to_numpy()
+    is_known = column >= 0
+    place = np.full(rows.num_rows * len(metrics), -1)
+    place[row[is_known] * len(metrics) + column[is_known]] = np.flatnonzero(is_known)
+    items = flat.take(pa.array(place, mask=place < 0))
+    of_item = {field.name: items.field(field.name) for field in items.type}
+    status = rows["status"].take(np.arange(len(items)) // len(metrics))
+    columns = {
+        "value": of_item["value"],
+        "status": pc.coalesce(of_item["status"], status) if "status" in of_item else status,
+        "reason": of_item.get("reason", pa.nulls(len(items), pa.string())),
+    }
+    structs = pa.StructArray.from_arrays(list(columns.values()), list(columns))
+    return pa.table({"query_id": rows["query_id"], "items": pa.FixedSizeListArray.from_arrays(structs, len(metrics))})
 
 
 def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result | None = None) -> None:

@@ -1,6 +1,6 @@
 """The scores of finished runs, rebuilt from `query_metrics` in the form of the scoring stage, aligned by query."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,16 +46,29 @@ class _Scores:
     """One configuration's scores, as parallel parts in the order of reading.
 
     Attributes:
-        query_ids: n ids in each part.
+        queries: n positions among the queries of the run in each part.
         status: int8[n, p], one column for each panel.
         values: float64[n, m], one column for each metric, panel by panel.
-        attributes: attributes of the queries.
+    """
+
+    queries: list[npt.NDArray[np.int32]]
+    status: list[npt.NDArray[np.int8]]
+    values: list[FloatArray]
+
+
+@dataclass
+class _RunScores:
+    """The scores of a run's configurations.
+
+    Attributes:
+        query_ids: ids in the order of reading, once for each batch of rows.
+        attributes: attributes of these queries, if needed.
+        by_config: scores by config_id.
     """
 
     query_ids: list[pa.Array]
-    status: list[npt.NDArray[np.int8]]
-    values: list[FloatArray]
     attributes: list[pa.Array]
+    by_config: dict[str, _Scores]
 
 
 def partitions_of(
@@ -67,18 +80,22 @@ def partitions_of(
     """
     with_attributes, own_panels, panels = with_attributes or bool(slices), panels, _with_judged(panels)
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
-    scores_by_member: dict[tuple[str, str, str], _Scores] = {}
-    for output, run_id in runs:
-        group = [member for member in members if (member.results.output, member.results.run_id) == (output, run_id)]
-        ids = list(dict.fromkeys(member.config_id for member in group))
-        scores_by_id = _read_scores(group[0].results, ids, panels, with_attributes=with_attributes)
-        scores_by_member |= {(output, run_id, config_id): scores for config_id, scores in scores_by_id.items()}
-    everyone = [part_of_ids for scores in scores_by_member.values() for part_of_ids in scores.query_ids]
-    query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
+    scores = {}
+    for run in runs:
+        group = [member for member in members if (member.results.output, member.results.run_id) == run]
+        ids = {member.config_id for member in group}
+        scores[run] = _read_scores(group[0].results, ids, panels, with_attributes=with_attributes)
+    everyone = pa.chunked_array([ids for run in scores.values() for ids in run.query_ids], pa.string())
+    query_ids = everyone.unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
     if with_attributes:
-        attributes = _attributes(query_ids, list(scores_by_member.values()))
-    aligned = {key: _align_scores(scores, query_ids, panels) for key, scores in scores_by_member.items()}
+        parts = pa.chunked_array([part for run in scores.values() for part in run.attributes], columns.ATTRIBUTES)
+        attributes = parts.take(pc.index_in(query_ids, everyone)).combine_chunks()
+    aligned = {}
+    for run, of_run in scores.items():
+        places = pc.index_in(pa.chunked_array(of_run.query_ids, pa.string()), query_ids).to_numpy()
+        for config_id, own in of_run.by_config.items():
+            aligned[(*run, config_id)] = _align_scores(own, places, len(query_ids), panels)
     rows = [aligned[member.results.output, member.results.run_id, member.config_id] for member in members]
     for first in range(0, len(query_ids), _QUERIES_AT_ONCE):
         batch = slice(first, first + _QUERIES_AT_ONCE)
@@ -106,24 +123,30 @@ def _with_judged(panels: Sequence[Panel]) -> Sequence[Panel]:
 
 
 def _read_scores(
-    results: Results, config_ids: Sequence[str], panels: Sequence[Panel], *, with_attributes: bool
-) -> dict[str, _Scores]:
+    results: Results, config_ids: Collection[str], panels: Sequence[Panel], *, with_attributes: bool
+) -> _RunScores:
     """The scores of a run's configurations, read in batches, as there may be millions of rows."""
     names = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
-    scores_by_id = {config_id: _Scores([], [], [], []) for config_id in config_ids}
+    run = _RunScores([], [], {config_id: _Scores([], [], []) for config_id in config_ids})
+    count = 0
     for batch in results.batches("query_metrics", names, _ROWS_READ):
+        batch = batch.filter(pc.is_in(batch["config_id"], pa.array(config_ids, pa.string())))
+        query_ids = batch["query_id"].unique()
+        place = count + pc.index_in(batch["query_id"], query_ids).to_numpy()
+        count += len(query_ids)
+        run.query_ids.append(query_ids)
+        if with_attributes:
+            first = pc.index_in(query_ids, batch["query_id"])
+            run.attributes.append(batch["slices"].take(first).cast(columns.ATTRIBUTES))
         for config_id in pc.unique(batch["config_id"]).to_pylist():
-            if config_id not in scores_by_id:
-                continue
-            rows, scores = batch.filter(pc.equal(batch["config_id"], config_id)), scores_by_id[config_id]
-            scores.query_ids.append(rows["query_id"])
+            of_config = pc.equal(batch["config_id"], config_id)
+            rows, scores = batch.filter(of_config), run.by_config[config_id]
             status, values = _values(rows["metrics"], panels)
             status[:, 0] = pc.index_in(rows["status"], _STATUSES).to_numpy()
+            scores.queries.append(place[of_config.to_numpy(zero_copy_only=False)].astype(np.int32))
             scores.status.append(status)
             scores.values.append(values)
-            if with_attributes:
-                scores.attributes.append(rows["slices"].cast(columns.ATTRIBUTES))
-    return scores_by_id
+    return run
 
 
 def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[np.int8], FloatArray]:
@@ -167,19 +190,13 @@ def _split(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Pa
 
 
 def _align_scores(
-    scores: _Scores, query_ids: pa.Array, panels: Sequence[Panel]
+    scores: _Scores, places: npt.NDArray[np.int32], queries: int, panels: Sequence[Panel]
 ) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Status and values in the order of all queries."""
-    status = np.full((len(query_ids), len(panels)), Status.MISSING, np.int8)
-    values = np.full((len(query_ids), sum(len(panel.metrics) for panel in panels)), np.nan)
-    if scores.query_ids:
-        place = pc.index_in(pa.chunked_array(scores.query_ids), query_ids).to_numpy()
+    """Status and values in the order of all queries, where each of the run's queries has a place."""
+    status = np.full((queries, len(panels)), Status.MISSING, np.int8)
+    values = np.full((queries, sum(len(panel.metrics) for panel in panels)), np.nan)
+    if scores.queries:
+        place = places[np.concatenate(scores.queries)]
         status[place], values[place] = np.concatenate(scores.status), np.concatenate(scores.values)
-    scores.status, scores.values = [], []  # release the memory for the next one
+    scores.queries, scores.status, scores.values = [], [], []  # release the memory for the next one
     return status, values
-
-
-def _attributes(query_ids: pa.Array, all_scores: Sequence[_Scores]) -> pa.Array:
-    ids = pa.chunked_array([part for scores in all_scores for part in scores.query_ids], pa.string())
-    attributes = pa.chunked_array([part for scores in all_scores for part in scores.attributes], columns.ATTRIBUTES)
-    return attributes.take(pc.index_in(query_ids, ids)).combine_chunks()
