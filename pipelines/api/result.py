@@ -102,8 +102,10 @@ class Result:
             for config_id in batch["config_id"].unique().to_pylist():
                 of_config = batch.filter(pc.equal(batch["config_id"], config_id))
                 rows[config_id].append(_one_item_per_metric(of_config, results.metrics))
-        tables = []
+        tables = [_PER_QUERY.empty_table()]
         for row in results.leaderboard():
+            if not rows[row["config_id"]]:
+                continue
             queries = pa.concat_tables(rows.pop(row["config_id"])).sort_by("query_id")
             items = queries["items"].combine_chunks().flatten()
             query, metric = np.divmod(np.arange(len(items)), len(results.metrics))

@@ -14,6 +14,7 @@ from support.inputs import write
 from support.judged import JUDGED, METRICS, NAMES, RUN_ID, JudgedRun, judged_run
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.values import read_values
 from rankbeam.pipelines.results.run import Results
@@ -87,6 +88,15 @@ def test_an_earlier_run_beside_it_has_nothing_undefined(run: JudgedRun, tmp_path
     with duckdb.connect(warehouse.build(str(folder)), read_only=True) as connection:
         assert connection.execute(query).fetchall() == [("retrieval", 0)]
         assert connection.execute(statuses).fetchall() == [("empty", 0), ("ok", 0)]
+    values = pq.read_table(folder / "query_metrics" / "old").to_pylist()
+    rows = Result(Results(str(folder), "old")).per_query().to_pylist()
+    assert sorted((row["status"], row["metric"], row["value"]) for row in rows if row["value"] is not None) == sorted(
+        (row["status"], item["metric"], item["value"])
+        for row in values
+        for item in row["metrics"]
+        if item["value"] is not None
+    )
+    assert len(rows) == len(values) * len(METRICS)
 
 
 def test_what_was_written_is_compared_as_in_the_run_itself(run: JudgedRun, folder: Path) -> None:

@@ -7,8 +7,9 @@ import re
 from collections import Counter
 
 import pytest
-from support.judged import METRICS, NAMES, JudgedRun, judged_run
+from support.judged import JUDGED, METRICS, NAMES, JudgedRun, judged_run
 
+from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show import as_csv, as_json, as_latex, as_markdown, as_text, as_trec
 
@@ -71,6 +72,19 @@ def test_csv_json_and_trec_have_the_values_of_every_query(judged: JudgedRun, res
     assert {place: texts.get(place) for place in expected} == expected
     assert texts.keys() <= expected.keys()
     assert {place: float(values[place]) if values.get(place) else None for place in expected} == expected
+    rows = {
+        (row["configuration"], row["metric"], row["query_id"]): (row["status"], row["value"], row["reason"])
+        for row in Result(results).per_query().to_pylist()
+    }
+    absent = {place for place, (status, _, _) in rows.items() if status == "missing"}
+    assert rows.keys() == expected.keys()
+    assert {place: rows[place] for place in rows.keys() - absent} == {
+        (name, metric, query): cell
+        for (name, metric), queries in judged.cells.items()
+        for query, cell in queries.items()
+        if (name, metric, query) not in absent
+    }
+    assert {place[:2] for place in absent} == {("retrieval-only", metric) for metric in JUDGED}
     trec = "\n".join(as_trec(results, {}, per_query=True))
     assert "recip_rank" in trec
     assert "Faithfulness" not in trec  # trec_eval has no such metric
