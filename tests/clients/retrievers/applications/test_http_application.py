@@ -208,6 +208,15 @@ def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
         streamed(text, {"error": {"message": "overloaded"}})  # vLLM then sends [DONE]
     with pytest.raises(CallError, match=r"the stream holds an error: .*Server Error"):  # as LangServe writes it
         read(f'data: {json.dumps(text)}\n\nevent: error\ndata: {{"message": "Server Error"}}\n\ndata: [DONE]\n\n')
+    for event in (
+        "event: error\n\n",
+        "event: error",
+        "event: error\ndata: not JSON\n\n",
+        "event: error\n\ndata: [DONE]\n\n",
+    ):
+        with pytest.raises(CallError, match="the stream holds an error") as failed:
+            read(f"data: {json.dumps(text)}\n\n{event}")
+        assert failed.value.kind is FailureKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -217,6 +226,7 @@ def test_an_error_in_a_stream_is_no_end_of_the_answer() -> None:
         (["Ow", "Owners", "Owners", "Owners pay."], "Owners pay."),
         (["Ow", "ners", " pay.", "Owners pay."], "Owners pay."),
         (["Owners pay.", "", "Owners pay."], "Owners pay."),
+        (["東京", "です", "東京です"], "東京です"),
         (["ha", "ha", "ha"], "hahaha"),
         (["no", "no"], "nono"),
     ],
@@ -226,8 +236,9 @@ def test_texts_of_a_stream_that_repeat_earlier_ones_count_once(texts: list[str],
     assert stream.read(stored({"first_token_s": 0.1, "events": [{"text": text} for text in texts]})).text == answer
 
 
-def test_a_stream_may_be_json_lines() -> None:
-    lines = b'{"text": "Owners "}\n\n{"text": "pay."}\n{"done": true, "sources": ["a"]}\n'
+@pytest.mark.parametrize("mark", [b"", b"data: "])
+def test_a_stream_may_be_json_lines(mark: bytes) -> None:
+    lines = mark + b'{"text": "Owners "}\n\n' + mark + b'{"text": "pay."}\n{"done": true, "sources": ["a"]}\n'
 
     async def run() -> ApplicationAnswer:
         async with served(saying(lines, "200 OK", "Content-Type: application/x-ndjson")) as server:

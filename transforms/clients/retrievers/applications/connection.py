@@ -6,7 +6,7 @@ import io
 import json
 import secrets
 from collections import Counter as Tally
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,36 +105,45 @@ class ApplicationConnection(HttpConnection):
         data: list[str] = []
         is_done, is_error, has_begun, other = False, False, False, ""
         async for line in _lines(response):  # to its end, so that the connection can be used again
-            name, _, value = ("data", "", line) if are_json_lines else line.partition(":")
-            is_error = is_error or (name == "event" and value.strip() == "error")
+            name, _, value = line.partition(":")
+            if are_json_lines and name not in _FIELDS:
+                name, value = "data", line
+            is_error = is_error or (name == "event" and value.strip() == "error" and not is_done)
             is_done = is_done or (name == "data" and value.strip() == "[DONE]")
             other = other or ("" if name in _FIELDS else line)
+            if is_error and not line:
+                break
             if is_done or (line and name != "data"):
                 continue
             data += [value] if line else []
-            if len(data) == 1 or (data and not line):
+            if not is_error and (len(data) == 1 or (data and not line)):
                 try:
                     event = json.loads("\n".join(data))
                 except (ValueError, RecursionError) as error:
                     if line:
                         continue
                     raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error
-                if is_error or (
-                    isinstance(event, dict) and event.get("error")
-                ):  # of a server that failed after the first events
-                    problem = f"the stream holds an error: {self._shown(data[0].strip())}"
-                    raise CallError(FailureKind.UNAVAILABLE, problem)
+                is_error = isinstance(event, dict) and bool(event.get("error"))
+                if is_error:
+                    break
                 data.clear()
                 has_begun = True
                 yield event
+        self._refuse_rest(data, "" if has_begun else other, is_error=is_error)
+        if is_done:
+            yield _DONE
+
+    def _refuse_rest(self, data: Sequence[str], other: str, *, is_error: bool) -> None:
+        """Refuse a stream that ends with an error, within an event, or without any event."""
+        if is_error:  # of a server that failed after the first events
+            problem = f"the stream holds an error: {self._shown(' '.join(data).strip())}"
+            raise CallError(FailureKind.UNAVAILABLE, problem)
         if data:
             raise CallError(FailureKind.UNAVAILABLE, "the stream ended in the middle of an event")
-        if other and not has_begun:
+        if other:
             problem = f"the reply is not a stream of server-sent events, found {self._shown(other)!r}"
             advice = "; JSON lines need the content type application/x-ndjson" if other.startswith("{") else ""
             raise CallError(FailureKind.MALFORMED, problem + advice)
-        if is_done:
-            yield _DONE
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}

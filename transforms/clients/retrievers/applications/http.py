@@ -284,7 +284,7 @@ def _joined(texts: Sequence[str]) -> str:
     """
     *parts, last = [text for text in texts if text] or [""]
     repeats_each = len(parts) > 1 and last != parts[0] and all(map(str.startswith, [*parts[1:], last], parts))
-    repeats_all = "".join(parts).strip() == last.strip() and " " in last.strip()
+    repeats_all = "".join(parts).strip() == last.strip() and (len(parts) > 1 or " " in last.strip())
     return last if repeats_each or repeats_all else "".join([*parts, last])
 
 
