@@ -124,6 +124,12 @@ def test_beir_qrels_with_and_without_a_header(tmp_path: Path, header: str) -> No
     assert qrels(path) == [("q1", "d1", 2.0, first), ("q2", "d2", 0.0, first + 1)]
 
 
+@pytest.mark.parametrize("header", ["corpus-id\tquery-id\tscore", "doc_id\tquery_id\tgrade\tsource"])
+def test_judgements_below_a_header_in_another_order(tmp_path: Path, header: str) -> None:
+    row = "1\t2\t0" + "\tpeople" * header.endswith("source")
+    assert [row[:3] for row in qrels(write(tmp_path / "qrels.tsv", f"{header}\n{row}\n"))] == [("2", "1", 0.0)]
+
+
 def test_a_header_alone_holds_no_judgement(tmp_path: Path) -> None:
     assert qrels(write(tmp_path / "qrels.tsv", HEADER)) == []
 

@@ -36,7 +36,7 @@ WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS)
 _HEAD_BYTES = 1 << 10
 _NESTED = re.compile(r"\s*\{\s*(\"(?:[^\"\\]|\\.)*\"\s*:\s*\{|\}?\s*$)")
 """The beginning of a JSON object of objects; the first line may end after its bracket."""
-_BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
+_BEIR_HEADERS = (("query",), ("corpus", "doc"), ("score", "relevance", "grade"))  # words in the names, by column
 
 
 def recognise(path: str, role: str) -> Format:
@@ -112,7 +112,8 @@ def _qrels(line: str) -> Format | None:
         return Format.JSON_ROWS
     header, has_source = _without_source(line)
     names = [name.strip().lower() for name in header.split("\t")]
-    if len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names):
+    in_order = zip(names, _BEIR_HEADERS, strict=False)
+    if len(names) == 3 and all(any(word in name for word in words) for name, words in in_order):
         return Format.SOURCED_QRELS if has_source else Format.BEIR_QRELS
     if delimited.header(line, "qrels"):
         return Format.SEPARATED
