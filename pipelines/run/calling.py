@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
+from rankbeam.transforms.clients.retrievers.applications.callables import CallableApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, RetrieverParameters, with_common_depth
 from rankbeam.transforms.clients.storage.batches import RANKINGS, Bucketed, SourceRows
@@ -57,7 +58,7 @@ def add_answers(
         collect, rank = beam.ParDo(CollectAnswersFn()), beam.Map(ranked_answers)
         rows = application_answers | "CollectAnswers" >> collect.with_output_types(SourceRows)
         branches.rankings[f"{RANKINGS}_applications"] = rows | "RankAnswers" >> rank.with_output_types(SourceRows)
-        warn = beam.FlatMap(context_warnings, _places_of_contexts(experiment))
+        warn = beam.FlatMap(context_warnings, _warnings_of_contexts(experiment))
         counts = rows | "CountContexts" >> beam.FlatMap(context_counts).with_output_types(tuple[int, int])
         branches.warnings.append(counts | "AddContexts" >> beam.CombinePerKey(sum) | "WithoutContexts" >> warn)
         existing = [] if branches.replayed is None else [branches.replayed]
@@ -67,15 +68,17 @@ def add_answers(
     branches.failures.append(unusable)
 
 
-def _places_of_contexts(experiment: Experiment) -> dict[int, str]:
-    applications = {
-        source: retriever.results
-        for source, retriever in experiment.remote.items()
-        if isinstance(retriever, HttpApplication) and retriever.results is not None
-    }
-    evaluation = experiment.evaluation
-    owners = {source: evaluation.configurations[evaluation.owner(source)].name for source in applications}
-    return {source: f"{owners[source]}: no answer has contexts at {path}" for source, path in applications.items()}
+def _warnings_of_contexts(experiment: Experiment) -> dict[int, str]:
+    """By application whose contexts are read, the warning that no answer has any."""
+    evaluation, texts = experiment.evaluation, {}
+    for source, retriever in experiment.remote.items():
+        if isinstance(retriever, HttpApplication) and retriever.results is not None:
+            is_function = isinstance(retriever, CallableApplication)
+            place = "" if is_function else f" at {retriever.results}"
+            advice = "return them as contexts" if is_function else "correct the path, or leave it out"
+            name = evaluation.configurations[evaluation.owner(source)].name
+            texts[source] = f"{name}: no answer has contexts{place}, so judges and metrics see none; {advice}"
+    return texts
 
 
 def tasks_to_do(

@@ -379,5 +379,8 @@ def test_what_a_function_raises_fails_its_query(experiment: dict[str, Any]) -> N
     assert failed == {"q1", "q2"}
     unranked = "system: 1 answers have no contexts, or contexts without an id, so metrics of rankings are missing there"
     assert f"{unranked}; give every context an id" in result.warnings
+    result = evaluate_here(experiment, output="bare", system=lambda _: "Owners pay.")
+    missing = "system: no answer has contexts, so judges and metrics see none; return them as contexts"
+    assert missing in result.warnings
     with pytest.raises(TypeError, match="neither a function nor an object"):
         evaluate_here(experiment, output="none", system=3)

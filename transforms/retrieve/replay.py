@@ -271,8 +271,8 @@ def context_counts(element: SourceRows) -> Iterator[tuple[int, int]]:
         yield source, total
 
 
-def context_warnings(element: tuple[int, int], places: Mapping[int, str]) -> Iterator[str]:
-    """Warnings of applications whose answers all lack contexts; `places`: by source, its name and the path."""
+def context_warnings(element: tuple[int, int], warnings: Mapping[int, str]) -> Iterator[str]:
+    """The warnings of sources whose answers all lack contexts."""
     source, total = element
-    if not total and source in places:
-        yield f"{places[source]}, so judges and metrics see none; correct the path, or leave it out"
+    if not total and source in warnings:
+        yield warnings[source]
