@@ -67,6 +67,17 @@ def test_messages_of_openinference(contents: bool) -> None:
     assert turn_of(spans, START, Naming()) is SkipReason.JSON_QUESTION  # a user's message can be a whole prompt
 
 
+def test_a_path_to_the_question_precedes_the_messages() -> None:
+    prompt = dialog(user=f"{TEXT} Question: When?", assistant="First.")
+    root = span("t", 0, 0, {KIND: "LLM", "input.value": '{"question": "When?"}', **prompt})
+    assert turn(otlp(root), question="question").question == "When?"
+
+
+def test_a_flat_span_may_have_a_column_type() -> None:
+    row = {"traceId": "t", "spanId": "s", "type": "internal", "startTime": START, "attributes.input.value": "When?"}
+    assert turn(row).question == "When?"
+
+
 def test_the_root_precedes_an_inference_of_another_convention() -> None:
     root = span("t", 0, 0, {"input.value": "When?", "output.value": "On the first day."})
     search = span("t", 1, 0, {KIND: "RETRIEVER", "retrieval.documents": [{"document.content": TEXT}]})

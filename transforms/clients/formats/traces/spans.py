@@ -70,7 +70,7 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _otlp_spans(row)
     elif isinstance(row.get("observations"), list):
         yield from _langfuse_spans(row)
-    elif "traceId" in row and ("parentObservationId" in row or "type" in row):
+    elif "traceId" in row and ("parentObservationId" in row or {"type", "id"} <= row.keys()):
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif "run_type" in row and "trace_id" in row:
         yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), _langsmith_run(row))
@@ -225,9 +225,9 @@ def _observed(row: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of an observation under OpenInference's names."""
     kind = {"GENERATION": "LLM"}.get(name := str(row.get("type")).upper(), name)
     values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
-    results = parse_literal(row.get("output"))
-    results = results.get("documents") if isinstance(results, Mapping) else results
-    values |= {"retrieval.documents": results} if kind == "RETRIEVER" else {}
+    if kind == "RETRIEVER":
+        results = parse_literal(row.get("output"))
+        values["retrieval.documents"] = results.get("documents") if isinstance(results, Mapping) else results
     values |= {"llm.model_name": row["model"]} if row.get("model") else {}
     tokens = {"llm.token_count.prompt": _tokens(row, "input"), "llm.token_count.completion": _tokens(row, "output")}
     values |= {name: count for name, count in tokens.items() if count is not None}

@@ -210,6 +210,8 @@ def _has_input(span: Span) -> bool:
 
 def _question(entry: Span, inferences: Sequence[Span], naming: Naming) -> str | SkipReason | None:
     value = _text(entry.attributes.get("input.value"), naming.question, SkipReason.JSON_QUESTION)
+    if naming.question is not None and value is not None:
+        return value
     stated = _last_of(_messages(entry, *_INPUTS, "llm.input_messages"), "user")
     if stated is None and (value is None or isinstance(value, SkipReason)) and inferences:
         stated = _last_of(_messages(inferences[0], *_INPUTS), "user")
