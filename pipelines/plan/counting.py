@@ -4,7 +4,7 @@ items ─► steps with ledger answers and imagined answers: fewest calls, most 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
@@ -21,13 +21,15 @@ from rankbeam.pipelines.plan.simulation import (
     bought_again,
     imagined_text,
     items_of,
+    numbers_alike,
     simulate_calls,
+    single_work,
+    with_systems,
 )
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
-from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps, Work
 from rankbeam.transforms.records.errors import CallError
@@ -183,15 +185,15 @@ def _counted_part(
     counts, known = CallCounts(), KnownAnswers(lookup, work, criteria)
     texts, most_tokens = [], _most_tokens(work)
     imagined = [with_imagined(item, _ONE_CLAIM, unknown) for item in items]
-    imagined = [_with_systems(item, _numbers_alike(work, item)) for item in imagined]
+    imagined = [with_systems(item, numbers_alike(work, item)) for item in imagined]
     for call in _distinct(work, imagined, _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
     for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
         imagined = [with_imagined(item, assumed, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
-        numbers = [_numbers_alike(work, item) for item in imagined]
-        imagined = [_with_systems(item, alike) for item, alike in zip(imagined, numbers, strict=True)]
+        numbers = [numbers_alike(work, item) for item in imagined]
+        imagined = [with_systems(item, alike) for item, alike in zip(imagined, numbers, strict=True)]
         for call in _distinct(work, imagined, assumed, known.recall):
             step, size = measure_call(call, assumed, criteria, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
@@ -199,8 +201,8 @@ def _counted_part(
             for item, alike in zip(imagined, numbers, strict=True):
                 supplied = {one.configuration for one in item.systems if one.supplied != NOT_SUPPLIED}
                 for position, number in alike.items():
-                    own = _with_systems(item, {position, *supplied})
-                    for call in _distinct(_single_work(work, position), [own], assumed, known.recall):
+                    own = with_systems(item, {position, *supplied})
+                    for call in _distinct(single_work(work, position), [own], assumed, known.recall):
                         counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += number
             counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
@@ -259,30 +261,6 @@ def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption,
         query_calls[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
     for calls in query_calls.values():
         yield from calls.values()
-
-
-def _numbers_alike(work: EvaluateAnswers, item: Item) -> dict[int, int]:
-    """The first of the configurations that need the same calls for an item, and how many they are."""
-    systems = grouped((system.configuration, replace(system, configuration=0)) for system in item.systems)
-    alike = grouped(((_needs(work, position), *own), position) for position, own in systems.items())
-    return {positions[0]: len(positions) for positions in alike.values()}
-
-
-def _needs(work: EvaluateAnswers, position: int) -> tuple[object, ...]:
-    """The settings of a configuration that determine its calls, besides contexts and supplied answers."""
-    answerer, metrics = work.answering.get(position), work.metrics.get(position, ())
-    generator = None if answerer is None else (answerer.model.name, answerer.generation, answerer.day)
-    return generator, metrics, position == work.baseline
-
-
-def _with_systems(item: Item, positions: Container[int]) -> Item:
-    return replace(item, systems=tuple(system for system in item.systems if system.configuration in positions))
-
-
-def _single_work(work: EvaluateAnswers, position: int) -> EvaluateAnswers:
-    """A configuration's work on its own."""
-    answering = {position: work.answering[position]} if position in work.answering else {}
-    return replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
 
 
 def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:

@@ -7,7 +7,7 @@ Questions are bought again if the ledger has their answers by other prompts, or 
 this experiment pays for are counted, and only if an earlier answer would be free.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from rankbeam.transforms.judge.answering import AnswerText
 from rankbeam.transforms.judge.judge import JudgeReply
 from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS
 from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps
@@ -109,6 +110,30 @@ def items_of(prompt: Prompt) -> int:
 
 def imagined_text(characters: int) -> str:
     return _WORD * (characters // len(_WORD))
+
+
+def numbers_alike(work: EvaluateAnswers, item: Item) -> dict[int, int]:
+    """The first of the configurations that need the same calls for an item, and how many they are."""
+    systems = grouped((system.configuration, replace(system, configuration=0)) for system in item.systems)
+    alike = grouped(((_needs(work, position), *own), position) for position, own in systems.items())
+    return {positions[0]: len(positions) for positions in alike.values()}
+
+
+def _needs(work: EvaluateAnswers, position: int) -> tuple[object, ...]:
+    """The settings of a configuration that determine its calls, besides contexts and supplied answers."""
+    answerer, metrics = work.answering.get(position), work.metrics.get(position, ())
+    generator = None if answerer is None else (answerer.model.name, answerer.generation, answerer.day)
+    return generator, metrics, position == work.baseline
+
+
+def with_systems(item: Item, positions: Container[int]) -> Item:
+    return replace(item, systems=tuple(system for system in item.systems if system.configuration in positions))
+
+
+def single_work(work: EvaluateAnswers, position: int) -> EvaluateAnswers:
+    """A configuration's work on its own."""
+    answering = {position: work.answering[position]} if position in work.answering else {}
+    return replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
 
 
 EarlierWork = tuple[str, EvaluateAnswers]
