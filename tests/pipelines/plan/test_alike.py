@@ -1,0 +1,54 @@
+"""Configurations that need the same calls for a query are simulated once, and counted as often as they occur."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rankbeam.pipelines.plan.counting import counted_items
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.models.offline import Extractive, Lexical
+from rankbeam.transforms.judge.answering import AnswerGenerator
+from rankbeam.transforms.judge.judge import Judge, Model
+from rankbeam.transforms.judge.metrics import parse_judged
+from rankbeam.transforms.judge.templates import built_in_templates
+from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.judging.items import Gold, Item, System
+from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.stages import Generation
+
+PASSAGES = (Passage("owners", "Owners pay the invoices."), Passage("weather", "It rains in spring."))
+RANKINGS = ((0, 1), (1, 0), (0,))
+
+
+class CountedWork(EvaluateAnswers):
+    """Counts the configurations that are simulated."""
+
+    simulated: ClassVar[list[int]] = []
+
+    def steps(self, item: Item) -> Steps[Any]:
+        self.simulated.append(len(item.systems))
+        return super().steps(item)
+
+
+def test_a_sweep_of_many_configurations_with_three_rankings_is_simulated_as_one_of_few(tmp_path: Path) -> None:
+    def planned(configurations: int) -> tuple[int, dict[str, int], list[int]]:
+        CountedWork.simulated.clear()
+        reader, judge = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
+        generator = AnswerGenerator(reader, Generation("reader", "{query}\n{contexts}", contexts=2))
+        metrics = tuple(map(parse_judged, ("Faithfulness", "ContextRecall")))
+        places = range(configurations)
+        work = CountedWork(
+            dict.fromkeys(places, generator), Judge(judge, built_in_templates()), dict.fromkeys(places, metrics)
+        )
+        systems = tuple(System(place, RANKINGS[place % 3]) for place in places)
+        item = Item("q1", "Who pays?", {}, PASSAGES, systems, Gold("Owners pay. It rains."))
+        counts = counted_items(work, [item], Ledger(str(tmp_path)).lookup(), {}, [("earlier prompts", replace(work))])
+        apart = {step.step: number for step, number in counts.apart.items()}
+        return sum(CountedWork.simulated), apart, [len(sizes) for sizes in counts.most.values()]
+
+    few, many = planned(6), planned(60)
+    assert many[0] == few[0] < 50
+    assert many[1] == {step: 10 * number for step, number in few[1].items()}
+    assert many[2] == few[2]
+    assert few[1]["answer"] == 6
