@@ -33,18 +33,23 @@ def snapshot_of(job: "DataflowJob | EngineJob", options: "PipelineOptions | None
     return DataflowService(job.endpoint, options).snapshot(job)
 
 
+def _is_at_work(job: "DataflowJob | EngineJob", options: "PipelineOptions | None") -> bool:
+    from rankbeam.pipelines.portable.job import EngineJob
+
+    return job.is_at_work() if isinstance(job, EngineJob) else not snapshot_of(job, options).has_ended
+
+
 def refuse_second(output: str, run_id: str | None, options: "PipelineOptions | None" = None) -> None:
     """Refuse a run that a job on any engine is still writing: that job would lose its rows."""
     if run_id is None:  # a new id belongs to no job
         return
     from rankbeam.pipelines.manage import jobs
-    from rankbeam.pipelines.portable.job import EngineJob
     from rankbeam.pipelines.run.options import is_dataflow
     from rankbeam.transforms.records.errors import InputError, RankbeamError
 
     try:
         job = of_record(jobs.find(output, run_id), output)
-        if not (job.is_at_work() if isinstance(job, EngineJob) else not snapshot_of(job, options).has_ended):
+        if not _is_at_work(job, options):
             return
     except InputError:  # no job was submitted, or Dataflow no longer has it
         return
