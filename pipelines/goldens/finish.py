@@ -27,21 +27,32 @@ _EXAMPLES = 20
 
 def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
     """The accepted items, sorted by id; items that share relevant documents are in one split."""
-    split = splits_of(goldens, plan)
-    items = sorted(progress.accepted, key=lambda item: item.item_id)
-    return separate_splits([_golden(item, split[item.topic], goldens, progress) for item in items], goldens.split)
+    return separate_splits(_in_planned_splits(goldens, plan, progress), goldens.split, plan.previous.goldens)
+
+
+def _in_planned_splits(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
+    """The accepted items, sorted by id, in the splits of their topics; earlier questions stay in theirs."""
+    topics, earlier = splits_of(goldens, plan), plan.previous.goldens
+    return [
+        _golden(item, topics[item.topic], goldens, progress, earlier.get(item.item_id))
+        for item in sorted(progress.accepted, key=lambda item: item.item_id)
+    ]
 
 
 def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
-    """The split of every topic, by the plan's quotas, so that it does not depend on which items were accepted."""
-    quotas: Counter[int] = Counter()
+    """The split of every topic's new questions, by the plan's quotas and not by the items that were accepted."""
+    quotas = Counter(dict.fromkeys(range(len(plan.library.labels)), 0))
     for (stratum, _), quota in plan.quotas.items():
         quotas[int(stratum[0])] += quota
+    quotas.subtract(item.topic for item in plan.previous.items)
+    earlier = Counter(golden.split for golden in plan.previous.goldens.values())
     order = [int(topic) for topic in shuffled([str(topic) for topic in sorted(quotas)], goldens.planned.seed, "split")]
-    return splits(quotas, goldens.split, order)
+    return splits(quotas, goldens.split, order, earlier)
 
 
-def _golden(item: WrittenItem, split: str, goldens: Goldens, progress: RoundProgress) -> Golden:
+def _golden(item: WrittenItem, split: str, goldens: Goldens, progress: RoundProgress, earlier: Golden | None) -> Golden:
+    if earlier is not None and earlier.split in goldens.split:
+        split = earlier.split
     rank = progress.ranks.get(item.item_id)
     hard = "" if item.type == UNANSWERABLE else difficulty(rank)
     pooled = progress.pooled.get(item.item_id)
@@ -49,7 +60,7 @@ def _golden(item: WrittenItem, split: str, goldens: Goldens, progress: RoundProg
         UNREACHABLE: hard == UNREACHABLE,
         KNOWN_TO_MODEL: (item.closed_book or 0.0) >= _KNOWN,
         COPIED_WORDS: item.overlap >= _COPIED,
-        CLOZE: goldens.writer.parameters.offline is not None,
+        CLOZE: goldens.writer.parameters.offline is not None if earlier is None else CLOZE in earlier.flags,
     }
     chosen = tuple(name for name, is_set in flags.items() if is_set)
     return Golden(item, split, rank, () if pooled is None else pooled.grades, hard, chosen)
@@ -72,7 +83,7 @@ def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any
 
 
 def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
-    yield from (*plan.library.warnings, *progress.warnings)
+    yield from (*plan.previous.note(), *plan.library.warnings, *progress.warnings)
     writer, checker = goldens.writer, goldens.checker
     for role, service in (("writer", writer), ("checker", checker)):
         if service.parameters.offline is not None:
@@ -100,12 +111,14 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
 
 def _moved_questions(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """A warning if shared documents have changed the splits."""
-    items, split = goldens_of(goldens, plan, progress), splits_of(goldens, plan)
-    moved = sum(item.split != split[item.made.topic] for item in items)
+    items, planned = goldens_of(goldens, plan, progress), _in_planned_splits(goldens, plan, progress)
+    moved = sum(item.split != before.split for item, before in zip(items, planned, strict=True))
     if moved:
         counts = Counter(item.split for item in items)
         numbers = ", ".join(f"{name} {counts[name]:,}" for name in goldens.split)
-        problem = f"{moved:,} questions left the split of their topic, so that no document is relevant in two splits"
+        problem = (
+            f"{moved:,} questions left their split or their topic's, so that no document is relevant in two splits"
+        )
         yield f"{problem}; questions by split: {numbers}"
 
 
@@ -129,7 +142,7 @@ def coverage(
     library: Library, items: Sequence[Golden], rejected: Sequence[WrittenItem], lacking: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """All counts, as JSON values."""
-    judged = {doc_id for item in items for doc_id in (item.made.doc_ids or _documents(item.made))}
+    judged = {doc_id for item in items for doc_id in (item.made.doc_ids or item.made.source_documents)}
     without = [document.id for document in library.documents if document.id not in judged]
     return {
         "documents": {
@@ -173,10 +186,6 @@ def as_html(name: str, counts: dict[str, Any]) -> str:
         .from_string(template)
         .render(name=name, difficulties=DIFFICULTIES, **counts)
     )
-
-
-def _documents(item: WrittenItem) -> tuple[str, ...]:
-    return tuple(name.rpartition("#")[0] for name in item.spans)
 
 
 def _topics(library: Library, items: Sequence[Golden]) -> list[dict[str, Any]]:

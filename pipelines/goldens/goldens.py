@@ -74,6 +74,7 @@ class Goldens:
     profiles: str  # the file of profiles; its default name if no file is used
     output: str
     ledger: str
+    previous: str | None = None  # the folder of an earlier benchmark whose questions are taken over
 
     @property
     def asking(self) -> WriterAndChecker:

@@ -11,6 +11,7 @@ from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieval
 from rankbeam.pipelines.experiment.pools import Pools, missing_prices, pools_of, wrong_batches
+from rankbeam.pipelines.goldens.folder import MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel, PoolModel
 from rankbeam.pipelines.goldens.profiles import PROFILES, read_profiles
@@ -110,12 +111,13 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     problems += wrong_batches(located, pools, is_raced=False)
     dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
     problems += _missing_documents(located, folder)
+    problems += _wrong_previous(located, model, folder, output)
     problems += _wrong_offline(located, model, services)
     refuse_problems(problems, unresolved)
     documents = model.documents
+    place = _output(model, folder, output)
     models = {name: pools.services[name] for name in used}
     duplicates = model.reviews.duplicates
-    place = files.below(folder, model.output.path) if output is None else output
     return Goldens(
         name=model.name,
         text=text,
@@ -138,7 +140,24 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         profiles=files.below(folder, model.profiles or PROFILES),
         output=place,
         ledger=files.join(place, "ledger") if model.output.ledger is None else files.below(folder, model.output.ledger),
+        previous=None if model.previous is None else files.below(folder, model.previous),
     )
+
+
+def _output(model: GoldensModel, folder: str, output: str | None) -> str:
+    return files.below(folder, model.output.path) if output is None else output
+
+
+def _wrong_previous(
+    located: YamlDocument, model: GoldensModel, folder: str, output: str | None
+) -> Iterator[InputError]:
+    if not model.previous:
+        return
+    previous = files.below(folder, model.previous)
+    if not files.exists(GoldensFolder(previous).below(MANIFEST)):
+        yield located.error(("previous",), f"{previous} holds no benchmark")
+    elif files.absolute(previous) == files.absolute(_output(model, folder, output)):
+        yield located.error(("previous",), "is the output itself; name another output")
 
 
 def _used_names(

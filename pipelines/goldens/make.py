@@ -53,6 +53,8 @@ def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outc
     _refuse_other(folder, goldens)
     files.delete(folder.below(MANIFEST))
     _write_documents(folder, plan)
+    if plan.previous.reviews:
+        folder.save_reviews({**plan.previous.reviews, **folder.reviews()}.values())
     now = datetime.now(UTC)
     owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
     with work_folder(goldens.output, WORK, owner.run_id) as work:
@@ -148,6 +150,7 @@ def about(
         ],
         "splits": sorted(set(splits_of(goldens, plan).values()) | set(goldens.split)),
         "shortfalls": lacking,
+        **({"previous": len(plan.previous.goldens)} if goldens.previous else {}),
     }
 
 

@@ -224,6 +224,8 @@ class GoldensModel(Section):
         max_cost: maximum cost of all calls, in the currency of the prices under `quotas:`, which are then required.
         quotas: budgets of the services, as in an experiment.
         output: folder of the benchmark.
+        previous: folder of an earlier benchmark. Its questions are taken over if their documents have not changed, and
+            count as `items`.
     """
 
     name: Word
@@ -241,6 +243,7 @@ class GoldensModel(Section):
     max_cost: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
     quotas: dict[str, Any] = Field(default_factory=dict)
     output: GoldensOutput
+    previous: Word | None = None
 
     @model_validator(mode="after")
     def _pool_of_context(self) -> "GoldensModel":

@@ -58,6 +58,7 @@ class Costs:
     """Cost of a benchmark."""
 
     items: int
+    previous: int
     planned: int
     topics: int
     documents: int
@@ -83,8 +84,10 @@ class Costs:
             f"{self.items:,} questions from {self.documents:,} documents ({self.spans:,} spans, {self.topics} topics)",
             "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),
         ]
-        if self.planned < self.items:
-            lines.append(f"{self.items - self.planned:,} of these questions cannot be made: there are too few spans")
+        if self.previous:
+            lines.append(f"{self.previous:,} of these questions are taken over, and their documents are searched again")
+        if (lacking := self.items - self.previous - self.planned) > 0:
+            lines.append(f"{lacking:,} of these questions cannot be made: there are too few spans")
         for pool in self.pools:
             parts = [f"{pool.pool}: {clocks(pool.seconds)} at the quota"]
             parts += [] if pool.cost is None else [f"cost {format_range(pool.cost, '{:,.4g}')}"]
@@ -99,7 +102,8 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     """Compute the cost of a benchmark; this reads the ledger, but makes no call."""
     work = goldens.writing
     anywhere = plan.library.passages[: goldens.context.passages]  # the actual passages are not known before a search
-    sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
+    first = plan.round(1, plan.previous.items, plan.previous.goldens)
+    sources = [replace(source, context=anywhere) for source in first]
     sizes = [*forecast(work, sources, lambda calls: _known_outcomes(goldens.ledger, work, calls)).values()]
     if goldens.context.passages and goldens.context.enlarged:
         calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
@@ -111,6 +115,7 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     library = plan.library
     return Costs(
         goldens.planned.items,
+        len(plan.previous.items),
         types.total(),
         len(library.labels),
         len(library.documents),
@@ -147,7 +152,9 @@ def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     """The calls that grade other documents, which are not known yet; each call is assumed to have a long passage."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
-    count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.planned.items
+    documents, previous = len(plan.library.documents), plan.previous
+    count = min(goldens.pool.documents, documents - 1) * (goldens.planned.items - len(previous.items))
+    count += min(goldens.pool.documents, documents - previous.unchanged) * len(previous.items)
     pool = GradingPool("", "x" * 100, (longest,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
     return [size_of(call)] * count

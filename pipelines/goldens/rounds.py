@@ -8,7 +8,7 @@ A round only depends on the outcomes of earlier rounds. The ledger has every ans
 killed, goes through the same rounds without paying for a call again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -16,6 +16,7 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import StageResults, batched_stage, run_stage
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -29,10 +30,12 @@ from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, apply_grades, screen_items
+from rankbeam.transforms.goldens.previous import take_over
 from rankbeam.transforms.goldens.records.items import PooledPassages, SourceSpan, State, WritingTask, WrittenItem
 from rankbeam.transforms.goldens.searching import (
     EmbedTexts,
     GradePassages,
+    GradingPool,
     PassageSearch,
     PoolRetriever,
     Rankings,
@@ -43,7 +46,7 @@ from rankbeam.transforms.goldens.searching import (
 )
 from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.calls.steps import Usage
-from rankbeam.transforms.records.errors import FailureKind
+from rankbeam.transforms.records.errors import FailureKind, InputError
 from rankbeam.transforms.records.queries import Documents
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
@@ -73,6 +76,18 @@ class RoundProgress:
     def failed(self) -> list[WrittenItem]:
         """The items with a failed call that may succeed later."""
         return [item for item in self.items if item.state is State.FAILED]
+
+    def ungraded(self, pool: GradingPool) -> GradingPool:
+        """A pool without the documents that are graded for its question already."""
+        pooled = self.pooled.get(pool.item_id)
+        graded = () if pooled is None else {grade.doc_id for grade in pooled.grades}
+        return replace(pool, passages=tuple(passage for passage in pool.passages if passage.doc_id not in graded))
+
+    def add_grades(self, records: Iterable[PooledPassages]) -> None:
+        for record in records:
+            earlier = self.pooled.get(record.item_id)
+            grades = record.grades if earlier is None else (*earlier.grades, *record.grades)
+            self.pooled[record.item_id] = replace(record, grades=grades)
 
     def add(self, results: StageResults) -> None:
         self.usage += results.usage
@@ -237,9 +252,10 @@ class BenchmarkMaker:
     keep: Callable[[RoundProgress], None]
 
     def run(self) -> RoundProgress:
-        progress = RoundProgress()
+        progress = RoundProgress(pooled=self.plan.previous.pooled)
         do = partial(self._do, progress)
         finding = RoundSearches(self.goldens, self.plan.library, self.folder, do, progress.warnings)
+        progress.items = self._grade(progress, finding, self.plan.previous.items, 0)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
             sources = finding.with_context(sources, number)
@@ -276,15 +292,11 @@ class BenchmarkMaker:
         searched, missing = finding.pools_of([item for item in new if item.state is State.ACCEPTED], number)
         new = [mark_failed(item, missing) for item in new]
         progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
-        pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
-        if not pools:
-            return new
-        records = self._do(
-            progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, PooledPassages
-        )
-        pooled = {record.item_id: record for record in records}
-        progress.pooled |= pooled
-        return apply_grades(new, pooled)
+        pools = [(ranking.pool.item_id, progress.ungraded(ranking.pool)) for ranking in searched]
+        pools = [(item_id, pool) for item_id, pool in pools if pool.passages]
+        stage = self.goldens.stage(GradePassages(self.goldens.asking))
+        progress.add_grades(self._do(progress, stage, pools, number, PooledPassages) if pools else ())
+        return apply_grades(new, progress.pooled)
 
     def _do(
         self, progress: RoundProgress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
@@ -305,9 +317,16 @@ class BenchmarkMaker:
 
 def plan_of(goldens: Goldens) -> GoldensPlan:
     gathered = goldens.origin.gather(Ledger(goldens.ledger))
-    return GoldensPlan(
-        library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.planned
-    )
+    library = library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place)
+    if goldens.previous is None:
+        return GoldensPlan(library, goldens.planned)
+    folder = GoldensFolder(goldens.previous)
+    texts = {doc_id: document["text"] for doc_id, document in folder.documents().items()}
+    previous = take_over(folder.items(), folder.reviews(), texts, library)
+    if (count := len(previous.goldens)) > goldens.planned.items:
+        problem = f"has {count:,} questions to take over, and items is {goldens.planned.items:,}; raise items"
+        raise InputError(problem, path=goldens.previous)
+    return GoldensPlan(library, goldens.planned, previous)
 
 
 def mark_failed(item: WrittenItem, missing: Mapping[str, UnansweredCall]) -> WrittenItem:

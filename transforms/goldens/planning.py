@@ -7,7 +7,7 @@ New items are screened by the plan, and a model may suggest its profiles from a 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import islice, zip_longest
@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from rankbeam.transforms.goldens.asking import AskingWork
 from rankbeam.transforms.goldens.library import Library
+from rankbeam.transforms.goldens.previous import PreviousQuestions
 from rankbeam.transforms.goldens.records.items import (
     TYPES,
     UNANSWERABLE,
@@ -64,21 +65,28 @@ class GoldensPlan:
 
     library: Library
     planned: PlannedBenchmark
+    previous: PreviousQuestions = field(default_factory=PreviousQuestions)
 
     @cached_property
     def strata(self) -> Mapping[Stratum, tuple[SourceSpan, ...]]:
         """The spans by stratum: one from each document in turn, in an order that the seed decides."""
-        documents = {document.id: document for document in self.library.documents}
         members: dict[Stratum, dict[str, list[SourceSpan]]] = {}
         for span in self.library.spans:
-            attributes = documents[span.doc_id].attributes
-            values = [attributes.get(name, "") for name in self.planned.attributes]
-            stratum = (f"{self.library.topics[span.doc_id]:02}", *values)
-            members.setdefault(stratum, {}).setdefault(span.doc_id, []).append(span)
+            members.setdefault(self._stratum_of[span.doc_id], {}).setdefault(span.doc_id, []).append(span)
         return {stratum: tuple(self._in_turn(members[stratum])) for stratum in sorted(members)}
 
     @cached_property
     def quotas(self) -> Mapping[Cell, int]:
+        """The number of questions in each cell; new ones go to the cells in which earlier ones are short."""
+        previous = Counter(self.cell(item) for item in self.previous.items)
+        lacking = {cell: max(0, quota - previous[cell]) for cell, quota in self._shares.items()}
+        new = self.planned.items - previous.total()
+        added = apportion(list(lacking.values()), new) if new else [0] * len(lacking)
+        return {cell: previous[cell] + count for cell, count in zip(lacking, added, strict=True)}
+
+    @cached_property
+    def _shares(self) -> Mapping[Cell, int]:
+        """The number of questions in each cell if all are new."""
         sizes = [len(spans) for spans in self.strata.values()]
         types = list(self.planned.types)
         rows = apportion_by_root(sizes, self.planned.items)
@@ -92,15 +100,16 @@ class GoldensPlan:
 
     def round(self, number: int, before: Sequence[WrittenItem], accepted: Collection[str]) -> list[WritingTask]:
         lacking = self.shortfalls(before, accepted)
-        per_cell = Counter(self.cell(item) for item in before)
-        per_type = Counter(item.type for item in before)
-        accepted_per_type = Counter(item.type for item in before if item.item_id in accepted)
+        used = {(item.type, item.spans, item.number) for item in (*before, *self.previous.refused)}
+        new = [item for item in before if item.item_id not in self.previous.goldens]
+        per_type = Counter(item.type for item in new)
+        accepted_per_type = Counter(item.type for item in new if item.item_id in accepted)
         position = len(before)
         by_spans: dict[tuple[str, ...], tuple[tuple[SourceSpan, ...], list[Candidate]]] = {}
         for cell, missing in lacking.items():
             rate = Fraction(accepted_per_type[cell[1]], per_type[cell[1]]) if per_type[cell[1]] else Fraction(1)
             count = -int(-missing // max(rate, _LEAST_ACCEPTANCE))
-            for spans, alike in islice(self._sources(cell), per_cell[cell], per_cell[cell] + count):
+            for spans, alike in islice(self._sources(cell, used), count):
                 profile = self._profile(position)
                 identity = item_id(spans, cell[1], profile, alike)
                 topic = self.library.topics[spans[0].doc_id]
@@ -115,11 +124,18 @@ class GoldensPlan:
         return {cell: quota - have[cell] for cell, quota in self.quotas.items() if quota > have[cell]}
 
     def cell(self, item: WrittenItem) -> Cell:
-        return self._stratum_of[item.spans[0]], item.type
+        return self._stratum_of[item.source_document], item.type
 
     @cached_property
     def _stratum_of(self) -> Mapping[str, Stratum]:
-        return {span.id: stratum for stratum, spans in self.strata.items() for span in spans}
+        """The stratum of every document."""
+        return {
+            document.id: (
+                f"{self.library.topics[document.id]:02}",
+                *(document.attributes.get(name, "") for name in self.planned.attributes),
+            )
+            for document in self.library.documents
+        }
 
     def _in_turn(self, by_document: Mapping[str, Sequence[SourceSpan]]) -> Iterator[SourceSpan]:
         """The first span of every document, then the second span of every document, and so on."""
@@ -132,20 +148,22 @@ class GoldensPlan:
         for names in zip_longest(*order):
             yield from (named[name] for name in names if name is not None)
 
-    def _sources(self, cell: Cell) -> Iterator[tuple[tuple[SourceSpan, ...], int]]:
-        """The spans of a cell's questions, each with the question's number; types begin with different documents."""
+    def _sources(
+        self, cell: Cell, used: Collection[tuple[str, tuple[str, ...], int]]
+    ) -> Iterator[tuple[tuple[SourceSpan, ...], int]]:
+        """The unused spans of a cell's questions, each with its number; types begin with different documents."""
         stratum, kind = cell
         spans = self.strata[stratum]
         first = sum(
-            self.quotas[stratum, other] for other in list(self.planned.types)[: list(self.planned.types).index(kind)]
+            self._shares[stratum, other] for other in list(self.planned.types)[: list(self.planned.types).index(kind)]
         )
         for alike in range(_ALIKE):
             for place in range(len(spans)):
                 span = spans[(first + place) % len(spans)]
-                if TYPES[kind].spans == 1:
-                    yield (span,), alike
-                elif (other := self._linked_span(span)) is not None:
-                    yield (span, other), alike
+                other = self._linked_span(span) if TYPES[kind].spans > 1 else None
+                source = (span,) if other is None else (span, other)
+                if len(source) == TYPES[kind].spans and (kind, tuple(one.id for one in source), alike) not in used:
+                    yield source, alike
 
     @cached_property
     def _linked_span(self) -> Callable[[SourceSpan], SourceSpan | None]:

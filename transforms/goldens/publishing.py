@@ -1,6 +1,7 @@
 """Make a benchmark's files from its items and people's decisions: equal items and decisions give equal bytes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
@@ -135,14 +136,22 @@ def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
     }
 
 
-def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequence[int]) -> dict[int, str]:
+def splits(
+    quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequence[int], present: Mapping[str, int]
+) -> dict[int, str]:
     """Assign every topic to a split, the one that lacks most questions; so no topic is in two splits.
 
-    >>> splits({0: 6, 1: 3, 2: 1}, {"dev": 1, "test": 2}, [0, 1, 2])
+    Args:
+        quotas: number of questions of each topic.
+        shares: relative sizes of the splits.
+        order: the topics.
+        present: number of other questions that a split has already.
+
+    >>> splits({0: 6, 1: 3, 2: 1}, {"dev": 1, "test": 2}, [0, 1, 2], {})
     {0: 'test', 1: 'dev', 2: 'test'}
     """
-    whole, total = sum(shares.values()), sum(quotas.values())
-    lacking = {name: share / whole * total for name, share in shares.items()}
+    whole, total = sum(shares.values()), sum(quotas.values()) + sum(present.values())
+    lacking = {name: share / whole * total - present.get(name, 0) for name, share in shares.items()}
     chosen = {}
     for topic in sorted(order, key=lambda topic: -quotas[topic]):
         name = max(lacking, key=lambda name: lacking[name])
@@ -151,25 +160,38 @@ def splits(quotas: Mapping[int, int], shares: Mapping[str, float], order: Sequen
     return chosen
 
 
-def separate_splits(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Golden]:
+def separate_splits(
+    items: Sequence[Golden], shares: Mapping[str, float], previous: Collection[str] = ()
+) -> list[Golden]:
     """The items in their order, with splits such that no document is relevant in two splits.
 
     Questions that share relevant documents belong together, even if only through other questions. If such questions are
     in two splits, all items are divided anew: groups over several topics, and the rest of each topic, stay whole.
+    With questions of a previous benchmark, each group goes where most of its previous questions are.
     """
     relevant = ([doc_id for _, doc_id, grade, _ in judgements(item) if grade] for item in items)
     groups = connected(list(relevant))
     if all(len({items[place].split for place in places}) == 1 for places in groups):
         return list(items)
+    if previous:
+        common = {
+            place: _common_split([items[one] for one in places], previous) for places in groups for place in places
+        }
+        return [replace(item, split=common[place]) for place, item in enumerate(items)]
     units = grouped((frozenset(items[place].made.topic for place in places), places) for places in groups)
     whole = [
         places
         for topics, members in units.items()
         for places in ([list(chain(*members))] if len(topics) == 1 else members)
     ]
-    chosen = splits({number: len(places) for number, places in enumerate(whole)}, shares, range(len(whole)))
+    chosen = splits({number: len(places) for number, places in enumerate(whole)}, shares, range(len(whole)), {})
     split = {place: chosen[number] for number, places in enumerate(whole) for place in places}
     return [replace(item, split=split[place]) for place, item in enumerate(items)]
+
+
+def _common_split(items: Sequence[Golden], previous: Collection[str]) -> str:
+    decisive = [item for item in items if item.made.item_id in previous] or items
+    return Counter(item.split for item in decisive).most_common(1)[0][0]
 
 
 _OF_QUESTION = [required("benchmark", pa.string()), required("query_id", pa.string())]

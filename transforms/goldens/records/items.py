@@ -265,9 +265,14 @@ class WrittenItem:
     asked: tuple[CallRecord, ...] = field(default=())
 
     @property
+    def source_documents(self) -> tuple[str, ...]:
+        """The documents of the spans, whether or not they answer the question."""
+        return tuple(span.rpartition("#")[0] for span in self.spans)
+
+    @property
     def source_document(self) -> str:
-        """The first document from which the question was written, whether or not it answers the question."""
-        return self.spans[0].rpartition("#")[0] if self.spans else ""
+        """The first document from which the question was written."""
+        return self.source_documents[0] if self.spans else ""
 
     @property
     def doc_ids(self) -> tuple[str, ...]:

@@ -1,0 +1,91 @@
+"""Questions that a benchmark takes over from an earlier one: those whose documents have not changed."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from rankbeam.transforms.goldens.library import Library
+from rankbeam.transforms.goldens.records.items import (
+    Golden,
+    PooledPassages,
+    Review,
+    ReviewDecision,
+    WrittenItem,
+)
+from rankbeam.transforms.records.errors import pluralize
+
+
+@dataclass(frozen=True)
+class PreviousQuestions:
+    """Questions of an earlier benchmark.
+
+    Attributes:
+        goldens: those that are taken over, by id; their documents have the same texts as before.
+        reviews: people's decisions about these, by id.
+        refused: questions that people rejected; their spans are not used again for questions of their types.
+        outdated: ids of questions with documents that have changed or are gone.
+    """
+
+    goldens: Mapping[str, Golden] = field(default_factory=dict)
+    reviews: Mapping[str, Review] = field(default_factory=dict)
+    refused: tuple[WrittenItem, ...] = ()
+    outdated: tuple[str, ...] = ()
+    reviewed_and_outdated: int = 0
+    unchanged: int = 0  # documents with the same text as before
+
+    @cached_property
+    def items(self) -> tuple[WrittenItem, ...]:
+        return tuple(golden.made for golden in self.goldens.values())
+
+    @property
+    def pooled(self) -> dict[str, PooledPassages]:
+        """The earlier grades, which are not paid for again."""
+        return {item_id: PooledPassages(item_id, golden.grades, ()) for item_id, golden in self.goldens.items()}
+
+    def note(self) -> Iterator[str]:
+        """A warning with the numbers of questions that are taken over, and of those that are not, with the reason."""
+        count = len(self.goldens) + len(self.refused) + len(self.outdated)
+        if not count:
+            return
+        reasons = []
+        if self.outdated:
+            reviewed = f", {self.reviewed_and_outdated:,} of them reviewed" if self.reviewed_and_outdated else ""
+            lost = pluralize(len(self.outdated), "has", "have")
+            reasons.append(f"{lost} documents that changed or are gone{reviewed}, such as {self.outdated[0]}")
+        if self.refused:
+            reasons.append(f"{pluralize(len(self.refused), 'was', 'were')} rejected by reviewers")
+        yield "; ".join([f"previous: {len(self.goldens):,} of {count:,} questions are taken over", *reasons])
+
+
+def take_over(
+    items: Iterable[Golden], reviews: Mapping[str, Review], texts: Mapping[str, str], library: Library
+) -> PreviousQuestions:
+    """Choose the questions to take over.
+
+    Args:
+        items: all questions of the earlier benchmark.
+        reviews: people's decisions about them, by id of the question.
+        texts: texts of the earlier documents, by id.
+        library: the documents now.
+    """
+    unchanged = {document.id for document in library.documents if texts.get(document.id) == document.text}
+    goldens: dict[str, Golden] = {}
+    refused, outdated = list[WrittenItem](), list[str]()
+    for golden in items:
+        item, review = golden.made, reviews.get(golden.made.item_id)
+        if review is not None and review.decision is ReviewDecision.REJECT:
+            refused.append(item)
+        elif unchanged.issuperset((*item.source_documents, *item.doc_ids)):
+            moved = replace(item, topic=library.topics[item.source_document])
+            grades = (grade for grade in golden.grades if grade.doc_id in unchanged and grade.grade is not None)
+            goldens[item.item_id] = replace(golden, made=moved, grades=tuple(grades))
+        else:
+            outdated.append(item.item_id)
+    return PreviousQuestions(
+        goldens,
+        {name: review for name, review in reviews.items() if name in goldens},
+        tuple(refused),
+        tuple(outdated),
+        sum(name in reviews for name in outdated),
+        len(unchanged),
+    )
