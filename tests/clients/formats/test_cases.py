@@ -38,6 +38,25 @@ SAME: dict[str, dict[str, Any]] = {
         "input": Q, "actual_output": A, "expected_output": R,
         "retrieval_context": [{"context": text} for text in C],
     },
+    "DeepEval, conversation": {
+        "scenario": None, "expected_outcome": R,
+        "turns": [{"role": "user", "content": Q}, {"role": "assistant", "content": A, "retrieval_context": C}],
+    },
+    "Phoenix, experiment": {
+        "example_id": hashed_id(Q), "repetition_number": 1, "input": {"frage": Q},
+        "reference_output": {"answer": R}, "output": {"answer": A, "contexts": C}, "error": None,
+    },
+    "MLflow": {
+        "inputs": {"question": Q}, "outputs": {"response": A, "context": C}, "expectations": {"expected_response": R},
+    },
+    "MLflow, results": {
+        "trace_id": "tr-1", "expected_response/value": R, "request": {"question": Q},
+        "response": {"answer": A, "contexts": C}, "trace_metadata": "m", "state": "OK",
+    },
+    "Inspect": {
+        "id": hashed_id(Q), "epoch": 1, "input": Q, "target": R, "output": {"completion": A, "choices": []},
+        "metadata": {"context": C},
+    },
     "Phoenix": {
         "attributes.input.value": Q, "attributes.output.value": A, "reference": R,
         "attributes.retrieval.documents": [{"document.content": text} for text in C],
@@ -85,6 +104,20 @@ def test_rows_of_trulens_and_examples_of_langsmith(tmp_path: Path) -> None:
     for outputs in ({"answer": R}, {"own": R}):
         (case,) = cases(tmp_path, [{"id": "e", "dataset_id": "d", "inputs": {"frage": Q}, "outputs": outputs}])
         assert (case.query_id, case.question, case.answer, case.reference) == ("e", Q, None, R)
+    (case,) = cases(tmp_path, "node_id,input.question,output.answer\ne,Who pays?,Owners pay.\n", "phoenix.csv")
+    assert (case.query_id, case.question, case.answer, case.reference) == ("e", Q, None, R)
+
+
+def test_outputs_that_are_a_text_are_the_answer(tmp_path: Path) -> None:
+    rows = [{"inputs": {"question": Q}, "outputs": A}, {"inputs": {"question": Q}, "outputs": A, "expectations": {}},
+            {"example_id": "e", "input": {"question": Q}, "output": A, "reference_output": {}}]  # fmt: skip
+    assert [case.answer for row in rows for case in cases(tmp_path, [row])] == [A] * 3
+
+
+def test_the_retrieved_context_that_mlflow_expects_is_relevant(tmp_path: Path) -> None:
+    expected = {"expected_retrieved_context": [{"doc_uri": "d1"}, {"doc_uri": "d2"}]}
+    (case,) = cases(tmp_path, [{"inputs": {"question": Q}, "expectations": expected}])
+    assert case.relevant == ("d1", "d2")
 
 
 @pytest.mark.parametrize("tool", SAME)
@@ -137,6 +170,8 @@ def test_lists_are_found_in_objects_and_keep_their_lines(tmp_path: Path) -> None
     assert lines[0] == next(place for place, line in enumerate(text, 1) if '"results": [' in line) + 1
     saved = write(tmp_path / "d.json", json.dumps({"testRunData": {"testCases": [SAME["DeepEval, test run"]]}}))
     assert len(list(read_cases(CaseSource(saved)))) == 1
+    run = {"testRunData": {"testCases": [], "conversationalTestCases": [SAME["DeepEval, conversation"]]}}
+    assert len(list(read_cases(CaseSource(write(tmp_path / "c.json", json.dumps(run)))))) == 1
 
 
 def test_ids_of_contexts_and_relevant_documents(tmp_path: Path) -> None:
@@ -234,6 +269,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.jsonl", '{"question": "a"}\n[1]', {}, "f.jsonl:2: expected a JSON object, found list"),
     ("f.yaml", "evalId: e\nresults: {}\n", {}, "is YAML; write JSON instead"),
     ("f.jsonl", '{"question": {"a": "b"}}', {}, "columns: {question: PATH}, such as one of question.a"),
+    ("f.csv", 'input,output\n"{""a"": ""b""}",c\n', {}, "f.csv:2: question: expected a text, found an object"),
     ("f.jsonl", '{"question": "a", "contexts": [{"id": 3}]}', {}, "f.jsonl:1: contexts.0: has no text; its keys: id"),
     ("f.jsonl", '{"question": "a", "contexts": [null]}', {}, "contexts.0: expected a text or an object, found None"),
     ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 contexts and 0 ids of contexts"),

@@ -145,6 +145,41 @@ def test_spans_of_traceloop() -> None:
     assert (failed.question, failed.answer) == ("When?", None)
 
 
+def test_a_trace_of_mlflow() -> None:
+    """Attributes are JSON, and ids base64, as `Trace.to_json` of MLflow 3.18 writes them."""
+    values = [
+        ("CHAIN", "When?", "Now.", {}),
+        ("RETRIEVER", {"q": "When?"}, json.loads(DOCUMENTS), {}),
+        ("CHAT_MODEL", {"messages": []}, None, {"chat.tokenUsage": {"input_tokens": 10, "output_tokens": 5}}),
+    ]
+    spans = [
+        {"trace_id": "dHQ=", "span_id": f"{name}A==", "parent_span_id": "aA==" if place else None, "name": kind,
+         "start_time_unix_nano": START * 10**9 + place, "end_time_unix_nano": (START + 1) * 10**9 + place,
+         "status": {"code": "STATUS_CODE_OK"},
+         "attributes": {f"mlflow.{key}": json.dumps(value) for key, value in
+                        {"spanType": kind, "spanInputs": inputs, "spanOutputs": output, **more}.items()}}
+        for place, (name, (kind, inputs, output, more)) in enumerate(zip("abc", values, strict=True))
+    ]  # fmt: skip
+    row = {"info": {"trace_metadata": {"mlflow.trace.session": "s"}}, "data": {"spans": spans}}
+    whole = turn(row)
+    assert (whole.question, whole.answer, whole.contexts) == ("When?", "Now.", (("billing", TEXT),))
+    assert (whole.trace_id, whole.span_id, whole.conversation) == ("7474", "68", "s")
+    assert whole.tokens == {"input": 10, "output": 5}
+    spans[0]["status"]["code"] = "STATUS_CODE_ERROR"
+    assert turn(row).answer is None
+
+
+def test_otlp_of_phoenix_names_every_type_of_a_value() -> None:
+    """As `/v1/projects/P/spans/otlpv1` of Phoenix 20 writes spans."""
+    others = {"array_value": None, "bool_value": None, "int_value": None}
+    values = {"input.value": "When?", "output.value": "Now.", KIND: "CHAIN"}
+    row = {"trace_id": "t", "span_id": "a", "parent_span_id": None, "start_time_unix_nano": START * 10**9,
+           "attributes": [{"key": key, "value": {**others, "string_value": text}} for key, text in values.items()],
+           }  # fmt: skip
+    whole = turn(row)
+    assert (whole.question, whole.answer) == ("When?", "Now.")
+
+
 @pytest.mark.parametrize("as_text", [False, True])
 def test_runs_of_langsmith(as_text: bool) -> None:
     """`Run` of its SDK as JSON, and rows of its bulk export, whose objects are texts."""

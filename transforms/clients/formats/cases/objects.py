@@ -26,6 +26,8 @@ _LISTS = (
     ("results", "results"),
     ("results",),
     ("testRunData", "testCases"),
+    ("testRunData", "conversationalTestCases"),
+    ("test_results",),
     ("testCases",),
     ("test_cases",),
     ("eval_cases",),
@@ -35,6 +37,7 @@ _LISTS = (
     ("samples",),
     ("examples",),
     ("data",),
+    ("data", "examples"),
 )  # keys that lead to the rows in files of other tools: promptfoo, DeepEval, ADK, OpenAI's API
 
 
@@ -219,14 +222,17 @@ def not_json(path: str, error: json.JSONDecodeError) -> InputError:
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:
-    """The keys that lead to the list of rows in an object; None if there is no such list."""
+    """The keys that lead to the list of rows in an object, if possible not an empty one; None without a list."""
+    empty = None
     for place in _LISTS:
         inner = value
         for key in place:
             inner = inner.get(key) if isinstance(inner, dict) else None
         if isinstance(inner, list):
-            return place
-    return None
+            if inner:
+                return place
+            empty = empty or place
+    return empty
 
 
 def _begins(text: str, place: tuple[str, ...], decoder: json.JSONDecoder) -> Iterator[int]:

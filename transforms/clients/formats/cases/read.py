@@ -199,6 +199,8 @@ class _CaseRow:
         if isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
             self._count_further(name, value)
             value = value[0]
+        if name == "question" and name not in self.layout.columns and isinstance(parsed := parse_literal(value), dict):
+            value = parsed  # a cell of CSV with an object
         if isinstance(value, bool | int | float):
             value = as_text(value)
         if value is not None and not isinstance(value, str):
@@ -342,9 +344,5 @@ class _CaseRow:
         others = {key: value for key, value in self.row.items() if key not in used}
         for entry in inner:
             others |= entry if isinstance(entry, dict) else {}
-        remaining = {
-            key: as_text(value) for key, value in others.items() if isinstance(value, str | int | float | bool)
-        }
-        return {
-            key: text for key, text in remaining.items() if len(text) <= _LONGEST_ATTRIBUTE and text not in ("", "NaN")
-        }
+        texts = {key: as_text(value) for key, value in others.items() if isinstance(value, str | int | float | bool)}
+        return {key: text for key, text in texts.items() if len(text) <= _LONGEST_ATTRIBUTE and text not in ("", "NaN")}

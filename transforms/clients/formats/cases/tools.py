@@ -68,6 +68,15 @@ def _spellings(prefix: str, inside: str) -> tuple[str, str]:
     return path, re.sub(r"_([a-z])", lambda match: match[1].upper(), path)
 
 
+def _with_last_turn(*names: str) -> tuple[str, ...]:
+    return (*names, *_under(["turns[-1]"], names))
+
+
+def _if_text(*names: str) -> tuple[str, ...]:
+    """Values that count if they are a text, and otherwise are objects with the user's keys."""
+    return tuple(f"[{name}][?type(@) == 'string'] | [0]" for name in names)
+
+
 _LAST_OF_CHAT = "[-1].content"
 _ITEMS = ("item", "datasource_item.item", "datasource_item")
 _RESULT = "eval_metric_result_per_invocation[-1]."
@@ -100,10 +109,12 @@ TOOLS = (
     Tool(
         "DeepEval",
         _marks("input actual_output", "input expected_output", "input retrieval_context", "input actualOutput",
-               "input expectedOutput", "input retrievalContext"),
-        {"question": ("input",), "answer": ("actual_output", "actualOutput"),
-         "contexts": ("retrieval_context", "retrievalContext"), "reference": ("expected_output", "expectedOutput"),
-         "config": _CONFIGS, "steps": ("tools_called", "toolsCalled"),
+               "input expectedOutput", "input retrievalContext", "turns scenario", "turns expected_outcome",
+               "turns expectedOutcome", "turns metricsData"),
+        {"question": ("input", "turns"), "answer": ("actual_output", "actualOutput"),
+         "contexts": _with_last_turn("retrieval_context", "retrievalContext"), "config": _CONFIGS,
+         "reference": ("expected_output", "expectedOutput", "expected_outcome", "expectedOutcome"),
+         "steps": _with_last_turn("tools_called", "toolsCalled"),
          "expected_steps": ("expected_tools", "expectedTools")},
         joined="|",
     ),
@@ -133,6 +144,32 @@ TOOLS = (
          "reference": ("reference", "expected"), "config": _CONFIGS},
     ),
     Tool(
+        "Phoenix, experiment",
+        _marks("example_id input reference_output"),
+        {"id": ("example_id",), "question": _under(["input"], QUESTIONS),
+         "answer": (*_under(["output"], ANSWERS), *_if_text("output")), "contexts": _under(["output"], CONTEXTS),
+         "reference": _under(["reference_output"], (*REFERENCES, *ANSWERS)), "config": _CONFIGS},
+        own=("input",),
+    ),
+    Tool(
+        "Phoenix, dataset",  # examples, whose outputs are reference answers
+        _marks("node_id input output", "example_id input output metadata"),
+        {"id": ("node_id", "example_id"), "question": _under(["input"], QUESTIONS),
+         "reference": _under(["output"], (*REFERENCES, *ANSWERS))},
+        own=("input", "output"),
+        outputs="reference",
+    ),
+    Tool(
+        "MLflow",
+        _marks("inputs expectations", "trace_id request response trace_metadata"),
+        {"question": _under(["inputs", "request"], QUESTIONS),
+         "answer": (*_under(["outputs", "response"], ANSWERS), *_if_text("outputs", "response")),
+         "contexts": _under(["outputs", "response"], CONTEXTS),
+         "reference": ("expectations.expected_response", '"expected_response/value"'),
+         "relevant": ("expectations.expected_retrieved_context[].doc_uri",), "config": _CONFIGS},
+        own=("inputs", "request"),
+    ),
+    Tool(
         "LangSmith, dataset",  # examples, whose outputs are reference answers
         _marks("inputs outputs dataset_id"),
         {"id": ("id",), "question": _under(["inputs"], QUESTIONS),
@@ -144,12 +181,19 @@ TOOLS = (
         "LangSmith",
         _marks("inputs outputs", "inputs reference_outputs"),
         {"id": ("example_id", "reference_example_id"), "question": _under(["inputs"], QUESTIONS),
-         "answer": _under(["outputs"], ANSWERS), "contexts": _under(["outputs", "inputs"], CONTEXTS),
+         "answer": (*_under(["outputs"], ANSWERS), *_if_text("outputs")),
+         "contexts": _under(["outputs", "inputs"], CONTEXTS),
          "reference": (*_under(["reference_outputs", "reference", "outputs"], REFERENCES),
                        *_under(["reference_outputs", "reference"], ANSWERS)),
          "config": ("session_name", "experiment")},
         own=("inputs", "outputs", "reference_outputs", "reference"),
         outputs="answer",
+    ),
+    Tool(
+        "Inspect",
+        _marks("epoch input target output"),
+        {"id": ("id",), "question": ("input",), "answer": ("output.completion",),
+         "contexts": ("metadata.contexts", "metadata.context"), "reference": ("target",)},
     ),
     Tool(
         "TruLens",
@@ -220,8 +264,8 @@ def tool_of(keys: Iterable[str]) -> Tool:
     return next((tool for tool in TOOLS if any(mark <= known for mark in tool.marks)), COMMON)
 
 
-_FLAT = ("inputs.", "outputs.", "reference.", "reference_outputs.")
-"""Prefixes of columns in LangSmith's tables, which have one for each key of these objects."""
+_FLAT = ("inputs.", "outputs.", "reference.", "reference_outputs.", "input.", "output.", "metadata.")
+"""Prefixes of columns in tables of LangSmith and Phoenix, which have one for each key of these objects."""
 
 
 def contradiction(ids: Mapping[str, Any]) -> str | None:

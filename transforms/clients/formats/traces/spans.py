@@ -1,9 +1,10 @@
-"""Read spans from OTLP JSON, rows of flattened spans (Phoenix), Langfuse, LangSmith, and ADK's `agent_events`.
+"""Read spans: OTLP JSON, rows of flattened spans (Phoenix), Langfuse, LangSmith, MLflow, and ADK's `agent_events`.
 
 OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object
 in each line or in the file; attributes are lists of `{key, value: {stringValue: …}}`.
 """
 
+import base64
 import json
 import math
 import re
@@ -60,16 +61,18 @@ def read_spans(path: str) -> Iterator[Span]:
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             keys = shortened(", ".join(map(str, row)), 200)
             problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix, traces of"
-            problem += f" Langfuse, runs of LangSmith or events of ADK; its keys: {keys}"
+            problem += f" Langfuse or MLflow, runs of LangSmith or events of ADK; its keys: {keys}"
             raise InputError(problem, path=path, line=line) from error
 
 
 def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
-    """The spans of one object: an export of OTLP, a flattened span, or a trace of Langfuse."""
+    """The spans of one object: an export of OTLP, a flattened span, or a trace of Langfuse or MLflow."""
     if "resourceSpans" in row or "resourceLogs" in row:
         yield from _otlp_spans(row)
     elif isinstance(row.get("observations"), list):
         yield from _langfuse_spans(row)
+    elif isinstance(row.get("data"), Mapping) and isinstance(row["data"].get("spans"), list):
+        yield from _mlflow_spans(row)
     elif "traceId" in row and ("parentObservationId" in row or {"type", "id"} <= row.keys()):
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif "run_type" in row and "trace_id" in row:
@@ -215,6 +218,15 @@ def _langfuse_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     yield Span(row["id"], row["id"], "", row.get("name") or "", start, end, has_failed, attributes)
 
 
+def _mlflow_spans(row: Mapping[str, Any]) -> Iterator[Span]:
+    """The spans of a trace of MLflow, whose ids are base64."""
+    session = ((row.get("info") or {}).get("trace_metadata") or {}).get("mlflow.trace.session")
+    for span in row["data"]["spans"]:
+        names = (name for name in ("trace_id", "span_id", "parent_span_id") if span.get(name))
+        ids = {name: base64.b64decode(span[name]).hex() for name in names}
+        yield _flat({**span, **ids, "attributes": {"session.id": session, **(span.get("attributes") or {})}})
+
+
 def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
     times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
     failed = row.get("level") == "ERROR"
@@ -223,7 +235,7 @@ def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
 
 def _observed(row: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of an observation under OpenInference's names."""
-    kind = {"GENERATION": "LLM"}.get(name := str(row.get("type")).upper(), name)
+    kind = {"GENERATION": "LLM", "CHAT_MODEL": "LLM"}.get(name := str(row.get("type")).upper(), name)
     values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
     if kind == "RETRIEVER":
         results = parse_literal(row.get("output"))
@@ -253,7 +265,7 @@ def _langsmith_run(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes, with those that Langfuse and Traceloop name in their own ways also under OpenInference's names."""
+    """Attributes, with those that Langfuse, Traceloop and MLflow name in their own way also as OpenInference does."""
     name = "langfuse.observation."
     if f"{name}type" in values or f"{name}input" in values:
         row = {part: values.get(f"{name}{part}") for part in ("type", "input", "output")}
@@ -262,6 +274,9 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
         is_retrieval = values.get("gen_ai.operation.name") == "vector_db_retrieve"
         row = {"type": "RETRIEVER" if is_retrieval else values.get("traceloop.span.kind")}
         row |= {part: _unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s") for part in ("input", "output")}
+    elif "mlflow.spanType" in values:  # these attributes are JSON
+        names = {"type": "spanType", "input": "spanInputs", "output": "spanOutputs", "usageDetails": "chat.tokenUsage"}
+        row = {part: json.loads(values.get(f"mlflow.{name}") or "null") for part, name in names.items()}
     else:
         return dict(values)
     return {**_observed(row), **values}
@@ -299,7 +314,7 @@ def _unwrap_value(value: Any) -> Any:
         }
     if "intValue" in value:
         return int(value["intValue"])
-    return next(iter(value.values()), None)
+    return next((inner for inner in value.values() if inner is not None), None)  # Phoenix writes all types
 
 
 def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
