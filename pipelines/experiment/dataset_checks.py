@@ -24,6 +24,7 @@ from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.matching import number_of_parts
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
@@ -61,7 +62,7 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
 def wrong_dataset(file: ExperimentFile, expanded: ExpandedGrid) -> list[InputError]:
     """Problems with the dataset's files, and with their use in the experiment; warnings are added to `notes`."""
     located, model, folder = file.located, file.model, file.folder
-    if wrong := list(_wrong_inputs(located, model, expanded.sources, folder)):
+    if wrong := list(_wrong_inputs(file, expanded.sources)):
         return wrong
     queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
     wrong += _unknown_systems(located, expanded.sources, folder)
@@ -243,25 +244,29 @@ def _first_gap(numbers: Set[str]) -> int | None:
     return next((number for number in range(1, last) if str(number) not in numbers), None)
 
 
-def _wrong_inputs(
-    located: YamlDocument, model: ExperimentModel, sources: Sequence[PlannedSource], folder: str
-) -> Iterator[InputError]:
+def _wrong_inputs(file: ExperimentFile, planned: Sequence[PlannedSource]) -> Iterator[InputError]:
     """Every input that is missing, empty or in a wrong format, and every table that cannot be read."""
+    model = file.model
     inputs: list[tuple[Place, str | None, str | None]] = [
         (("dataset", role), role, getattr(model.dataset, role)) for role in ("qrels", "queries", "corpus", "evidence")
     ]
     if model.dataset.answers is not None:
         inputs.append((("dataset", "answers", "path"), "answers", model.dataset.answers.path))
-    for retriever in (source.retriever for source in sources):
+    parts: dict[str, str] = {}
+    for retriever in (source.retriever for source in planned):
         named = retriever.parameters.inputs()
         inputs += [((*retriever.place, name), retriever.parameters.input_role, path) for name, path in named.items()]
     for place, role, pattern in inputs:
         try:
-            paths = expand(files.below(folder, pattern)) if pattern else []
+            paths = expand(files.below(file.folder, pattern)) if pattern else []
             if paths and role is not None:
                 check(paths, role)
+            names = {sources.shown(path) for path in paths}
+            if len(names) == 1 and (count := number_of_parts(name := names.pop())) > 1:
+                parts[name] = f"{name} is one of {count} files, and the others are not read"
         except InputError as error:
-            yield located.error(place, str(error))
+            yield file.located.error(place, str(error))
+    file.notes.extend(parts.values())
 
 
 def check(paths: Sequence[str], role: str) -> None:

@@ -15,7 +15,13 @@ from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.formats.syntax import json_lines
-from rankbeam.transforms.clients.public import PublicCollection, beir_folder, fetch_beir, fetch_irds
+from rankbeam.transforms.clients.public import (
+    PublicCollection,
+    beir_folder,
+    fetch_beir,
+    fetch_irds,
+    refuse_unknown_split,
+)
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
@@ -27,18 +33,18 @@ def with_dataset(located: YamlDocument, folder: str, problems: list[InputError],
     """Replace whatever the dataset names as a whole by its files."""
     located = with_traces(located, folder, problems, notes)
     located = _with_cases(located, folder, problems, notes)
-    located = _with_public_files(_with_goldens(located, folder, problems), problems)
+    located = _with_public_files(_with_goldens(located, folder, problems), folder, problems)
     return _with_documents(located, folder, problems, notes)
 
 
-def _with_public_files(located: YamlDocument, problems: list[InputError]) -> YamlDocument:
+def _with_public_files(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:
     """Replace the name of a public collection in the experiment by the collection's files."""
     dataset = _dataset(located)
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
     if key is None:
         return located
     try:
-        collection = _fetch_collection(key, dataset, located.value)
+        collection = _fetch_collection(key, dataset, located.value, folder)
     except InputError as error:  # nothing else of the experiment can be checked without its dataset
         raise InputErrors([*problems, located.error(("dataset", key), error.problem)]) from error
     named = {"queries": collection.queries, "qrels": collection.qrels, "corpus": collection.corpus}
@@ -57,10 +63,13 @@ def _replace_keys(located: YamlDocument, keys: Sequence[str], section: Mapping[s
     return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
 
-def _fetch_collection(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
+def _fetch_collection(key: str, dataset: dict[str, Any], experiment: dict[str, Any], folder: str) -> PublicCollection:
     if key == "beir":
         name, split = dataset[key], str(dataset.get("split", _DEFAULT_SPLIT))
-        return beir_folder(name, split) if name.startswith((".", "/")) or "://" in name else fetch_beir(name, split)
+        if not name.startswith((".", "/")) and "://" not in name:
+            return fetch_beir(name, split)
+        refuse_unknown_split(name, files.below(folder, name), split)
+        return beir_folder(name, split)
     return fetch_irds(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
 
 

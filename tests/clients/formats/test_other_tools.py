@@ -119,6 +119,14 @@ def test_parquet_as_ranx_saves_it(tmp_path: Path) -> None:
     assert rows(read_run, path) == rows(read_qrels, path) == RUN
 
 
+@pytest.mark.parametrize(("name", "is_part"), [("test-00000-of-00004", True), ("test-00000-of-00001", False)])
+def test_one_of_several_files_is_read_with_a_warning(tmp_path: Path, name: str, is_part: bool) -> None:
+    qrels = write_table(tmp_path / f"{name}.parquet", {"query_id": ["q"], "doc_id": ["d"], "grade": [1]})
+    outcome = rankbeam("score", qrels, write(tmp_path / "run.json", '{"q": {"d": 1}}'), "-m", "P@1")
+    assert outcome.status == 0
+    assert (f"{name}.parquet is one of 4 files, and the others are not read" in outcome.stderr) is is_part
+
+
 # --- MS MARCO ------------------------------------------------------------------------------------------------------
 
 

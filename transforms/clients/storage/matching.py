@@ -2,6 +2,7 @@
 
 import difflib
 import glob
+import re
 from pathlib import Path
 
 from rankbeam.transforms.clients.storage import files
@@ -28,6 +29,16 @@ def expand(pattern: str) -> list[str]:
     if not paths:
         raise InputError(f"no such file{nearest(pattern)}", path=pattern)
     return sorted(paths)
+
+
+def number_of_parts(path: str) -> int:
+    """The number of files of which this one is a part, as Hugging Face and Beam write it into names.
+
+    >>> number_of_parts("train-00000-of-00004.parquet"), number_of_parts("train.parquet")
+    (4, 1)
+    """
+    parts = re.search(r"-\d{5}-of-(\d{5})\b", path.rpartition("/")[2])
+    return 1 if parts is None else int(parts[1])
 
 
 def has_parquet(folder: str) -> bool:

@@ -118,6 +118,12 @@ def test_what_is_not_there_is_refused(tmp_path: Path, dataset: dict[str, str], p
     assert {path.name for path in tmp_path.glob("kept/beir/*")} <= {"fiqa"}
 
 
+def test_a_split_that_a_folder_lacks_is_refused_with_those_it_has(tmp_path: Path) -> None:
+    for name in ("dev", "train"):
+        write(tmp_path / "own" / "qrels" / f"{name}.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    assert "./own has no split 'test'; it has: dev, train" in run(tmp_path, {"beir": "./own"}).stderr
+
+
 def test_without_a_network_the_message_says_what_to_do(mirror: Mirror, tmp_path: Path) -> None:
     mirror.shutdown()
     mirror.server_close()
