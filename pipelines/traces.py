@@ -34,6 +34,7 @@ from rankbeam.transforms.traces import (
     PROMPTS,
     ROOTS,
     SELF,
+    TIMELESS,
     TRACES,
     TURNS,
     UNKNOWN,
@@ -73,6 +74,7 @@ class TraceSummary:
             UNKNOWN,
             UNSHOWN,
             SELF,
+            TIMELESS,
             BARE,
             *(reason.value for reason in SkipReason),
         )
@@ -216,7 +218,7 @@ def _write_files(parts: Path, folder: Path, choice: Choice) -> TraceSummary:
 
 def _query(turn: Turn) -> dict[str, Any]:
     known = {"configuration": turn.configuration, "conversation": turn.conversation or turn.trace_id}
-    known |= {"day": day_of(turn), "model": turn.model}
+    known |= {"day": day_of(turn) if turn.start_s else None, "model": turn.model}
     attributes = {name: value for name, value in known.items() if value is not None}
     return {"_id": turn.trace_id, "text": turn.question, "metadata": attributes}
 
@@ -226,5 +228,6 @@ def _answer(turn: Turn) -> dict[str, Any]:
     complete = turn.contexts is not None and len(texts) == len(turn.contexts)
     contexts = {"contexts": texts} if complete else {}
     contexts |= {} if turn.steps is None else {"steps": as_json(turn.steps)}
-    used: dict[str, Any] = {"seconds": round(turn.seconds, 6), "tokens": dict(turn.tokens), "span_id": turn.span_id}
+    duration = {"seconds": round(turn.seconds, 6)} if turn.start_s else {}
+    used: dict[str, Any] = {**duration, "tokens": dict(turn.tokens), "span_id": turn.span_id}
     return {"query_id": turn.trace_id, "answer": turn.answer, **contexts, **used}

@@ -32,6 +32,7 @@ ROOTS = "further spans without a parent, whose questions and answers are left ou
 """Names of counts, in addition to those in `SkipReason`."""
 PROMPTS = "questions that contain a retrieved document, as whole prompts do"
 UNKNOWN = "whose contexts are unknown: no span states the documents that were retrieved"
+TIMELESS = "whose root has no start, so that their day and duration are unknown"
 BARE = "spans without any attribute, in traces without a question"
 OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
 REDACTED = "[redacted]"
@@ -178,6 +179,7 @@ def write_turns(
             counts[CUT] += turn.is_cut
             counts[UNSHOWN] += turn.unshown
             counts[PROMPTS] += turn.is_prompt
+            counts[TIMELESS] += not turn.start_s
             counts[UNKNOWN] += turn.contexts is None and turn.answer is not None and not turn.is_cut
             if turn.answer is None and naming.answer is None and (unanswered := unanswered + 1) <= _PROPOSING:
                 counts.update(proposals(spans, "output"))

@@ -60,6 +60,15 @@ def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> No
     assert {value["value"] for value in values if value["metric"].startswith("Faithfulness")} == {1.0}
 
 
+def test_a_trace_without_a_start_has_no_day_and_no_duration(tmp_path: Path) -> None:
+    row = phoenix(trace(1)[0]) | {"start_time": None}
+    done = rankbeam("traces", written(tmp_path, "a.jsonl", [row]), "--output", str(tmp_path / "out"))
+    assert "  1 whose root has no start, so that their day and duration are unknown" in done.stdout.splitlines()
+    (query,), (answer,) = (read(tmp_path / "out" / name) for name in ("queries.jsonl", "answers.jsonl"))
+    assert "day" not in query["metadata"]
+    assert "seconds" not in answer
+
+
 def test_a_sample_is_the_same_each_time_and_texts_are_redacted(tmp_path: Path) -> None:
     rows = [one for number in range(40) for one in trace(number, DAY * (number % 2))]
     source = written(tmp_path, "spans.jsonl", [otlp(one) for one in rows])

@@ -267,6 +267,8 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.jsonl", '{"question": "a", "qid": 1, "query_id": "1"}\n{"question": "b", "qid": "3", "query_id": "2"}', {},
      "f.jsonl:2: has different ids, query_id '2' and qid '3'; name the one to use: columns: {id: query_id}"),
     ("f.jsonl", '{"question": "a"}\n[1]', {}, "f.jsonl:2: expected a JSON object, found list"),
+    ("f.csv", "question,[echo] {{question}},Status,Score,Named Scores,Grader Reason,Comment\na,b,PASS,1,,,\n", {},
+     "is promptfoo's table"),
     ("f.yaml", "evalId: e\nresults: {}\n", {}, "is YAML; write JSON instead"),
     ("f.jsonl", '{"question": {"a": "b"}}', {}, "columns: {question: PATH}, such as one of question.a"),
     ("f.csv", 'input,output\n"{""a"": ""b""}",c\n', {}, "f.csv:2: question: expected a text, found an object"),

@@ -159,6 +159,10 @@ def _in_csv(path: str) -> Iterator[Row]:
     line = 1
     try:
         names = [name.strip() for name in next(rows, [])]
+        if {"Status", "Named Scores", "Grader Reason"} <= {*names}:
+            raise InputError(
+                "is promptfoo's table; its rows lack parts of the cases: write --output results.json", path=path
+            )
         named_columns.refuse_repeated(path, names, line=1)
         line = rows.line_num + 1
         for cells in rows:
