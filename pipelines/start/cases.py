@@ -82,7 +82,7 @@ def experiment_of(
     criteria: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The experiment that judges the answers in a file; without named metrics, criteria are metrics, too."""
-    survey, name = survey_answers(file, columns), Path(file).name.partition(".")[0]
+    survey, name = survey_answers(file, columns), Path(file).name.lstrip(".").partition(".")[0]
     quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
     return {
@@ -125,7 +125,7 @@ def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> st
     value = {
         "name": path.stem,
         "dataset": {"file": named, **({"columns": dict(columns)} if columns else {})},
-        "configurations": configurations(Path(file).name.partition(".")[0], survey),
+        "configurations": configurations(Path(file).name.lstrip(".").partition(".")[0], survey),
     }
     lines = [
         f"# {about(survey)}.",

@@ -37,6 +37,9 @@ FILES: dict[str, Any] = {
     "langsmith.csv": lambda q, a, c, r: {
         "inputs": {"question": q}, "outputs": {"output": a, "contexts": c}, "reference_outputs": {"answer": r}
     },
+    "mlflow.jsonl": lambda q, a, c, r: {
+        "inputs": {"question": q}, "outputs": {"response": a, "contexts": c}, "expectations": {"expected_response": r}
+    },
     "openai.jsonl": lambda q, a, c, r: {
         "item": {"question": q, "ideal": r, "contexts": c}, "sample": {"output_text": a}
     },
@@ -255,6 +258,9 @@ def test_init_writes_an_experiment_for_a_file(tmp_path: Path, monkeypatch: pytes
         in Path("e.yaml").read_text()
     )
     assert rankbeam("validate", "e.yaml").status == 0
+    Path("ragas.jsonl").rename(".latest_test_run.json")  # DeepEval begins names of files with a dot
+    assert rankbeam("init", "hidden.yaml", "--from", ".latest_test_run.json").status == 0
+    assert "name: latest_test_run" in Path("hidden.yaml").read_text()
 
 
 WRONG = [

@@ -1,4 +1,4 @@
-"""Files that ragas 0.4.3, DeepEval 4.3.1 and Vertex's SDK wrote themselves from the same rows give the same cases."""
+"""Files that ragas 0.4.3, DeepEval 4.3.1, Phoenix and Vertex's SDK wrote from the same rows give the same cases."""
 
 import json
 from pathlib import Path
@@ -47,6 +47,24 @@ def test_files_of_deepeval(name: str) -> None:
     assert [(case.contexts and [text for _, text in case.contexts]) or (None if case.contexts is None else [])
             for case in cases] == expected  # fmt: skip
     assert survey.counts == ({} if name.endswith("json") else {"joined": 1})
+
+
+@pytest.mark.parametrize("name", ["deepeval_conversations.json", "deepeval_conversations.csv"])
+def test_conversations_of_deepeval(name: str) -> None:
+    cases = list(read_cases(CaseSource(str(FOLDER / name))))
+    assert [(case.question, case.answer, case.reference) for case in cases] == [(q, a, r) for q, a, _, r in ROWS]
+    # The turn of the assistant has the contexts.
+    assert [case.contexts and [text for _, text in case.contexts] for case in cases] == [
+        (texts or ()) if answer else None for _, answer, texts, _ in ROWS
+    ]
+    assert [case.query_id for case in cases] == [hashed_id(q, HISTORY) for q, _, _, _ in ROWS]
+
+
+@pytest.mark.parametrize("name", ["phoenix_experiment.json", "phoenix_experiment.csv"])
+def test_experiments_of_phoenix(name: str) -> None:
+    cases = list(read_cases(CaseSource(str(FOLDER / name))))
+    assert [(case.question, case.answer, case.reference) for case in cases] == [(q, a, r) for q, a, _, r in ROWS]
+    assert [[text for _, text in case.contexts or ()] for case in cases] == [texts for _, _, texts, _ in ROWS]
 
 
 HISTORY = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]

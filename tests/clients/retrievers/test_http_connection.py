@@ -119,7 +119,7 @@ def test_a_status_has_its_kind(status: str, kind: FailureKind) -> None:
 
 def test_a_redirect_is_not_followed_but_named() -> None:
     error = failure(saying(b"", "302 Found", "Location: http://elsewhere.invalid/login"))
-    assert error.message == "HTTP 302 Found to http://elsewhere.invalid/login"
+    assert error.message == "HTTP 302 Found to http://elsewhere.invalid/login, which is not followed; correct the url"
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:

@@ -108,7 +108,11 @@ class HttpConnection:
 
     def _refusal(self, response: httpx.Response, body: bytes) -> CallError:
         status = response.status_code
-        location = f" to {response.headers['Location']}" if "Location" in response.headers else ""
+        location = (
+            f" to {response.headers['Location']}, which is not followed; correct the url"
+            if "Location" in response.headers
+            else ""
+        )
         details = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
         wait = retry_after_s(response.headers.get("Retry-After"))
         message = f"HTTP {status} {response.reason_phrase}{details}"
