@@ -149,8 +149,13 @@ def test_a_trace_of_mlflow() -> None:
     """Attributes are JSON, and ids base64, as `Trace.to_json` of MLflow 3.18 writes them."""
     values = [
         ("CHAIN", "When?", "Now.", {}),
-        ("RETRIEVER", {"q": "When?"}, json.loads(DOCUMENTS), {}),
-        ("CHAT_MODEL", {"messages": []}, None, {"chat.tokenUsage": {"input_tokens": 10, "output_tokens": 5}}),
+        ("RETRIEVER", {"q": "When?"}, [{"page_content": TEXT, "metadata": {"doc_uri": "billing"}, "id": None}], {}),
+        (
+            "CHAT_MODEL",
+            {"messages": []},
+            None,
+            {"chat.tokenUsage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": None}, "llm.model": "m"},
+        ),
     ]
     spans = [
         {"trace_id": "dHQ=", "span_id": f"{name}A==", "parent_span_id": "aA==" if place else None, "name": kind,
@@ -164,7 +169,7 @@ def test_a_trace_of_mlflow() -> None:
     whole = turn(row)
     assert (whole.question, whole.answer, whole.contexts) == ("When?", "Now.", (("billing", TEXT),))
     assert (whole.trace_id, whole.span_id, whole.conversation) == ("7474", "68", "s")
-    assert whole.tokens == {"input": 10, "output": 5}
+    assert (whole.model, whole.tokens) == ("m", {"input": 10, "output": 5})
     spans[0]["status"]["code"] = "STATUS_CODE_ERROR"
     assert turn(row).answer is None
 

@@ -51,7 +51,7 @@ def documents_of(span: Span, name: str) -> list[Document] | None:
 def _document(entry: Any) -> Document:
     if not isinstance(entry, Mapping):
         return None, str(entry)
-    name = first_of(entry, "document.id", "id", "doc_id", "metadata.id")
+    name = first_of(entry, "document.id", "id", "doc_id", "metadata.id", "metadata.doc_uri")
     text = first_of(entry, "document.content", "content", "text", "page_content", "pageContent")
     return None if name is None else str(name), None if text in (None, HIDDEN) else str(text)
 

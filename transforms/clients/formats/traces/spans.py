@@ -4,10 +4,10 @@ OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → 
 in each line or in the file; attributes are lists of `{key, value: {stringValue: …}}`.
 """
 
-import base64
 import json
 import math
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -222,8 +222,9 @@ def _mlflow_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     """The spans of a trace of MLflow, whose ids are base64."""
     session = ((row.get("info") or {}).get("trace_metadata") or {}).get("mlflow.trace.session")
     for span in row["data"]["spans"]:
-        names = (name for name in ("trace_id", "span_id", "parent_span_id") if span.get(name))
-        ids = {name: base64.b64decode(span[name]).hex() for name in names}
+        ids = {
+            name: b64decode(span[name]).hex() for name in ("trace_id", "span_id", "parent_span_id") if span.get(name)
+        }
         yield _flat({**span, **ids, "attributes": {"session.id": session, **(span.get("attributes") or {})}})
 
 
@@ -275,7 +276,8 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
         row = {"type": "RETRIEVER" if is_retrieval else values.get("traceloop.span.kind")}
         row |= {part: _unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s") for part in ("input", "output")}
     elif "mlflow.spanType" in values:  # these attributes are JSON
-        names = {"type": "spanType", "input": "spanInputs", "output": "spanOutputs", "usageDetails": "chat.tokenUsage"}
+        names = {"type": "spanType", "input": "spanInputs", "output": "spanOutputs"}
+        names |= {"model": "llm.model", "usageDetails": "chat.tokenUsage"}
         row = {part: json.loads(values.get(f"mlflow.{name}") or "null") for part, name in names.items()}
     else:
         return dict(values)
