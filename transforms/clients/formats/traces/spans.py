@@ -222,9 +222,7 @@ def _mlflow_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     """The spans of a trace of MLflow, whose ids are base64."""
     session = ((row.get("info") or {}).get("trace_metadata") or {}).get("mlflow.trace.session")
     for span in row["data"]["spans"]:
-        ids = {
-            name: b64decode(span[name]).hex() for name in ("trace_id", "span_id", "parent_span_id") if span.get(name)
-        }
+        ids = {key: b64decode(span[key]).hex() for key in ("trace_id", "span_id", "parent_span_id") if span.get(key)}
         yield _flat({**span, **ids, "attributes": {"session.id": session, **(span.get("attributes") or {})}})
 
 
