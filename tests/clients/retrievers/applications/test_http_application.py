@@ -71,6 +71,7 @@ def test_citations_that_are_no_list_are_refused_and_the_path_is_in_no_key() -> N
     [
         ({"result": {"sources": []}}, "answer: result.text is missing, found"),
         ([], "answer: result.text is missing, found []"),
+        ({"id": "x" * 90, "refusal": "I can't."}, """xxx", "refusal": "I can't."}"""),  # as OpenAI's, after its ids
         ({"result": {"text": 3}}, "answer: result.text is not a text"),
         ({"result": {"text": " "}}, "answer: result.text is empty"),
         ({"result": {"text": "a", "sources": {"id": "x"}}}, "results: result.sources is not a list"),

@@ -173,7 +173,7 @@ class HttpApplication(Http):
         text = self._text(reply)
         if not isinstance(text, str):
             lacks = "is missing" if text is None else "is not a text"
-            raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_short_json(reply)}")
+            raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_short_json(reply, 300)}")
         if not text.strip():
             raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
         first = reply["first_token_s"] if self.stream else None
@@ -297,5 +297,5 @@ def _value_at(path: str, value: Any) -> Any:
         ) from error
 
 
-def _short_json(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False), 80)
+def _short_json(value: Any, most: int = 80) -> str:
+    return shortened(json.dumps(value, ensure_ascii=False), most)
