@@ -62,6 +62,17 @@ def test_a_model_that_only_answers_rubbish_costs_sixty_attempts(calls: int, late
     assert all("different calls in a row" in failure.message for failure in not_asked)
 
 
+@pytest.mark.parametrize("has_worked", [False, True])
+def test_calls_wait_for_usable_answers_only_of_a_model_that_has_given_some(has_worked: bool, tmp_path: Path) -> None:
+    if has_worked:
+        make(questions(1, start=100), Model(), tmp_path, QUOTA)
+    with VirtualClock() as clock:
+        model = Model(reader=refusing(FailureKind.MALFORMED, lambda query: int(query) < 100))
+        outcomes = make(questions(101), model, tmp_path, QUOTA, clock)
+        assert (clock.monotonic() > QUOTA.give_up_after_s) == has_worked
+    assert len(failures(outcomes)) == 100 + (not has_worked)
+
+
 def _taking(seconds: float) -> Script:
     async def script(_: str, __: int) -> str | None:
         import asyncio

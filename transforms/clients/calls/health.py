@@ -6,8 +6,8 @@ closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s 
 
 A failure that is due to one query (invalid, blocked, truncated, or not found by a service that has found others) is not
 counted. Empty and malformed answers open a breaker of their step alone, after 20 different calls in a row. A service
-that has only refused permanently (wrong credentials, a missing corpus) is given up as soon as the breaker opens; a
-service with an answer in the ledger has worked before, and may recover. After a refusal because the quota of the day is
+that has only refused permanently (wrong credentials, a missing corpus), or a step that has only had such answers, is
+given up as soon as its breaker opens; a service with an answer in the ledger has worked before, and may recover. After a refusal because the quota of the day is
 used up, the breaker stays open: answers to calls in flight do not close it.
 
 The first attempt at a service whose address is known goes alone. If it is refused for a reason that all calls share (no
@@ -144,7 +144,7 @@ class Breaker:
     def _add(self, begun: StartedAttempt, error: CallError, now: float) -> None:
         self._awaits_first = False
         self._failures += 1
-        self._may_recover |= error.kind.is_transient
+        self._may_recover |= error.kind in _COUNTED and error.kind.is_transient
         self._last = error
         if error.kind is FailureKind.QUOTA:  # a daily quota that is used up asks for a long pause
             self._is_given_up |= (error.retry_after_s or 0.0) > self._give_up_after_s

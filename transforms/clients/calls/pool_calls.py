@@ -54,6 +54,7 @@ class PoolCalls:
         self._shared = context.shared
         self._breakers = {service: context.shared.breaker(service, quota.give_up_after_s) for service in services}
         self._answer_breakers: dict[tuple[str, str], Breaker] = {}
+        self._recalled: set[str] = set()  # services with answers in the ledger
         for breaker in self._breakers.values():
             self.admission.watch(breaker)
 
@@ -86,6 +87,7 @@ class PoolCalls:
 
     def answered_before(self, service: str) -> None:
         self._breakers[service].answered_before()
+        self._recalled.add(service)
 
     def warnings(self) -> list[str]:
         by_connection = (getattr(connection, "warnings", ()) for connection in self._connections.values())
@@ -238,6 +240,8 @@ class PoolCalls:
     def _breaker(self, call: Call) -> StepBreaker:
         answers = self._shared.breaker(call.service, self._quota.give_up_after_s, call.step)
         self._answer_breakers[call.service, call.step] = answers
+        if call.service in self._recalled:
+            answers.answered_before()
         return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)
 
     async def _call(self, call: Call, attempts: Attempts, reservation: BudgetReservation) -> Reply:
