@@ -237,12 +237,12 @@ def test_texts_of_a_stream_that_repeat_earlier_ones_count_once(texts: list[str],
     assert stream.read(stored({"first_token_s": 0.1, "events": [{"text": text} for text in texts]})).text == answer
 
 
-@pytest.mark.parametrize("mark", [b"", b"data: "])
-def test_a_stream_may_be_json_lines(mark: bytes) -> None:
+@pytest.mark.parametrize(("mark", "kind"), [(b"", "x-ndjson"), (b"data: ", "x-ndjson"), (b"\x1e", "json-seq")])
+def test_a_stream_may_be_json_lines(mark: bytes, kind: str) -> None:
     lines = mark + b'{"text": "Owners "}\n\n' + mark + b'{"text": "pay."}\n{"done": true, "sources": ["a"]}\n'
 
     async def run() -> ApplicationAnswer:
-        async with served(saying(lines, "200 OK", "Content-Type: application/x-ndjson")) as server:
+        async with served(saying(lines, "200 OK", f"Content-Type: application/{kind}")) as server:
             stream = HttpApplication(url=f"{server.url}/ask", answer="text", results="sources", stream=True, end="done")
             connection = await stream.connect()
             try:

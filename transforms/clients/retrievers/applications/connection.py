@@ -25,6 +25,7 @@ from rankbeam.transforms.records.reply import Reply
 
 _DELETE_S = 5.0
 _FIELDS = {"", "data", "event", "id", "retry"}
+_RECORD = "\x1e"  # begins each record of application/json-seq
 _DONE = object()  # the end of a stream that says so
 
 
@@ -105,6 +106,7 @@ class ApplicationConnection(HttpConnection):
         data: list[str] = []
         is_done, is_error, has_begun, other = False, False, False, ""
         async for line in _lines(response):  # to its end, so that the connection can be used again
+            line = line.removeprefix(_RECORD) if are_json_lines else line
             name, _, value = line.partition(":")
             if are_json_lines and name not in _FIELDS:
                 name, value = "data", line
