@@ -4,6 +4,7 @@ import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
 from rankbeam.pipelines.local.messages import log_to_stderr, messages, warn
+from rankbeam.transforms.records.errors import pluralize
 
 
 @main.group()
@@ -50,7 +51,7 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
         with log_to_stderr():
             warn(*LedgerJobs.of(place).collect(jobs))
         open_jobs = LedgerJobs.of(place).named(())
-        click.echo(f"{len(open_jobs):,} batch jobs have not ended" if open_jobs else "no batch job is open")
+        click.echo(f"{pluralize(len(open_jobs), 'batch job')} left open" if open_jobs else "no batch job is open")
 
 
 @batch.command()

@@ -62,10 +62,11 @@ class LedgerJobs:
         if not self.records:
             return f"{self.ledger} has no batch jobs. Services with `batch:` make them."
         rows = [
-            (record.name, record.service, record.step, f"{record.calls:,}", f"{record.answered:,}", record.state)
+            (record.name, record.service, record.step, *map("{:,}".format, _counts(record)), record.state)
             for record in self.records
         ]
-        return screen.table(Table(["job", "service", "step", "calls", "answered", "state"], rows, 3))
+        head = ["job", "service", "step", "calls", "answered", "input tokens", "output tokens", "state"]
+        return screen.table(Table(head, rows, 3))
 
     def as_json(self) -> str:
         """One JSON document, without the services' parameters."""
@@ -73,6 +74,10 @@ class LedgerJobs:
         for job in jobs:
             del job["parameters"]
         return json.dumps({"ledger": self.ledger, "jobs": jobs}, indent=2)
+
+
+def _counts(record: BatchJobRecord) -> tuple[int, ...]:
+    return record.calls, record.answered, record.input_tokens, record.output_tokens
 
 
 def service_of(record: BatchJobRecord) -> BatchedService:

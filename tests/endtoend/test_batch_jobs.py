@@ -16,6 +16,7 @@ from support.standins import Standin, serve
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger import Ledger, store
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder
+from rankbeam.transforms.clients.models.batches import openai_jobs
 from rankbeam.transforms.clients.models.batches.jobs import JobRun
 from rankbeam.transforms.clients.models.batches.make import BatchJobs
 from rankbeam.transforms.records.errors import InputError
@@ -101,6 +102,7 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
         pytest.param(
             {"wrong_shape": 3}, CLAIMS + SUPPORTS - 6, "the answer cannot be used", marks=pytest.mark.campaign
         ),
+        ({"content": ["unavailable", "cut", "cut_gzip"]}, CLAIMS + SUPPORTS, ""),
         pytest.param({"create": ["unavailable"]}, CLAIMS + SUPPORTS, "", marks=pytest.mark.campaign),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
@@ -321,6 +323,21 @@ def test_jobs_are_listed_collected_and_cancelled_by_the_command(
         assert server.stats().extra["jobs"] == 2
     assert batches.rows(results) == online[0]
     assert "collected" in rankbeam("batch", "list", out).stdout
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "cut_gzip", "silent"])
+def test_collecting_does_not_wait_for_answers_that_cannot_be_read(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_jobs, "_SILENT_S", 0.2)
+    with serve("openai_batches", batch={"content": [fault]}) as server:
+        with killed_in(JobRun, "ended"):
+            batches.evaluated(batches.experiment(tmp_path, server, MIN, queries=6), "r", monkeypatch)
+        out = str(tmp_path / "out")
+        assert rankbeam("batch", "collect", out).stdout == "1 batch job left open\n"
+        assert rankbeam("batch", "collect", out).stdout == "no batch job is open\n"
+        listed = rankbeam("batch", "list", out).stdout.split()
+        assert listed[-5:] == ["6", "6", "3,708", "282", "collected"]
 
 
 def test_a_run_without_batch_says_which_jobs_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ def test_jobs_are_listed_cancelled_and_collected_by_the_command(
         out = str(tmp_path / "out")
         (job,) = json.loads(rankbeam("batch", "list", out, "--format", "json").stdout)["jobs"]
         assert (job["calls"], job["state"], job["step"]) == (CLAIMS, "made", "claims")
-        assert rankbeam("batch", "collect", out).stdout == "1 batch jobs have not ended\n"
+        assert rankbeam("batch", "collect", out).stdout == "1 batch job left open\n"
         assert rankbeam("batch", "cancel", out).stdout == f"cancelled {job['name']}\n"
         collected = rankbeam("batch", "collect", out)
         assert collected.stdout == "no batch job is open\n", collected.stderr

@@ -1,5 +1,6 @@
 """Batch jobs of the stand-ins of models: what a job does with the rows that it was given, and how it goes wrong."""
 
+import gzip
 import json
 import random
 import re
@@ -40,6 +41,8 @@ class JobFaults:
         without_usage: rows without token counts.
         no_file: whether there is no output file although the job succeeded.
         deleted: jobs whose output file is deleted.
+        content: faults of requests for a file of answers, one after the other: "unavailable", "cut" (the connection
+            breaks), "cut_gzip" (a compressed file ends early, and its length fits), "silent" (no answer comes), "".
         create: faults of requests that make a job, one after the other: "quota", "lost" (made, but the connection
             breaks), "spent", "unavailable", "over_limit" (made, but fails: too many tokens are enqueued), "".
         refuses: a fault of `openai.OpenAi` that refuses a part of every row, such as "gpt5".
@@ -61,6 +64,7 @@ class JobFaults:
     without_usage: int = 0
     no_file: bool = False
     deleted: int = 0
+    content: tuple[str, ...] = ()
     create: tuple[str, ...] = ()
     refuses: str = ""
     hidden: bool = False
@@ -70,7 +74,7 @@ class JobFaults:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "JobFaults":
         """From the settings of a stand-in."""
-        return cls(**{**values, "create": tuple(values.get("create", ()))})
+        return cls(**{**values, **{name: tuple(values.get(name, ())) for name in ("content", "create")}})
 
 
 @dataclass
@@ -101,6 +105,7 @@ class JobBook:
         jobs: in the order in which they were made.
         answered: number of answers of jobs by key.
         creations: number of requests that make a job.
+        downloads: number of requests for a file of answers.
         about_upload: content of a file so far.
     """
 
@@ -109,6 +114,7 @@ class JobBook:
     jobs: dict[str, Job] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
     creations: int = 0
+    downloads: int = 0
     about_upload: bytes = b""
     _numbers: int = 0
 
@@ -123,6 +129,11 @@ class JobBook:
         """The fault of the request that now makes a job."""
         self.creations += 1
         return self.faults.create[self.creations - 1] if self.creations <= len(self.faults.create) else ""
+
+    def fault_of_content(self) -> str:
+        """The fault of the request that now asks for a file of answers."""
+        self.downloads += 1
+        return self.faults.content[self.downloads - 1] if self.downloads <= len(self.faults.content) else ""
 
     def add(self, name: str, file: str, **about: Any) -> Job:
         """Make a job."""
@@ -216,6 +227,19 @@ class BatchConnection(HttpConnection):
             self.reset()
         else:
             self.say_object(self.shown(job))
+
+    def say_file(self, content: bytes) -> None:
+        """Send a file of answers, unless that goes wrong."""
+        fault = self.book.fault_of_content()
+        if fault in _REFUSALS:
+            status, message = _REFUSALS[fault]
+            self.say(status, self.error(status, message))
+        elif fault == "cut":
+            self.cut(content)
+        elif fault == "cut_gzip":
+            self.say(200, gzip.compress(content)[: -len(content) // 8], "Content-Encoding: gzip\r\n")
+        elif fault != "silent":
+            self.say(200, content, "Content-Type: application/octet-stream\r\n")
 
     def newest(self, name: str | None = None) -> list[Row]:
         """The jobs, of one name or of all, the newest first."""

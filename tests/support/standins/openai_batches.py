@@ -32,7 +32,7 @@ class OpenAiBatches(BatchConnection, OpenAi):
         elif parts[0] == "files" and self.book.faults.hidden:
             self.say(403, self.error(403, "missing scope: api.files.read"))
         elif parts[0] == "files":
-            self.say(200, self.book.files[parts[1]], "Content-Type: application/octet-stream\r\n")
+            self.say_file(self.book.files[parts[1]])
         elif parts == ["batches"] and request.method == "POST":
             body = json.loads(request.body)
             self.create(lambda: self._added(body))
@@ -83,6 +83,7 @@ class OpenAiBatches(BatchConnection, OpenAi):
             "id": job.id, "object": "batch", "status": state, "metadata": {"rankbeam": job.name},
             "output_file_id": output, "error_file_id": errors,
             "errors": self.book.faults.errors or errors_of_job,
+            "request_counts": {"total": len(job.rows), "completed": job.about.get("answers", 0)},
         }  # fmt: skip
 
     def _output(self, job: Job) -> tuple[str | None, str | None]:
@@ -96,6 +97,7 @@ class OpenAiBatches(BatchConnection, OpenAi):
             message["content"] = re.sub(r'"(verdicts|claims|facts)": \[', r'"other": [', message["content"])
         for row in answers[: self.book.faults.without_usage]:
             del row["response"]["body"]["usage"]
+        job.about["answers"] = len(answers)
         output = None if not answers else self.book.add_file(self.book.written(answers))
         errors = (
             self.book.add_file(b"".join(json.dumps(row).encode() + b"\n" for row in failures)) if failures else None

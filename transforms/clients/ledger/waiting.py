@@ -159,6 +159,8 @@ class BatchJobRecord:
     ended: tuple[str, ...] = ()  # ids of jobs of this part whose answers were collected
     answered: int = 0  # answers that were recorded
     refused: dict[str, int] = field(default_factory=dict)  # number of calls whose answers could not be used, by reason
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     @property
     def name(self) -> str:
@@ -170,10 +172,10 @@ class BatchJobRecord:
         """True while answers of the job may be collected."""
         return self.state not in (COLLECTED, GIVEN_UP)
 
-    def closed(self, state: str, answered: int = 0, refused: Mapping[str, int] | None = None) -> "BatchJobRecord":
+    def closed(self, state: str) -> "BatchJobRecord":
         """The record once nothing waits for the job; for calls without an answer, the next run creates another job."""
         ended = (*self.ended, *filter(None, [self.job]))
-        return replace(self, job=None, state=state, ended=ended, answered=answered, refused=dict(refused or {}))
+        return replace(self, job=None, state=state, ended=ended)
 
 
 COLLECTED, GIVEN_UP = "collected", "given up"

@@ -22,7 +22,6 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 
-JSON = "application/json"
 _SHOWN, _MOST_BYTES_SHOWN = 300, 64 * 2**10
 _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}
 _BLOCKS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
@@ -65,7 +64,7 @@ class OpenAiConnection(ModelConnection):
 
     async def check(self, timeout_s: float) -> str | None:
         """Look for the model in the service's list of models, which is free; None if there is no list."""
-        response = await self._send("GET", "/models", None, "", timeout_s)
+        response = await self._send("GET", "/models", "", timeout_s)
         if response.status in (404, 405, 501):
             return None
         rows = self._object(response, "").get("data")
@@ -137,25 +136,22 @@ class OpenAiConnection(ModelConnection):
         vectors = self.vectors.read(_rows(body.get("data")), texts, tokens)
         return reply_of(vectors, texts, tokens, version)
 
-    async def object(
-        self, method: str, path: str, content: bytes | None = None, timeout_s: float = 120.0, form: str = JSON
-    ) -> dict[str, Any]:
-        return self._object(await self._send(method, path, content, "", timeout_s, form), "")
+    async def object(self, method: str, path: str, timeout_s: float = 120.0, **body: Any) -> dict[str, Any]:
+        """Send a request with a body as httpx takes it, and receive an object."""
+        return self._object(await self._send(method, path, "", timeout_s, **body), "")
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        return await self._send("POST", path, content, request, timeout_s)
+        return await self._send("POST", path, request, timeout_s, content=content)
 
-    async def _send(
-        self, method: str, path: str, content: bytes | None, request: str, timeout_s: float, form: str = JSON
-    ) -> _Response:
+    async def _send(self, method: str, path: str, request: str, timeout_s: float, **body: Any) -> _Response:
         """Send a request and receive its response, whatever its status; a response that breaks off may be charged."""
         url, tokens = f"{self.parameters.base_url}{path}", Tokens()
-        headers = {} if content is None else {"Content-Type": form}
+        headers = {"Content-Type": "application/json"} if "content" in body else {}
         try:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:
-                    async with client.stream(method, url, content=content, headers=headers) as response:
+                    async with client.stream(method, url, headers=headers, **body) as response:
                         tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens
                         received_body = await read_body(response, MOST_BYTES)
         except TimeoutError:

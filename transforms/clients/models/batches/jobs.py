@@ -74,6 +74,7 @@ class JobAnswers:
     replies: dict[str, Reply] = field(default_factory=dict)
     refused: Counter[RefusalReason] = field(default_factory=Counter)
     tokens: dict[str, Tokens] = field(default_factory=dict)  # of all answers with a key, recorded or not
+    rows: int = 0  # with a key
     unproved: int = 0  # answers that only their key matches to their call
     again: set[str] = field(default_factory=set)  # calls that another job makes
     failed: set[str] = field(default_factory=set)  # calls whose requests failed
@@ -85,6 +86,7 @@ class JobAnswers:
         if row.key is None:
             self.refused[RefusalReason.UNREADABLE] += 1
             return
+        self.rows += 1
         if row.key not in self.calls:
             self.refused[RefusalReason.FOREIGN] += 1
             return
@@ -116,6 +118,16 @@ class JobAnswers:
         """The keys of calls that failed, or have no row in the output, and that no other job makes."""
         others = self._seen.keys() | self.again
         return [key for key in self.calls if key in self.failed or key not in others]
+
+    @property
+    def usage(self) -> Tokens:
+        return sum(self.tokens.values(), NO_TOKENS)
+
+    def closed(self, record: BatchJobRecord, state: str) -> BatchJobRecord:
+        """The record of the job once these answers are in the ledger."""
+        refused = {str(reason): number for reason, number in self.refused.items()}
+        closed = replace(record.closed(state), answered=len(self.replies), refused=refused)
+        return replace(closed, input_tokens=self.usage.input, output_tokens=self.usage.output)
 
     def summary(self) -> Iterator[str]:
         for reason, number in sorted(self.refused.items()):
@@ -238,12 +250,17 @@ class JobRun:
             _logger.warning("batch: %s: %s: %s", record.name, job.state, job.message)
         return job
 
-    async def match_answers(self, job: ServiceJob | None, calls: Sequence[PendingCall]) -> JobAnswers:
-        """The answers of a job; raises a CallError if they cannot be read now."""
+    async def match_answers(
+        self, job: ServiceJob | None, calls: Sequence[PendingCall], *, allows_fewer: bool = False
+    ) -> JobAnswers:
+        """The answers of a job; raises a CallError if they cannot be read now, or if fewer rows arrive than it has."""
         matched = JobAnswers({call.key: call.payload for call in calls}, self.parameters)
         if job is not None:
             async for row in self.service.rows(job, partial(self._lines, calls)):
                 matched.add(row, self.service)
+            if matched.rows < job.answers and not allows_fewer:
+                problem = f"its files have {matched.rows:,} of the {job.answers:,} answers that the service counts"
+                raise CallError(FailureKind.UNAVAILABLE, problem)
         matched.end()
         return matched
 

@@ -28,8 +28,8 @@ from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallUsage, sum_by_position
 from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.reply import NO_TOKENS
 
+_MOST_READS = 3  # of files with fewer answers than their service counts
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
 _logger = logging.getLogger(__name__)
 
@@ -246,12 +246,12 @@ class BatchJobs:
             return {}
         async with self._in_memory:
             calls = self._folder.calls(record.hash)
-            matched = await self._match_answers(run, record, job, calls)
+            if (matched := await self._match_answers(run, record, job, calls)) is None:
+                return {}
             pause_s = self._make_room(service, job, matched)
             await asyncio.to_thread(recording.record, matched, calls)
-            refused = {str(reason): number for reason, number in matched.refused.items()}
             state = stored.GIVEN_UP if job is None or job.is_over_limit else stored.COLLECTED
-            self._folder.save(record.closed(state, len(matched.replies), refused))
+            self._folder.save(matched.closed(record, state))
             self._folder.delete_part(record.hash)
         if not matched.again:
             self._ended_parts.add(record.hash)
@@ -286,18 +286,21 @@ class BatchJobs:
 
     async def _match_answers(
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
-    ) -> JobAnswers:
-        """The answers of a job; waits as long as they cannot be read."""
-        pause_s = FIRST_POLL_S
+    ) -> JobAnswers | None:
+        """The answers of a job; waits as long as they cannot be read, or returns None if the run does not wait."""
+        reads = 0
         while True:
             try:
-                return await run.match_answers(job, calls)
+                return await run.match_answers(job, calls, allows_fewer=reads >= _MOST_READS)
             except CallError as error:
                 if not error.kind.is_transient:
                     raise unreadable(record, error) from None
                 _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, error.message)
-                await self._pause(pause_s)
-                pause_s = min(2 * pause_s, LONGEST_POLL_S)
+            if not run.waits:
+                return None
+            reads += 1
+            await self._pause(min(reads * FIRST_POLL_S, LONGEST_POLL_S))
+            job = await run.ended(record)  # its files may be other ones now
 
     def _report(
         self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: JobAnswers
@@ -305,25 +308,20 @@ class BatchJobs:
         state = job.state if job is not None else "not made" if record.job is None else "given up"
         another = f"; another job makes {len(matched.again):,} of them" if matched.again else ""
         message = "batch: %s of %s (%s): %s; %s of %s calls are answered, with %s input and %s output tokens%s"
-        tokens = sum(matched.tokens.values(), NO_TOKENS)  # the usage of no run has those of `batch collect`
+        tokens = matched.usage
         counts = f"{len(matched.replies):,}", f"{record.calls:,}", f"{tokens.input:,}", f"{tokens.output:,}", another
         _logger.info(message, record.name, service.name, record.step, state, *counts)
-        treatment = "fail" if service.settings.otherwise == "fail" else "are called online"
+        about, reasons = f"batch job {record.name} of {service.name}, {record.step}", ", ".join(matched.summary())
         if matched.is_mixed_up:
-            self.warnings.append(
-                f"batch job {record.name} of {service.name}: too many of its answers belong to other requests, so "
-                f"none is used ({', '.join(matched.summary())}); its calls are made online"
-            )
+            mixed = "too many of its answers belong to other requests, so none is used"
+            self.warnings.append(f"{about}: {mixed} ({reasons}); its calls are made online")
         elif matched.refused:
+            treatment = "fail" if service.settings.otherwise == "fail" else "are called online"
             unanswered = f"; calls without an answer {treatment}" if matched.unanswered else ""
-            self.warnings.append(
-                f"batch job {record.name} of {service.name}, {record.step}: {', '.join(matched.summary())}{unanswered}"
-            )
+            self.warnings.append(f"{about}: {reasons}{unanswered}")
         if matched.unproved:
-            self.warnings.append(
-                f"batch job {record.name} of {service.name}, {record.step}: {matched.unproved:,} answers were matched "
-                "by the service's key alone (batch.answers)"
-            )
+            by_key = "answers were matched by the service's key alone (batch.answers)"
+            self.warnings.append(f"{about}: {matched.unproved:,} {by_key}")
 
     async def _pause(self, seconds: float) -> None:
         try:

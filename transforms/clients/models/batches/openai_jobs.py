@@ -2,7 +2,6 @@
 
 import json
 import re
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -22,6 +21,7 @@ from rankbeam.transforms.records.reply import Reply
 
 _ENDED = {"completed", "failed", "expired", "cancelled"}
 _UPLOAD_S = 900.0
+_SILENT_S = 120.0  # most time between two pieces of a file
 _NAME = "rankbeam"
 _NOT_BEGUN = {"batch_expired", "batch_cancelled"}
 _OVER_LIMIT = re.compile("token_limit_exceeded|enqueued", re.IGNORECASE)
@@ -51,22 +51,15 @@ class OpenAiJobs:
         return self.connection.reply(body, request, prompt)
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
-        boundary = uuid.uuid4().hex
-        head = (
-            f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
-            f'Content-Disposition: form-data; name="file"; filename="{name}.jsonl"\r\n'
-            "Content-Type: application/jsonl\r\n\r\n"
-        )
-        content = head.encode() + lines.read() + f"\r\n--{boundary}--\r\n".encode()
-        form = f"multipart/form-data; boundary={boundary}"
-        uploaded = await self.connection.object("POST", "/files", content, _UPLOAD_S, form)
+        form = {"data": {"purpose": "batch"}, "files": {"file": (f"{name}.jsonl", lines, "application/jsonl")}}
+        uploaded = await self.connection.object("POST", "/files", timeout_s=_UPLOAD_S, **form)
         job = {
             "input_file_id": uploaded.get("id"),
             "endpoint": _url(step),
             "completion_window": _WINDOW,
             "metadata": {_NAME: name},
         }
-        return _job(await self.connection.object("POST", "/batches", json.dumps(job).encode())).id
+        return _job(await self.connection.object("POST", "/batches", content=json.dumps(job).encode())).id
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
         jobs: list[ServiceJob] = []
@@ -84,7 +77,7 @@ class OpenAiJobs:
         return _job(await self.connection.object("GET", f"/batches/{job}"))
 
     async def cancel(self, job: str) -> None:
-        await self.connection.object("POST", f"/batches/{job}/cancel", b"{}")
+        await self.connection.object("POST", f"/batches/{job}/cancel", content=b"{}")
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.BatchService
         for file in job.outputs:
@@ -97,7 +90,7 @@ class OpenAiJobs:
         url = f"{connection.parameters.base_url}/files/{file}/content"
         try:
             with connection.clients.one() as client:
-                async with client.stream("GET", url) as response:
+                async with client.stream("GET", url, timeout=_SILENT_S) as response:
                     if not response.is_success:
                         status = response.status_code
                         raise CallError(kind_of_status(status), f"HTTP {status} for the file {file}")
@@ -124,7 +117,9 @@ def _job(body: Any) -> ServiceJob:
     files = (body.get("output_file_id"), body.get("error_file_id"))
     outputs = tuple(file for file in files if isinstance(file, str) and file)
     name = str(value_at(body, "metadata", _NAME) or "")
-    return ServiceJob(body["id"], name, state, state in _ENDED, outputs, message, is_over_limit)
+    answers = value_at(body, "request_counts", "completed")
+    count = answers if type(answers) is int else 0
+    return ServiceJob(body["id"], name, state, state in _ENDED, outputs, message, count, is_over_limit)
 
 
 def _row(row: Mapping[str, Any] | None, hide: Callable[[str], str]) -> BatchRow | None:

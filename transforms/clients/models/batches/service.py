@@ -30,6 +30,7 @@ class ServiceJob:
     has_ended: bool
     outputs: tuple[str, ...] = ()  # files with all its answers; none while it runs, or if all requests failed
     message: str = ""  # the reason for a failure
+    answers: int = 0  # number of rows that its outputs have at least; 0 if the service does not say
     is_over_limit: bool = False  # True if the service refused it because too many requests wait for its jobs
 
 
