@@ -14,6 +14,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages, overheads, progress
 from rankbeam.pipelines.local.interrupt import Interrupted, end, finish_calls, in_thread, result_of
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import run_batch_rounds
 from rankbeam.pipelines.run.build import build
@@ -124,8 +125,18 @@ def _delete_previous_rows(experiment: Experiment, execution: Run, options: Pipel
         from rankbeam.transforms.clients.bigquery import publish
 
         publish.refuse_taken(experiment.bigquery, execution.run_id, execution.experiment)
+    _warn_of_later_runs(experiment.output, execution)
     for folder in run_folders(experiment.output, execution.run_id):
         files.delete(folder)
+
+
+def _warn_of_later_runs(output: str, execution: Run) -> None:
+    """Warn if this machine's clock is behind: commands would take an earlier run for the latest one."""
+    with contextlib.suppress(InputError):  # there is no run, or one that cannot be read
+        latest = finished_runs(output)[-1]
+        if latest.execution[1] > execution.started_at and latest.run_id != execution.run_id:
+            problem = f"by this machine's clock, run {latest.run_id} starts later ({latest.execution[1]:%F %T} UTC)"
+            messages.warn(f"{problem}, so it will be used as the latest run; set the clock, or pass --run-id to commands")
 
 
 def refuse_taken(output: str, execution: Run) -> None:

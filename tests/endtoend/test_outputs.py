@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from support.processes import COMMAND, Process
 from support.runs import query_values, rankbeam, run_experiment
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run import evaluate
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import tables
 
@@ -37,6 +39,22 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert str(output) in result.stderr
     assert "scored 192/192" in result.stderr
     return output
+
+
+def test_a_clock_that_is_behind_earlier_runs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime.now(tz) + timedelta(hours=1)
+
+    def messages(run_id: str) -> str:
+        return " ".join(rankbeam("evaluate", EXAMPLE, "--output", tmp_path / "out", "--run-id", run_id).stderr.split())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, "datetime", Ahead)
+        assert "starts later" not in messages("ahead")
+    assert "run ahead starts later" in messages("now")
+    assert "starts later" not in messages("ahead")
 
 
 @pytest.mark.parametrize("name", tables.TABLES)
