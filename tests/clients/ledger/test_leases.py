@@ -144,8 +144,20 @@ def test_a_heartbeat_keeps_it_and_silence_loses_it(place: LeasePlace) -> None:
 def test_one_that_was_left_behind_long_ago_is_taken_over_at_once(place: LeasePlace) -> None:
     time = Time()
     assert lease(place, time).claim() is None
-    time.seconds += 61 * 60
+    time.seconds += 13 * 3600
     assert lease(place, time, HERE).claim() is None
+
+
+@pytest.mark.parametrize("jump_s", [-7200, 7200])
+def test_a_clock_that_jumps_takes_no_lease_from_a_holder_at_work(place: LeasePlace, jump_s: float) -> None:
+    time = Time()
+    first = lease(place, time)
+    second = Lease(place, "pool, lane 0", HERE, time.clock, lambda: time.now() + timedelta(seconds=jump_s))
+    assert first.claim() is None
+    for _ in range(12):
+        assert second.claim() is not None
+        time.seconds += 11
+        first.beat()
 
 
 def test_a_process_of_this_machine_that_is_gone_is_taken_over_at_once(place: LeasePlace) -> None:

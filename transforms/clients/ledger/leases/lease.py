@@ -4,7 +4,7 @@
       └─────► held by another process             └──► taken over: begin no further call
 
 A holder on this machine has ended when its process has. A holder on another machine is known by its heartbeat alone: it
-has ended when the heartbeat has not changed for a minute on the observer's clock, or is an hour old (clocks differ).
+has ended when the heartbeat has not changed for a minute on the observer's clock, or is 12 hours old (clocks jump).
 """
 
 import hashlib
@@ -55,7 +55,7 @@ class LeasePlace(Protocol):
 
 BEAT_S = 10.0
 EXPIRY_S = 60.0
-_ABANDONED = timedelta(hours=1)
+_ABANDONED = timedelta(hours=12)
 
 
 @dataclass(frozen=True)
