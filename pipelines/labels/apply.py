@@ -9,6 +9,7 @@ from typing import Any
 from rankbeam.pipelines.labels.items import LabelTask, judgements
 from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
+from rankbeam.pipelines.run.folders import sole_writer
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_labels, save_labels
@@ -129,9 +130,9 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
     if not labels:
         raise InputError("has no decision about an item of the tasks; it needs `id` and `decision`", path=path)
     place = place or files.join(output, FOLDER)
-    return _save_and_count(
-        output, path, place, list(dict.fromkeys(labels)), undecided, unknown, len(rows) - len(human_rows)
-    )
+    by_machines = len(rows) - len(human_rows)
+    with sole_writer(output, "labels", "labels of this folder", "output"):  # two would lose each other's judgements
+        return _save_and_count(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, by_machines)
 
 
 def _save_and_count(

@@ -136,7 +136,9 @@ def _warn_of_later_runs(output: str, execution: Run) -> None:
         latest = finished_runs(output)[-1]
         if latest.execution[1] > execution.started_at and latest.run_id != execution.run_id:
             problem = f"by this machine's clock, run {latest.run_id} starts later ({latest.execution[1]:%F %T} UTC)"
-            messages.warn(f"{problem}, so it will be used as the latest run; set the clock, or pass --run-id to commands")
+            messages.warn(
+                f"{problem}, so it will be used as the latest run; set the clock, or pass --run-id to commands"
+            )
 
 
 def refuse_taken(output: str, execution: Run) -> None:

@@ -79,6 +79,8 @@ def sole_writer(output: str, name: str, result: str, option: str) -> Iterator[No
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(file.fileno()).st_nlink:  # its writer has just deleted it, and others lock a new file
+                raise BlockingIOError
         except BlockingIOError as error:
             problem = f"another process is writing {result}; wait for it, or choose another {option}"
             raise InputError(problem, path=output) from error

@@ -1,9 +1,11 @@
 """A benchmark from documents without any language model, through the command line."""
 
 import csv
+import fcntl
 import json
 from collections import Counter
 from pathlib import Path
+from typing import IO
 
 import pytest
 import yaml
@@ -14,6 +16,7 @@ from support.inputs import write
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.folders import sole_writer
+from rankbeam.transforms.records.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +127,26 @@ def test_a_folder_that_another_process_writes_is_refused_and_not_changed(helpdes
     out = helpdesk / "out"
     before = stable(out)
     with sole_writer(str(out), "goldens", "this benchmark", "output"):
-        refused = rankbeam("goldens", goldens_file(helpdesk, "other", documents=str(HELPDESK), seed=1))
-    assert refused.status == 2, refused.stdout
-    assert "another process is writing this benchmark; wait for it, or choose another output" in refused.stderr
+        made = rankbeam("goldens", goldens_file(helpdesk, "other", documents=str(HELPDESK), seed=1))
+        applied = rankbeam("goldens", "apply", str(out), write(helpdesk / "review.csv", "item_id,decision\n"))
+    for refused, place in ((made, "output"), (applied, "folder")):
+        assert refused.status == 2, refused.stdout
+        assert f"another process is writing this benchmark; wait for it, or choose another {place}" in refused.stderr
     assert stable(out) == before
+
+
+def test_a_lock_that_its_writer_deletes_meanwhile_locks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def late(file: IO[str], operation: int) -> None:
+        (tmp_path / ".goldens.lock").unlink()
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with (
+        pytest.raises(InputError, match="another process is writing"),
+        sole_writer(str(tmp_path), "goldens", "it", "x"),
+    ):
+        """Another process may have locked a new file."""

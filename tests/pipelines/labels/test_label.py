@@ -16,6 +16,7 @@ from support.labelled import by_words, decided, tasks
 from rankbeam.pipelines.labels.draw import LabelSample, draw
 from rankbeam.pipelines.labels.tasks import indexes, last_drawing, read_index, write_tasks
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.run.folders import sole_writer
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.records.labels import item_id_of, text_hash
 
@@ -103,6 +104,15 @@ def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path)
     labels = read_labels(str(sampled / "labels"))
     assert {row.item_id for row in labels.rows} == {task["id"] for task in tasks(sampled)}
     assert len(list((sampled / "labels").glob("*.parquet"))) == 1
+
+
+def test_of_two_files_applied_at_once_one_is_refused(sampled: Path, tmp_path: Path) -> None:
+    path = decided(tmp_path / "a.jsonl", tasks(sampled), by_words)
+    with sole_writer(str(sampled), "labels", "labels", "output"):  # as another process would
+        refused = rankbeam("label", str(sampled), "--apply", path)
+    assert (refused.status, "another process is writing labels of this folder" in refused.stderr) == (2, True)
+    assert not (sampled / "labels").exists()
+    assert rankbeam("label", str(sampled), "--apply", path).status == 0
 
 
 def test_a_table_of_a_spreadsheet_is_read_and_empty_decisions_are_counted(sampled: Path, tmp_path: Path) -> None:
