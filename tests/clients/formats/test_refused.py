@@ -147,6 +147,8 @@ def test_a_wrong_format_is_named(tmp_path: Path, reader: Reader, content: str, e
         (b"\x04\x22\x4d\x18d@\xa7\0", "is compressed with lz4, as ranx saves runs; save it as JSON, Parquet or TREC"),
         (bz2.compress(b"q1 0 d1 1\n"), "is compressed with bzip2; decompress it"),
         (lzma.compress(b"q1 0 d1 1\n"), "is compressed with xz; decompress it"),
+        (b"12345678DUCK\x40\0", "is a database of DuckDB; export its table"),
+        (b"SQLite format 3\0", "is a database of SQLite; export its table"),
         (b"%PDF-1.7\n", "is a PDF file, which only a folder of documents may hold"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1", "is a workbook of Excel or another document of Office; save the sheet as CSV"),
     ],

@@ -32,8 +32,10 @@ _OTHER_KINDS = {
     b"\x04\x22\x4d\x18": "is compressed with lz4, as ranx saves runs; save it as JSON, Parquet or TREC",
     b"\xfd7zXZ": "is compressed with xz; decompress it, or compress it with gzip",
     b"BZh91AY&SY": "is compressed with bzip2; decompress it, or compress it with gzip",
+    b"SQLite format 3\0": "is a database of SQLite; export its table as CSV",
     b"%PDF-": "is a PDF file, which only a folder of documents may hold",
 }  # problems by a file's first bytes; without this check, the file would be taken for UTF-16
+_DUCKDB = "is a database of DuckDB; export its table with COPY documents TO 'documents.parquet'"
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
@@ -43,6 +45,8 @@ def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
             if block.startswith(beginning):
                 raise InputError(problem, path=path)
     if (position := block.find(b"\0")) >= 0:
+        if lines == 0 and block[8:12] == b"DUCK":  # after a checksum
+            raise InputError(_DUCKDB, path=path)
         problem = "holds a NUL byte, as UTF-16 does; convert the file to UTF-8, for example with iconv"
         raise InputError(problem, path=path, line=lines + block.count(b"\n", 0, position) + 1)
 
