@@ -100,6 +100,22 @@ def test_an_output_in_a_bucket_that_is_not_there(experiment: Path) -> None:
     assert refusal.endswith("Not Found; does the bucket not-there exist? create it, or name another one")
 
 
+@pytest.mark.parametrize("role", ["queries", "qrels", "corpus"])
+def test_an_object_that_is_replaced_while_it_is_read(role: str, cloud: Cloud, tmp_path: Path) -> None:
+    bucket = cloud.gcs.bucket()
+    texts, judgements = json_texts([("q1", "who pays?")]), trec_qrels([("q1", "q1", 1)])
+    dataset = {name: f"gs://{bucket}/{name}" for name in ("queries", "qrels", "corpus")}
+    for name, path in dataset.items():
+        files.write(path, (judgements if name == "qrels" else texts).encode())
+    (content,) = cloud.gcs.folder.rglob(f"{bucket}/{role}")
+    content.unlink()  # the emulator still lists it
+    bm25 = {"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 5}
+    values = {"name": "x", "dataset": dataset, "configurations": [bm25], "metrics": ["R@5"], "output": {"path": "out"}}
+    refusal = message(rankbeam("evaluate", write(tmp_path / "e.yaml", yaml.safe_dump(values))))
+    problem = "reading failed: Not Found; it was replaced or deleted while it was read; run again"
+    assert refusal.endswith(f"{dataset[role]}: {problem}")
+
+
 def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> None:
     refusal = message(rankbeam("evaluate", str(experiment), "--output", f"{closed}/out"))
     assert refusal.startswith(f"{closed}/out")

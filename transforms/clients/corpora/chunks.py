@@ -75,8 +75,7 @@ def _load_tokenizer(path: str) -> tuple[str, Any]:
     """The hash of a tokenizer's file, and the tokenizer, without the limit of length that many files have."""
     from tokenizers import Tokenizer
 
-    with files.open_raw(path) as handle:
-        content = handle.read()
+    content = files.read_raw(path)
     try:
         tokenizer = Tokenizer.from_buffer(content)
     except ValueError as error:

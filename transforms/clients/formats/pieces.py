@@ -57,8 +57,7 @@ def _pieces_of_file(path: str, size: int, role: str) -> Iterator[Piece]:
     if size <= PIECE_BYTES:
         yield Piece(path)
         return
-    with files.open_raw(path) as handle:
-        head = handle.read(len(_PARQUET))
+    head = files.read_raw(path, len(_PARQUET))
     if head == _PARQUET:
         yield from _groups(path)
     elif head.startswith(_GZIP) or recognise(path, role) in WHOLE:

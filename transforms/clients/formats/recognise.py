@@ -33,7 +33,6 @@ WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS)
 """Text formats that cannot be read in parts: one worker reads the whole file."""
 
 
-_HEAD_BYTES = 1 << 10
 _NESTED = re.compile(r"\s*\{\s*(\"(?:[^\"\\]|\\.)*\"\s*:\s*\{|\}?\s*$)")
 """The beginning of a JSON object of objects; the first line may end after its bracket."""
 _BEIR_HEADERS = (("query",), ("corpus", "doc"), ("score", "relevance", "grade"))  # words in the names, by column
@@ -47,11 +46,10 @@ def recognise(path: str, role: str) -> Format:
         if is_lines:
             raise InputError(f"is not {_DESCRIPTIONS[role]}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
-    with files.open_raw(path, _HEAD_BYTES) as handle:
-        if handle.read(4) == b"PAR1":
-            if is_lines:
-                raise InputError(f"is not {_DESCRIPTIONS[role]}; it is Parquet", path=path)
-            return Format.PARQUET
+    if files.read_raw(path, 4) == b"PAR1":
+        if is_lines:
+            raise InputError(f"is not {_DESCRIPTIONS[role]}; it is Parquet", path=path)
+        return Format.PARQUET
     head = files.read_head(path)
     first = _first_line(head)
     if first is None:

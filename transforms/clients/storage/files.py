@@ -114,6 +114,12 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     return handle if read_ahead_bytes is None or is_local(path) else gcs.reading_ahead(handle, read_ahead_bytes)
 
 
+def read_raw(path: str, count: int = -1) -> bytes:
+    """The first bytes of a file, or all, as it is stored."""
+    with translate_errors(path, "reading failed"), open_raw(path, 1 << 10 if count >= 0 else None) as handle:
+        return handle.read(count)
+
+
 def _open_file(path: str) -> BinaryIO:
     if is_local(path):
         return Path(path).open("rb")  # as Beam does

@@ -59,6 +59,8 @@ def error_text(error: BaseException, path: str) -> str:
     status = _status(error)
     message = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())
     more = remedy(error, _SERVICE) or advice.get(status or 0, "")
+    if status == HTTPStatus.NOT_FOUND and "generation=" in str(error):  # of an object that was opened before
+        more = "it was replaced or deleted while it was read; run again"
     if not _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")):
         more = f"there are no credentials: {SIGN_IN}"
     return f"{message}; {more}" if more else message

@@ -174,16 +174,10 @@ def upload(documents: StagedDocuments, folder: str) -> int:
 def _read_unchanged(documents: StagedDocuments, name: str) -> bytes:
     """The content of a file; refuses one that has changed since it was listed."""
     path = files.join(documents.path, documents.id_of(name))
-    content = raw(path)
+    content = files.read_raw(path)
     if checksum(content) != documents.checksums[name]:
         raise InputError("has changed since this run began; run again", path=path)
     return content
-
-
-def raw(path: str) -> bytes:
-    """The bytes of a file, without decompression."""
-    with files.open_raw(path) as handle:
-        return handle.read()
 
 
 def checksum(content: bytes) -> str:
@@ -297,7 +291,7 @@ def _listing(source: FolderSource) -> Iterator[_Original]:
         objects = Objects(source.folder).originals()
         return (_Original(*values) for values in objects if is_selected(values[0], glob))
     local = list_files(FolderSource(source.folder, glob))
-    return (_Original(file.name, file.bytes, checksum(raw(file.path))) for file in local if file.bytes >= 0)
+    return (_Original(file.name, file.bytes, checksum(files.read_raw(file.path))) for file in local if file.bytes >= 0)
 
 
 def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_Original]) -> str:

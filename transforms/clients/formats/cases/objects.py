@@ -64,8 +64,7 @@ def state_of(path: str) -> object:
 def shape_of(path: str) -> Shape:
     if is_table(path):
         return Shape.TABLE
-    with files.open_raw(path, 1 << 10) as handle:
-        magic = handle.read(6)
+    magic = files.read_raw(path, 6)
     if magic.startswith(b"PAR1"):
         return Shape.PARQUET
     if magic.startswith(_ARROW):
@@ -135,8 +134,7 @@ def _in_parquet(path: str) -> Iterator[Row]:
 
 def _in_arrow(path: str) -> Iterator[Row]:
     try:
-        with files.open_raw(path) as handle:
-            content = handle.read()
+        content = files.read_raw(path)
         opened = pa.ipc.open_file if content.startswith(_ARROW_FILE) else pa.ipc.open_stream
         yield from enumerate(opened(content).read_all().to_pylist(), start=1)
     except pa.ArrowInvalid as error:
