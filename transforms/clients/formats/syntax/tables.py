@@ -51,7 +51,7 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
     if (first := next(batches, None)) is not None:
         columns = first.schema.names
         names = _find_columns(source, columns, role) | named_columns.optional_columns(columns, role, any_case=True)
-        yield names, map(_with_known_names, chain([first], batches))
+        yield names, map(_with_known_names, map(with_plain_json, chain([first], batches)))
 
 
 def column(source: TableSource, role: str, name: str) -> str:
@@ -62,11 +62,23 @@ def column(source: TableSource, role: str, name: str) -> str:
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Rows as Python values; BigQuery's JSON columns, which are strings in Arrow, are parsed."""
     rows: list[dict[str, Any]] = batch.to_pylist()
-    for field in batch.schema:
-        if (field.metadata or {}).get(b"ARROW:extension:name") == _JSON:
-            for row in rows:
-                row[field.name] = None if row[field.name] is None else json.loads(row[field.name])
+    for name in _json_columns(batch):
+        for row in rows:
+            row[name] = None if row[name] is None else json.loads(row[name])
     return rows
+
+
+def _json_columns(batch: pa.RecordBatch) -> list[str]:
+    return [field.name for field in batch.schema if (field.metadata or {}).get(b"ARROW:extension:name") == _JSON]
+
+
+def with_plain_json(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Replace strings in columns of BigQuery's type JSON, which have quotes and escapes, by their values."""
+    for name in _json_columns(batch):
+        values = [json.loads(text) if text and text[0] == '"' else text for text in batch[name].to_pylist()]
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, batch.schema.field(place), pa.array(values, pa.string()))
+    return batch
 
 
 def _selected_columns(source: TableSource, role: str) -> list[str]:
