@@ -127,9 +127,9 @@ def test_a_folder_that_another_process_writes_is_refused_and_not_changed(helpdes
     out = helpdesk / "out"
     before = stable(out)
     with sole_writer(str(out), "goldens", "this benchmark", "output"):
-        made = rankbeam("goldens", goldens_file(helpdesk, "other", documents=str(HELPDESK), seed=1))
+        created = rankbeam("goldens", goldens_file(helpdesk, "other", documents=str(HELPDESK), seed=1))
         applied = rankbeam("goldens", "apply", str(out), write(helpdesk / "review.csv", "item_id,decision\n"))
-    for refused, place in ((made, "output"), (applied, "folder")):
+    for refused, place in ((created, "output"), (applied, "folder")):
         assert refused.status == 2, refused.stdout
         assert f"another process is writing this benchmark; wait for it, or choose another {place}" in refused.stderr
     assert stable(out) == before
