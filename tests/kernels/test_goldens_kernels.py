@@ -82,10 +82,17 @@ def test_topics_are_numbered_without_gaps_and_equal_documents_share_one(document
     )
 
 
-def test_topics_part_what_has_no_word_in_common() -> None:
+@given(st.permutations(range(9)), st.sampled_from([3, 4]))
+def test_topics_part_what_has_no_word_in_common(order: list[int], count: int) -> None:
     cats = [["cat", "paw", "purr"], ["cat", "purr"], ["paw", "cat"]]
     planes = [["wing", "jet"], ["jet", "wing", "pilot"], ["pilot", "jet"]]
-    assert topics(profiles([*cats, *planes]), 2) == [0, 0, 0, 1, 1, 1]
+    seas = [["fin", "sea"], ["sea", "fin", "reef"], ["reef", "sea"]]
+    assigned = topics(profiles([(cats + planes + seas)[place] for place in order]), count)
+    assert len(set(assigned)) == len({(topic, place // 3) for topic, place in zip(assigned, order, strict=True)}) == 3
+
+
+def test_a_document_alone_joins_the_topic_that_shares_most_with_it() -> None:
+    assert topics(profiles([["a", "b"], ["a", "b"], ["d", "f"], ["d", "e"], ["e", "f"]]), 3) == [0, 0, 1, 1, 1]
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))

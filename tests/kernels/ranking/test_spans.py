@@ -32,7 +32,9 @@ class Evidence(Chunk):
 
 Query = tuple[list[Chunk], list[Evidence]]
 _PLACES = st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(1, 12))
-_CHUNKS = st.builds(lambda place: Chunk(place[0], place[1], place[1] + place[2]), _PLACES)
+_CHUNKS = st.builds(
+    lambda place, empty: Chunk(place[0], place[1], place[1] + (0 if empty else place[2])), _PLACES, st.booleans()
+)
 _EVIDENCE = st.builds(
     lambda place, grade, group: Evidence(place[0], place[1], place[1] + place[2], grade, group),
     _PLACES,

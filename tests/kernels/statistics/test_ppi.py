@@ -77,8 +77,10 @@ def test_equal_labels_have_the_exact_interval_of_a_share() -> None:
     result = ppi.estimate(_sample([1.0] * 20, [1.0] * 19 + [0.0], [1.0, 0.0] * 50))
     low, high = share_interval(20, 20)
     assert result.interval() == pytest.approx((low, high))
-    halves = ppi.estimate(_sample([0.5] * 20, [0.5] * 20, [0.5] * 50))
-    assert halves.interval() == pytest.approx((0.5 * low, 0.5 * low + 1.0 - low))
+    halves = _sample([0.5] * 20, [0.5] * 20, [0.5] * 50)
+    assert ppi.estimate(halves).interval() == pytest.approx((0.5 * low, 0.5 * low + 1.0 - low))
+    wide = ppi.estimate(halves, -1.0, 2.0)
+    assert wide.interval() == pytest.approx((0.5 * low - (1.0 - low), 0.5 * low + 2.0 * (1.0 - low)))
 
 
 def test_one_label_has_no_interval() -> None:

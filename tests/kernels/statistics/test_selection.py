@@ -1,12 +1,14 @@
 """Joint intervals and the subset of the best: by simulation, against Student's interval, and at the edges."""
 
 import math
+import statistics
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
@@ -161,6 +163,32 @@ def test_a_clearly_worse_one_is_dropped_and_the_best_kept() -> None:
     assert shares[0] >= 0.95
     assert shares[1] >= 0.6
     assert shares[2] <= 0.001
+
+
+def plainly_may_be_best(sample: Sample, n: int) -> list[bool]:
+    """`may_be_best` without NumPy, where all differences vary."""
+
+    def is_kept(i: int) -> bool:
+        others = [j for j in range(len(sample.means)) if j != i]
+        gain = {j: sample.means[j] - sample.means[i] for j in others}
+        differences = {j: (sample.replicates[j] - sample.replicates[i]).tolist() for j in others}
+        error = {j: statistics.pstdev(differences[j]) * math.sqrt(n / (n - 1)) for j in others}
+        highest = [max((differences[j][b] - gain[j]) / error[j] for j in others) for b in range(200)]
+        tail = scipy.stats.norm.sf(np.quantile(highest, 0.95) * math.sqrt(n / (n - 1)))
+        lead = max(gain[j] / error[j] for j in others)
+        return lead <= 0 or scipy.stats.t.sf(lead, n - 1) >= tail
+
+    return [is_kept(i) for i in range(len(sample.means))]
+
+
+@pytest.mark.parametrize("count", [4, 40])
+def test_the_subset_is_that_of_plain_python(count: int) -> None:
+    for seed in range(40):
+        rng = np.random.default_rng([seed, count])
+        sample = bootstrap(rng.normal([0.4, 0.5, 0.9 - 0.01 * count, 0.3], 0.2, (count, 4)), rng, resamples=200)
+        shifted = sample._replace(replicates=sample.replicates + rng.normal(0.0, 0.1, (4, 1)))
+        for some in (sample, shifted):
+            assert may_be_best(some.means, some.replicates, count).tolist() == plainly_may_be_best(some, count)
 
 
 def test_the_highest_mean_may_always_be_best() -> None:
