@@ -35,7 +35,8 @@ def command() -> NoReturn:
         signal.signal(signal.SIGTERM, interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that only knows ASCII still shows numbers
+            # A terminal that only knows ASCII still shows numbers; files and pipes get ids and names as they are.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     sys.excepthook = _crash
     try:
         main()

@@ -186,11 +186,11 @@ def test_streams_that_are_closed(files: tuple[str, str], tmp_path: Path) -> None
     assert (out / "results.duckdb").exists()
 
 
-def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
-    """Click takes it for a mistake and writes UTF-8; the numbers are legible in any case."""
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_files_and_pipes_get_utf_8_where_the_locale_has_another_encoding(encoding: str, tmp_path: Path) -> None:
     qrels = write(tmp_path / "qrels", trec_qrels([("日本", "d", 1.0)]))
     path = write(tmp_path / "é.run", trec_run([("日本", "d", 1.0)]))
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
     outcome = run(["score", qrels, path, "-m", "RR", "-q"], env=environment)
     lines = outcome.stdout.splitlines()
     assert (outcome.returncode, lines[-1].split()) == (DONE, ["é", "1.0000", "1"])
