@@ -76,11 +76,12 @@ MODULES = [
 
 
 def tests_of(module: Path, repository: Path) -> list[str]:
-    """The module's doctests, and the test files that concern it; those that are named after it come first.
+    """The test files that concern the module, those that are named after it first, and at the end its doctests.
 
     These are the files in the folder that mirrors its own that are named after it, import it, or import its package,
     which may pass on what is in it. Where they are few, all of that folder are (on the floors of clients and pipelines,
-    whose modules work through others), and those of any folder that import the module.
+    whose modules work through others), and those of any folder that import the module. With the doctests first, pytest
+    would import the module twice if its package imports it, too.
     """
     parts = module.with_suffix("").parts
     package, name = ".".join(("rankbeam", *parts[:-1])), parts[-1]
@@ -103,7 +104,7 @@ def tests_of(module: Path, repository: Path) -> list[str]:
     own = list(dict.fromkeys(named + first + passed_on))
     is_enough = len(own) >= ENOUGH or (named and parts[1] in ("kernels", "records"))
     files = dict.fromkeys(own if is_enough else own + beside + importing)
-    return [f"rankbeam/{module}", *(str(path.relative_to(repository)) for path in files)]
+    return [*(str(path.relative_to(repository)) for path in files), f"rankbeam/{module}"]
 
 
 def modules_in(paths: Sequence[Path]) -> list[Path]:
