@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.strategies import lists_up_to
 
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.judge import Judge, Model
@@ -55,7 +56,7 @@ def test_parts_are_the_text_and_keep_to_the_limits(text: str, most_sentences: in
         assert parts == [text]
 
 
-@given(st.lists(SENTENCES.map(" ".join), min_size=1, max_size=150), SENTENCES.map(" ".join))
+@given(lists_up_to(150, SENTENCES.map(" ".join), 1), SENTENCES.map(" ".join))
 def test_windows_of_items_give_the_verdicts_of_all_items_together(items: list[str], text: str) -> None:
     for step, count in (("support", 60), ("nugget_assign", 10)):
         question = JudgeQuestion(step, (text,), tuple(items))
@@ -63,7 +64,7 @@ def test_windows_of_items_give_the_verdicts_of_all_items_together(items: list[st
         assert len(judge().calls(question, "?", 0)) == -(-len(items) // count)
 
 
-@given(st.lists(WORDS, min_size=1, max_size=150).map(lambda words: " ".join(f"The {word} is so." for word in words)))
+@given(lists_up_to(150, WORDS, 1).map(lambda words: " ".join(f"The {word} is so." for word in words)))
 def test_claims_of_parts_are_those_of_the_text_where_it_makes_them(text: str) -> None:
     claims = value(judge(), claims_question(text))
     assert [claim.text for claim in claims] == [claim.text for claim in whole(claims_question(text))]

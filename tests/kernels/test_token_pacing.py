@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.strategies import lists_up_to
 
 from rankbeam.transforms.kernels.pacing import Pacer, TokenPacer, first_to_begin, lane_pacer
 
@@ -106,7 +107,7 @@ def test_reserving_the_most_and_settling_is_fast_and_keeps_the_quota(
 @st.composite
 def jobs(draw: st.DrawFn) -> list[Job]:
     """Calls that take at most what they reserve."""
-    drawn = draw(st.lists(st.tuples(st.floats(1, 6000), st.floats(0, 1), st.floats(0, 90)), min_size=1, max_size=60))
+    drawn = draw(lists_up_to(60, st.tuples(st.floats(1, 6000), st.floats(0, 1), st.floats(0, 90)), 1))
     return [Job(reserved * share, reserved, latency_s) for reserved, share, latency_s in drawn]
 
 
@@ -217,7 +218,7 @@ def test_push_back_slows_tokens_by_the_share_of_calls_that_was_refused() -> None
 
 
 @given(
-    st.lists(st.integers(1, 1000), min_size=1, max_size=60),
+    lists_up_to(60, st.integers(1, 1000), 1),
     st.integers(0, 10**6),
 )
 def test_no_call_is_overtaken_by_more_than_eight(sizes: list[int], seed: int) -> None:

@@ -1,6 +1,7 @@
 """Hypothesis strategies for collections and metrics, and one seeded collection of realistic size."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -15,6 +16,12 @@ QUERIES = ("q1", "q2", "q10", "ü")
 # pytrec_eval compares scores as float32: every value of this grid, sign and all, is one.
 SCORES = st.integers(-4, 4).map(lambda quarter: quarter / 4)
 GRADES = st.sampled_from([-2, -1, 0, 0, 1, 1, 2, 3])
+T = TypeVar("T")
+
+
+def lists_up_to(most: int, elements: st.SearchStrategy[T], least: int = 0) -> st.SearchStrategy[list[T]]:
+    """Lists of any length; the longest one of `st.lists` has about twenty elements, whatever its `max_size` is."""
+    return st.integers(least, most).flatmap(lambda length: st.lists(elements, min_size=length, max_size=length))
 
 
 @st.composite

@@ -14,6 +14,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 from support.services import Echo, feed
+from support.strategies import lists_up_to
 
 from rankbeam.transforms.clients.calls import fanout, hits, lanes
 from rankbeam.transforms.clients.calls import feed as feeds
@@ -85,12 +86,12 @@ def run(shares: Sequence[Sequence[Task]], folder: str) -> tuple[dict[str, Any], 
     return values, service
 
 
-TASKS = st.lists(
+TASKS = lists_up_to(
+    40,
     st.tuples(
         st.lists(st.lists(st.integers(0, 12), max_size=5), max_size=3),
         st.sampled_from([0, 100, 3000]),
     ),
-    max_size=40,
 )
 
 

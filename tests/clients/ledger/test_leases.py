@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import memory_filesystem, strict_gcs
+from support.strategies import lists_up_to
 
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, LeasePlace, ReadFile
 from rankbeam.transforms.clients.ledger.leases.places import ElsewherePlace, GcsPlace, LocalPlace
@@ -242,8 +243,8 @@ def test_a_claim_that_was_left_behind_by_a_killed_process_is_passed_over() -> No
     memory_filesystem.FILES.clear()
 
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["claim", "claim", "beat", "release", "die", "wait"]), st.integers(0, 2)), max_size=60
+STEPS = lists_up_to(
+    60, st.tuples(st.sampled_from(["claim", "claim", "beat", "release", "die", "wait"]), st.integers(0, 2))
 )
 
 

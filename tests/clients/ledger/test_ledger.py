@@ -20,6 +20,7 @@ from support import memory_filesystem
 from support.campaigns import examples
 from support.data import REPOSITORY
 from support.processes import Process
+from support.strategies import lists_up_to
 
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner, clear, survey
 from rankbeam.transforms.clients.ledger.rows import SCHEMA
@@ -108,7 +109,7 @@ def test_the_newest_answer_that_reaches_far_enough(
     assert list(Ledger(folder).find({"k": requested})) == fitting[-1:]
 
 
-STEPS = st.lists(st.tuples(st.sampled_from(["add", "add", "flush", "new"]), st.integers(0, 5)), max_size=40)
+STEPS = lists_up_to(40, st.tuples(st.sampled_from(["add", "add", "flush", "new"]), st.integers(0, 5)))
 
 
 @settings(max_examples=examples(25))
