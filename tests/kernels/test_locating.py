@@ -1,11 +1,14 @@
 """The place of a chunk in its document, against a search through all pieces of both."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.campaigns import examples
+from support.strategies import lists_up_to
 
 from rankbeam.transforms.kernels.locating import fold_whitespace, locate_after, locate_chunk
 
-_WORDS = st.text("ab \n", max_size=16)
+_WORDS = lists_up_to(16, st.sampled_from("ab \n")).map("".join)
+_CUTS = st.sampled_from([None, 1, 2, 3])
 
 
 def longest_shared(piece: str, text: str) -> int:
@@ -20,8 +23,13 @@ def test_a_chunk_is_located_where_it_stands(chunk: str, before: str, after: str)
     assert place is None if not chunk.strip() else place == (document.find(chunk), document.find(chunk) + len(chunk))
 
 
-@given(_WORDS, st.text("ab \n", max_size=24))
-def test_four_fifths_of_the_folded_chunk_are_enough_and_less_is_not(chunk: str, document: str) -> None:
+@settings(max_examples=examples(400))
+@given(_WORDS, st.tuples(_CUTS, _CUTS), st.tuples(st.just("") | _WORDS, st.just("") | _WORDS))
+def test_four_fifths_of_the_folded_chunk_are_enough_and_less_is_not(
+    chunk: str, cuts: tuple[int | None, int | None], around: tuple[str, str]
+) -> None:
+    first, last = cuts
+    document = chunk[first : last and -last].join(around)
     place, piece = locate_chunk(chunk, document), " ".join(chunk.split())
     shared = longest_shared(piece, " ".join(document.split()))
     assert (place is not None) == bool(piece and (shared >= 0.8 * len(piece) or chunk in document))
