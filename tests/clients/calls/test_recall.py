@@ -102,7 +102,7 @@ def test_what_the_ledger_has_is_recalled_and_the_rest_is_called(tmp_path: Path, 
 def test_the_tasks_of_a_lane_are_read_no_more_often_than_needed(hits: int, reads: int, tmp_path: Path) -> None:
     """Once to look them up and to count them, once for those to call, and once for those to recall."""
     put(tmp_path, *((f"a{n}", GOOD, 10) for n in range(hits)))
-    batches = list(batches_of([task(f"a{n}") for n in range(5)]))
+    batches = [*batches_of([task(f"a{n}") for n in range(3)]), *batches_of([task(f"a{n}") for n in range(3, 5)])]
     begun = []
     recall = Recall({"echo": work(REACH)}, lambda: begun.append(1) or batches)  # type: ignore[func-returns-value]
     feed = Feed(recall.missed(), recall=recall)
