@@ -137,8 +137,9 @@ def test_json_arrays_csv_and_parquet_hold_the_same_cases(tmp_path: Path, tool: s
         with writer(str(tmp_path / name), table.schema) as sink:
             sink.write_table(table)
     for name in ("t.parquet", "stream.arrow", "file.arrow"):
-        read = read_cases(CaseSource(str(tmp_path / name)))
+        read = list(read_cases(CaseSource(str(tmp_path / name))))
         assert [case.__dict__ | {"line": 0} for case in read] == expected, name
+        assert [case.line for case in read] == [1, 2], name
 
 
 def _csv(rows: list[dict[str, Any]], written: Any) -> str:

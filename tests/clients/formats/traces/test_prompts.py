@@ -51,7 +51,7 @@ def test_contexts_are_those_in_the_prompt_of_the_last_inference(prompt: str) -> 
 
 @pytest.mark.parametrize(
     "prompt",
-    [{}, {"input.value": "Who?"}, {"gen_ai.input.messages": json.dumps([SECOND])[:-3]}],
+    [{}, {"input.value": "Who?"}, {"gen_ai.input.messages": json.dumps([LONG, SECOND])[:-3]}],
     ids=["none", "question", "cut"],
 )
 def test_a_prompt_without_any_document_or_cut_leaves_all(prompt: dict[str, Any]) -> None:
