@@ -78,9 +78,10 @@ def test_each_trouble_has_its_remedy_and_those_of_before_stay(
     assert (first.max_output_tokens, first.temperature, first.seed) == (50, 0.0, 0)
     assert (again.max_output_tokens, again.temperature) == (limit, temperature)
     added = again.texts.user.removeprefix(first.texts.user)
-    assert (problem is None) == (added == "")
-    assert problem is None or problem in added
+    assert added == "" if problem is None else problem in added
     assert again.texts.system == first.texts.system
+    other = attempts.ask(f"{payload} ", CLAIMS, 2)
+    assert (other.max_output_tokens, other.temperature) == (100, 0.2)  # nothing is known of its answers
 
 
 def test_samples_have_seeds_of_their_own() -> None:
