@@ -3,6 +3,7 @@
 import json
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,18 @@ def test_the_tasks_of_a_lane_are_read_no_more_often_than_needed(hits: int, reads
     assert (known, len(feed.take()), len(begun)) == (hits, 5 - hits, reads)
 
 
+def test_answers_of_a_file_that_was_deleted_meanwhile_are_called_for_again(tmp_path: Path) -> None:
+    put(tmp_path, ("a", GOOD, 10), ("b", GOOD, 10))
+    recall = Recall({"echo": work(REACH)}, lambda: list(batches_of([task("a"), task("b")])))
+    lookup = Ledger(str(tmp_path)).lookup()
+    lookup.refresh()
+    assert (recall.look_up(lookup), list(recall.missed())) == (2, [])
+    for part in tmp_path.rglob("*.parquet"):
+        part.unlink()
+    assert recall.read() is None
+    assert [recall.rejected() is None for _ in range(3)] == [False, False, True]
+
+
 def test_an_answer_that_does_not_go_far_enough_is_not_recalled(tmp_path: Path, clock: VirtualClock) -> None:
     put(tmp_path, ("short", GOOD, 9), ("long", GOOD, 10))
     _, known, service, _ = recalled([task("short"), task("long")], tmp_path, clock)
@@ -133,10 +146,10 @@ def test_what_cannot_be_read_is_called_again_and_nothing_else(tmp_path: Path, cl
 def test_a_damaged_answer_has_an_older_copy_and_a_warning(tmp_path: Path, clock: VirtualClock) -> None:
     put(tmp_path, ("a", GOOD, 10))
     newer = LedgerEntry("a", SearchDepth(10), '{"hits": {"hits": []}}', 1, 0.1, NOON.replace(hour=13))
-    table = table_of([newer])
+    table = table_of([newer, replace(newer, key="another")])
     place = table.schema.get_field_index("seconds")
     encoder = Encoder()
-    encoder.add(table.set_column(place, table.schema.field(place), pa.array([0.2])))  # its hash does not match
+    encoder.add(table.set_column(place, table.schema.field(place), pa.array([0.2, 0.1])))  # its hash does not match
     store.put(str(tmp_path), encoder.finish())
     values, known, service, fan_out = recalled([task("a")], tmp_path, clock)
     assert (values, known, service.begun) == ({"a": READ}, [], [])
