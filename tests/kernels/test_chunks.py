@@ -71,6 +71,7 @@ def test_no_chunk_is_larger_than_asked(text: str, by: By, sizes: tuple[int, int]
 
 
 @given(TEXTS, st.sampled_from(["sentences", "paragraphs", "headings"]), SIZES)
+@example("One two three. Four.", "sentences", (2, 0))
 def test_a_chunk_of_whole_units_is_larger_than_asked_only_where_it_is_one_unit(
     text: str, by: By, sizes: tuple[int, int]
 ) -> None:
