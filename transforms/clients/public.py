@@ -3,7 +3,6 @@
 Each is written once to a folder of files that every runner can read; the folder is complete or does not exist.
 """
 
-import glob
 import json
 import os
 import shutil
@@ -18,7 +17,6 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from rankbeam.transforms.clients.extras import IR_DATASETS, missing_extra
-from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 FOLDER = "RANKBEAM_COLLECTIONS"
@@ -98,12 +96,12 @@ def fetch_beir(name: str, split: str) -> PublicCollection:
     if not (folder / "corpus.jsonl").is_file():
         parts = sorted(path.name for path in whole.iterdir() if path.is_dir() and path.name != "qrels")
         raise InputError(f"{folder} has no corpus.jsonl; name a part of it, as {archive}/NAME: {', '.join(parts)}")
-    refuse_unknown_split(f"BEIR's {name}", str(folder), split)
+    refuse_unknown_split(f"BEIR's {name}", (folder / "qrels").glob("*.tsv"), split)
     return beir_folder(str(folder), split)
 
 
-def refuse_unknown_split(name: str, folder: str, split: str) -> None:
-    splits = [PurePath(path).stem for path in matching.matches(files.join(glob.escape(folder), "qrels/*.tsv"))]
+def refuse_unknown_split(name: str, qrels: Iterable[str | Path], split: str) -> None:
+    splits = sorted(PurePath(path).stem for path in qrels)
     if splits and split not in splits:
         raise InputError(f"{name} has no split {split!r}; it has: {', '.join(splits)}")
 

@@ -3,6 +3,7 @@
 They are public collections (`beir:`, `ir_datasets:`), benchmarks (`goldens:`) and files of other tools (`file:`).
 """
 
+import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -68,7 +69,8 @@ def _fetch_collection(key: str, dataset: dict[str, Any], experiment: dict[str, A
         name, split = dataset[key], str(dataset.get("split", _DEFAULT_SPLIT))
         if not name.startswith((".", "/")) and "://" not in name:
             return fetch_beir(name, split)
-        refuse_unknown_split(name, files.below(folder, name), split)
+        qrels = files.join(glob.escape(files.below(folder, name)), "qrels", "*.tsv")
+        refuse_unknown_split(name, matching.matches(qrels), split)
         return beir_folder(name, split)
     return fetch_irds(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
 
