@@ -21,6 +21,7 @@ from pydantic_core import SchemaValidator, ValidationError, core_schema, from_js
 _ANY_OBJECT = SchemaValidator(core_schema.typed_dict_schema({}, extra_behavior="ignore"))
 Find = Callable[[Any], Any]
 _NAME = r'[A-Za-z_][A-Za-z0-9_]*|"[^"\\]+"'
+_LITERAL = re.compile(r"'[^']*'|`[^`]*`")
 _PLAIN = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
 
 
@@ -81,9 +82,13 @@ def _nested_finder(names: tuple[str, ...]) -> Find:
 
 
 def keys_of(path: str) -> tuple[str, ...]:
-    """The keys of a row with which a path may begin."""
+    """The keys of a row with which a path may begin.
+
+    >>> keys_of("outputs.answer"), keys_of("[outputs][?type(@) == 'string'] | [0]")
+    (('outputs',), ('outputs',))
+    """
     names = names_in(path)
-    return names[:1] if names else tuple(re.findall(r"[A-Za-z_]\w*", path))
+    return names[:1] if names else tuple(re.findall(r"[A-Za-z_]\w*(?!\w*\()", _LITERAL.sub("", path)))
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
