@@ -60,7 +60,8 @@ def _show(results: Results, shown: OutputFormat) -> None:
     form, per_query = shown.form, shown.per_query
     if form == "table":
         if per_query:
-            click.echo(show.as_csv(results, per_query=True))
+            _echo_csv(results, per_query=True)
+            click.echo()
         screen = Screen.of(wide=shown.wide)
         click.echo(show.as_text(results, screen))
         if line := show.judge_line(results):
@@ -71,9 +72,14 @@ def _show(results: Results, shown: OutputFormat) -> None:
         for line in show.as_trec(results, shown.tags, per_query=per_query):
             click.echo(line)
     elif form == "csv":
-        click.echo(show.as_csv(results, per_query=per_query), nl=False)
+        _echo_csv(results, per_query=per_query)
     else:
         click.echo(show.as_markdown(results) if form == "markdown" else show.as_latex(results), nl=False)
+
+
+def _echo_csv(results: Results, *, per_query: bool) -> None:
+    for text in show.as_csv(results, per_query=per_query):
+        click.echo(text, nl=False)
 
 
 def _gates(results: Results, experiment: Experiment, shown: OutputFormat) -> str:

@@ -226,4 +226,5 @@ def _doubts(run: Results, nights: Sequence[Results], changes: Sequence[Change]) 
 
 def _ids(run: Results) -> set[str]:
     first = run.configurations[0]["config_id"]
-    return {row["query_id"] for row in run.query_metrics(first)}
+    rows = run.stream("query_metrics", ["config_id", "query_id"], [first], by="config_id")
+    return {row["query_id"] for row in rows}

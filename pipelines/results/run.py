@@ -289,8 +289,7 @@ class Results:
         If metrics are judged, `statuses` has each metric's status, and `reasons` the reason for a missing value. If
         bounds under ties are known, `ties` has each metric's lowest and highest value.
         """
-        table = self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
-        rows = table.filter(pc.equal(table["config_id"], config_id)).sort_by("query_id")
+        rows = self._query_metrics.filter(pc.field("config_id") == config_id).sort_by("query_id")
         for row in rows.to_pylist():
             ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
             known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
@@ -324,6 +323,10 @@ class Results:
     def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
         """Columns of a table that may have millions of rows."""
         return self._tables.batches(name, columns, most)
+
+    @cached_property
+    def _query_metrics(self) -> pa.Table:
+        return self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
 
     @cached_property
     def _row(self) -> dict[str, Any]:

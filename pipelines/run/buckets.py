@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbeam.transforms.clients.formats import read_ahead, sources
+from rankbeam.transforms.clients.storage import files
 
 if TYPE_CHECKING:  # files are divided before the experiment is imported
     from rankbeam.pipelines.experiment.experiment import Experiment
@@ -33,7 +34,9 @@ def buckets_of(experiment: "Experiment") -> int:
     if (chosen := read_ahead.buckets()) is not None:
         return chosen
     sizes = {path: sources.size(path) for path in experiment.inputs()}
-    queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
+    queries = sizes.get(experiment.queries or "", 0) // _QUERY_BYTES
+    if experiment.queries is None and experiment.qrels is not None:
+        queries = queries_in(experiment.qrels)
     retrieved, values = queries * _result_bytes(experiment), queries * _score_bytes(experiment)
     has_texts = experiment.calls_models or any(source.replayed for source in experiment.evaluation.sources)
     good = _GOOD_TEXT_BYTES if has_texts else _GOOD_BYTES
@@ -46,10 +49,20 @@ def start_reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[obj
     sizes = [path.stat().st_size for path in paths if path.is_file()]
     if len(sizes) < len(paths) or sum(sizes) < _LARGE_BYTES:
         return nullcontext()
-    values = sizes[0] // _QUERY_BYTES * len(runs) * _METRICS * _VALUE_BYTES
+    values = queries_in(str(paths[0])) * len(runs) * _METRICS * _VALUE_BYTES
     roles = ("qrels", *("run" for _ in runs))
-    files = dict.fromkeys((role, str(path)) for role, path in zip(roles, paths, strict=True))
-    return read_ahead.reading(list(files), number_of(max(sizes), sum(sizes) + values))
+    begun = dict.fromkeys((role, str(path)) for role, path in zip(roles, paths, strict=True))
+    return read_ahead.reading(list(begun), number_of(max(sizes), sum(sizes) + values))
+
+
+def queries_in(qrels: str) -> int:
+    """Estimated number of judged queries. Lines of a query usually follow each other; if not, it is too high."""
+    size = sources.size(qrels)
+    head = files.read_head(sources.expand(qrels)[0]) if files.is_local(qrels) else b""
+    rows = [line.split() for line in head.splitlines()]
+    if not rows or not all(3 <= len(row) <= 4 and not row[0].startswith(b"{") for row in rows):
+        return size // _QUERY_BYTES
+    return min(size // _QUERY_BYTES, size * len({row[0] for row in rows}) // len(head))
 
 
 def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:

@@ -88,19 +88,19 @@ _SCORED = (Status.OK.label, Status.EMPTY.label)
 _NOT_SHOWN = ("run_id", "experiment", "started_at", "config_id", "baseline")
 
 
-def as_csv(results: Results, *, per_query: bool = False) -> str:
-    """Lines of configuration, query_id, metric and value; the query_id of a mean is "all"."""
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(["configuration", "query_id", "metric", "value"])
+def as_csv(results: Results, *, per_query: bool = False) -> Iterator[str]:
+    """Lines of configuration, query_id, metric and value, for each configuration; the query_id of a mean is "all"."""
+    yield "configuration,query_id,metric,value\n"
     for row in results.leaderboard():
+        sink = io.StringIO()
+        writer = csv.writer(sink, lineterminator="\n")
         for query in results.query_metrics(row["config_id"]) if per_query else ():
             for metric, value in query["metrics"].items():
                 writer.writerow([row["name"], query["query_id"], metric, "" if value is None else repr(value)])
         for metric in results.metrics:
             mean = results.means[row["config_id"], ALL, metric].mean
             writer.writerow([row["name"], ALL, metric, "" if mean is None else repr(mean)])
-    return sink.getvalue()
+        yield sink.getvalue()
 
 
 def as_trec(results: Results, tags: Mapping[str, str], *, per_query: bool = False) -> Iterator[str]:

@@ -250,7 +250,7 @@ def test_the_forms_of_output(tmp_path: Path) -> None:
         results = find_run(out)
         text["table", ties] = outcome.stdout.partition("\nrun ")[0]
         text["json", ties] = show.as_json(results, per_query=True)
-        text["csv", ties] = show.as_csv(results, per_query=True)
+        text["csv", ties] = "".join(show.as_csv(results, per_query=True))
         text["trec", ties] = "\n".join(show.as_trec(results, {}, per_query=True))
     expected = by_trial(qrels, rows)
     assert text["csv", True] == text["csv", False]

@@ -10,7 +10,7 @@ from support.inputs import json_texts, trec_qrels, trec_run, write
 from support.remote import write_experiment
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.run.buckets import buckets_of, number_of
+from rankbeam.pipelines.run.buckets import buckets_of, number_of, queries_in
 
 MB, TB = 1 << 20, 1 << 40
 BYTES = st.integers(0, 100 * TB)
@@ -70,6 +70,26 @@ def test_many_runs_count_together(tmp_path: Path) -> None:
     for path in paths.values():
         os.truncate(path, 400 * MB)
     assert buckets_of(experiment) == 251  # 50 were enough for one of them, and a bucket had 320 MB
+
+
+def test_deep_judgements_are_not_counted_as_queries(tmp_path: Path) -> None:
+    deep = [(f"q{query}", f"d{document}", 1.0) for query in range(1_000) for document in range(100)]
+    write(tmp_path / "qrels", trec_qrels(deep))
+    names = [f"r{n}" for n in range(120)]
+    for name in names:
+        write(tmp_path / name, trec_run([("q1", "d1", 1.0)]))
+    configurations = [{"name": name, "retriever": {"type": "run_file", "path": name}} for name in names]
+    base = {
+        "dataset": {"qrels": "qrels"},
+        "configurations": configurations,
+        "metrics": ["nDCG", "RR", "AP", "P@5", "R"],
+    }
+    experiment = load_experiment(write_experiment(tmp_path, base))
+    assert queries_in(experiment.qrels or "") == pytest.approx(1_000, rel=0.1)
+    assert buckets_of(experiment) == 4
+    write(tmp_path / "qrels", trec_qrels(sorted(deep, key=lambda judgement: judgement[1])))
+    assert queries_in(experiment.qrels or "") >= 10_000
+    assert buckets_of(experiment) > 4
 
 
 @pytest.mark.parametrize(("answers", "expected"), [("replay", 4), ("http", 31)])

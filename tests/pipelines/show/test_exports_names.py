@@ -107,7 +107,7 @@ def test_the_example_as_markdown_csv_and_latex(tmp_path: Path) -> None:
     best = results.means[results.leaderboard()[0]["config_id"], "difficulty=easy", "nDCG@10"]
     assert difficulty[1][2].findtext("strong") == f"{best.mean:.4f}"
 
-    rows = list(csv.DictReader(io.StringIO(show.as_csv(results))))
+    rows = list(csv.DictReader(io.StringIO("".join(show.as_csv(results)))))
     names = {row["config_id"]: row["name"] for row in results.configurations}
     expected = {
         (names[config_id], metric): row.mean
