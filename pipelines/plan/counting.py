@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -41,7 +40,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.stages import RERANK
 
 _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
-_ITEMS_AT_ONCE = 256
+_ANSWERS_AT_ONCE = 1024  # each takes about 40 kB while its calls are simulated
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
 PREFIXES = (1024, 2048, 4096)
@@ -156,10 +155,22 @@ class KnownAnswers:
 def counted_items(
     work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
 ) -> CallCounts:
-    total, items = CallCounts(), iter(items)
-    while together := list(islice(items, _ITEMS_AT_ONCE)):
+    total = CallCounts()
+    for together in _in_parts(items):
         total.join(_counted_part(work, together, lookup, unknown, earlier))
     return total
+
+
+def _in_parts(items: Iterable[Item]) -> Iterator[list[Item]]:
+    part, answers = list[Item](), 0
+    for item in items:
+        part.append(item)
+        answers += len(item.systems)
+        if answers >= _ANSWERS_AT_ONCE:
+            yield part
+            part, answers = [], 0
+    if part:
+        yield part
 
 
 def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
@@ -201,7 +212,7 @@ def _counted_part(
             for item, alike in zip(imagined, numbers, strict=True):
                 supplied = {one.configuration for one in item.systems if one.supplied != NOT_SUPPLIED}
                 for position, number in alike.items():
-                    own = with_systems(item, {position, *supplied})
+                    own = with_systems(item, {position, *(supplied if _compares(work, position) else ())})
                     for call in _distinct(single_work(work, position), [own], assumed, known.recall):
                         counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += number
             counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
@@ -211,6 +222,12 @@ def _counted_part(
         any(system.failed and system.configuration in unknown for system in item.systems) for item in items
     )
     return counts
+
+
+def _compares(work: EvaluateAnswers, position: int) -> bool:
+    """Return whether metrics of a configuration compare its answers with those of others."""
+    criteria = (metric.criterion for metric in work.metrics.get(position, ()))
+    return any(criterion is not None and criterion.pairs is not None for criterion in criteria)
 
 
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
@@ -266,13 +283,16 @@ def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption,
 def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
     """An item with imagined contexts for unknown rankings: the same for all sources, or different ones for each."""
     passages, systems = list(item.passages), []
+    places = {passage: place for place, passage in reversed([*enumerate(passages)])}
     for system in item.systems:
         if system.failed and system.configuration in unknown:
             source, count = unknown[system.configuration]
             names = [f"{'' if assumed.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
             imagined = [Passage(name, name + imagined_text(assumed.characters)) for name in names]
-            passages += [passage for passage in imagined if passage not in passages]
-            system = replace(system, passages=tuple(map(passages.index, imagined)), failed=False)
+            new = [passage for passage in imagined if passage not in places]
+            places |= {passage: place for place, passage in enumerate(new, len(passages))}
+            passages += new
+            system = replace(system, passages=tuple(places[passage] for passage in imagined), failed=False)
             if system.supplied.problem is not None:  # an application that was not called
                 text = (
                     f"answer {'' if assumed.alike else source} to {item.query_id} {imagined_text(assumed.characters)}"

@@ -1,8 +1,9 @@
 """Units of judging: one answer of a configuration with its contexts, and the metrics that are computed from it."""
 
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from rankbeam.transforms.judge.definitions import JudgedDefinition
@@ -113,15 +114,50 @@ class Unit:
         return {metric: _value(evidence, metric) for metric in self.metrics}
 
 
+Rivals = Mapping[int, str | CallError | None]
+"""The answers of all configurations to a query, or the reasons why they are not judged."""
+
+
+@dataclass(frozen=True)
+class _Others(Sequence[str | CallError | None]):
+    """The answers of all configurations but one; a copy for each of them would take their number squared."""
+
+    answers: Rivals
+    position: int
+
+    def __len__(self) -> int:
+        return len(self.answers) - 1
+
+    def __iter__(self) -> Iterator[str | CallError | None]:
+        return (answer for other, answer in self.answers.items() if other != self.position)
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self)[place]
+
+
 def units_of(
     item: Item,
-    position: int,
-    metrics: Sequence[JudgedMetric],
+    metrics: Mapping[int, Sequence[JudgedMetric]],
     answers: Mapping[int, Sequence[Answer]],
     baseline: int = 0,
 ) -> Iterator[Unit]:
+    """Units of each configuration by cutoff."""
+    rivals = cache(partial(_rivals, answers))
+    systems = grouped((entry.configuration, entry) for entry in item.systems)  # several where samples are replayed
+    for position, own in systems.items():
+        yield from _units_of_one(item, position, own, metrics.get(position, ()), answers, rivals, baseline)
+
+
+def _units_of_one(
+    item: Item,
+    position: int,
+    own: Sequence[System],
+    metrics: Sequence[JudgedMetric],
+    answers: Mapping[int, Sequence[Answer]],
+    rivals: Callable[[int], Rivals],
+    baseline: int,
+) -> Iterator[Unit]:
     """Units by cutoff; metrics of contexts have units of their own, so that a failed answer does not affect them."""
-    own = [entry for entry in item.systems if entry.configuration == position]  # several where samples are replayed
     by_kind = grouped(
         ((Need.ANSWER in metric.definition.needs, Need.CONTEXTS in metric.definition.needs, metric.cutoff), metric)
         for metric in metrics
@@ -148,24 +184,24 @@ def units_of(
                 )
                 problem = _no_contexts(system, without_text)
                 if needs_answer and answer is not None:
-                    case = _with_answer(case, answers, position, sample, baseline)
+                    case = _with_answer(case, answers[position], sample, rivals(sample), position, baseline)
                     problem = problem or _no_answer(answer)
                 yield Unit(position, tuple(unit_metrics), case, problem)
 
 
 def _with_answer(
-    case: JudgedCase, answers: Mapping[int, Sequence[Answer]], position: int, sample: int, baseline: int
+    case: JudgedCase, own: Sequence[Answer], sample: int, rivals: Rivals, position: int, baseline: int
 ) -> JudgedCase:
-    answer, rivals = answers[position][sample], _rivals(answers, sample)
+    answer = own[sample]
     return replace(
         case,
         answer=answer.text,
         cited=tuple(place for place in answer.cited if place < len(case.contexts)),
         invented=answer.invented,
         # The failure of another sample is that of the value.
-        others=tuple(one.text or "" for place, one in enumerate(answers[position]) if place != sample),
+        others=tuple(one.text or "" for place, one in enumerate(own) if place != sample),
         baseline=rivals.get(baseline),
-        rivals=tuple(rival for other, rival in rivals.items() if other != position),
+        rivals=_Others(rivals, position),
         outcome=answer,
     )
 
@@ -193,7 +229,7 @@ def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:
     return JudgedCase(item.text, contexts, gold=item.gold, attributes=item.attributes)
 
 
-def _rivals(answers: Mapping[int, Sequence[Answer]], sample: int) -> Mapping[int, str | CallError | None]:
+def _rivals(answers: Mapping[int, Sequence[Answer]], sample: int) -> Rivals:
     """The answers of all configurations, from the same sample if they have that many."""
     rivals = {position: samples[min(sample, len(samples) - 1)] for position, samples in answers.items()}
     return {position: _no_answer(answer) or answer.text for position, answer in rivals.items()}

@@ -74,11 +74,7 @@ class EvaluateAnswers:
 
     def steps(self, item: Item) -> Steps[EvaluatedItem]:
         answers = yield from self._answer(item)
-        units = [
-            unit
-            for position in dict.fromkeys(system.configuration for system in item.systems)
-            for unit in units_of(item, position, self.metrics.get(position, ()), answers, self.baseline)
-        ]
+        units = list(units_of(item, self.metrics, answers, self.baseline))
         judgements: list[Judgement] = []
         panel = self.panel
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}

@@ -79,7 +79,7 @@ class JudgedCase:
     others: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     baseline: str | CallError | None = None
-    rivals: tuple[str | CallError | None, ...] = ()
+    rivals: Sequence[str | CallError | None] = ()
     outcome: Answer | None = None
 
 
