@@ -1,6 +1,6 @@
 """Read files in pieces, and divide their rows by bucket."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,21 +21,50 @@ from rankbeam.transforms.records.counters import Counter
 batches.register()
 
 
-@dataclass
-class ReadRun(beam.PTransform):
-    """Read the rows of a run into buckets, marked with their source."""
+Reader = Callable[[Any], Iterator[pa.RecordBatch]]
+"""Reads a path, a piece of a file, or a stream of a table."""
 
-    path: str
-    source: int
+
+@dataclass
+class ReadSources(beam.PTransform):
+    """Read the files of several sources into buckets, as rows marked with their source.
+
+    With a transform for each of a thousand sources, Beam's local runner needs memory for the square of their number.
+    """
+
+    paths: Mapping[int, str]
+    readers: Mapping[int, Reader]
+    role: str
+    schema: pa.Schema
     buckets: int
+    in_pieces: PieceReader | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[SourceRows]:
-        return (
+        parts = [
             pbegin
-            | "ReadRows"
-            >> ReadFiles(self.path, "run", rows.read_run, columns.RANKINGS, self.buckets, rows.read_run_piece)
-            | "MarkSource" >> beam.Map(mark, self.source).with_output_types(SourceRows)
-        )
+            | f"ReadTable{source}" >> ReadFiles(path, self.role, self.readers[source], self.schema, self.buckets)
+            | f"MarkSource{source}" >> beam.Map(mark, source).with_output_types(SourceRows)
+            for source, path in self.paths.items()
+            if is_table(path)
+        ]
+        files = [(source, path) for source, path in self.paths.items() if not is_table(path)]
+        elements = [(source, part) for source, path in files for part in self._parts_of(path)]
+        is_begun = any(read_ahead.is_begun((self.role, path)) for _, path in files)  # and in this order
+        readers = self.readers if self.in_pieces is None else dict.fromkeys(self.paths, self.in_pieces)
+        read = ReadSourcesFn(readers, self.schema, self.buckets, self.role)
+        if elements:
+            created = pbegin | "Files" >> beam.Create(elements, reshuffle=len(elements) > 1 and not is_begun)
+            parts.append(created | "Read" >> beam.ParDo(read).with_output_types(SourceRows))
+        return parts | "EverySource" >> beam.Flatten()
+
+    def _parts_of(self, path: str) -> Sequence[str | Piece]:
+        return sources.expand(path) if self.in_pieces is None else _pieces_of(path, self.role)
+
+
+def read_runs(paths: Mapping[int, str], buckets: int) -> ReadSources:
+    """Read the rows of runs, by source."""
+    readers = dict.fromkeys(paths, rows.read_run)
+    return ReadSources(paths, readers, "run", columns.RANKINGS, buckets, rows.read_run_piece)
 
 
 @dataclass
@@ -44,7 +73,7 @@ class ReadFiles(beam.PTransform):
 
     pattern: str
     role: str
-    reader: Callable[[str], Iterator[pa.RecordBatch]]
+    reader: Reader
     schema: pa.Schema
     buckets: int
     in_pieces: PieceReader | None = None
@@ -58,19 +87,21 @@ class ReadFiles(beam.PTransform):
             paths = sources.expand(self.pattern)
             sessions = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         else:
-            is_begun = read_ahead.is_begun((self.role, self.pattern))  # another process already reads the whole file
-            pieces = [Piece(self.pattern)] if is_begun else pieces_of(self.pattern, self.role)
+            pieces = _pieces_of(self.pattern, self.role)
             sessions = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
             return sessions | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets, self.role))
         return sessions | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
 
 
+def _pieces_of(pattern: str, role: str) -> list[Piece]:
+    """The pieces of a pattern's files; the whole file if another process already reads it."""
+    return [Piece(pattern)] if read_ahead.is_begun((role, pattern)) else pieces_of(pattern, role)
+
+
 class ReadFn(beam.DoFn):
     """Reads a file, a piece of a file, or a stream of a table, in parts, and divides the parts."""
 
-    def __init__(
-        self, reader: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema, buckets: int, role: str = ""
-    ) -> None:
+    def __init__(self, reader: Reader, schema: pa.Schema, buckets: int, role: str = "") -> None:
         self._reader, self._buckets, self._role = reader, buckets, role
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
@@ -82,6 +113,18 @@ class ReadFn(beam.DoFn):
             yield from part.pieces
         if part is None:  # a file without rows is recorded, so that missing data are reported
             yield 0, self._empty
+
+
+class ReadSourcesFn(beam.DoFn):
+    """Reads files or pieces of several sources."""
+
+    def __init__(self, readers: Mapping[int, Reader], schema: pa.Schema, buckets: int, role: str) -> None:
+        self._readers, self._parameters = readers, (schema, buckets, role)
+
+    def process(self, element: tuple[int, str | Piece]) -> Iterator[SourceRows]:
+        source, part = element
+        for bucketed in ReadFn(self._readers[source], *self._parameters).process(part):
+            yield mark(bucketed, source)
 
 
 def mark(element: Bucketed, source: int) -> SourceRows:

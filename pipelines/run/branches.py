@@ -11,7 +11,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.options import workers_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, SourceRows
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.read_files import ReadRun
+from rankbeam.transforms.read_files import read_runs
 
 
 @dataclass
@@ -54,10 +54,11 @@ def local_rankings(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, buckets: int, branches: Branches
 ) -> None:
     """Add rankings that are read or computed in this process, after queries are rewritten and texts embedded."""
-    for number, source in enumerate(experiment.evaluation.sources):
-        if source.path is not None:
-            rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
-            branches.rankings[f"{RANKINGS}_{number}"] = rows
+    runs = {
+        number: source.path for number, source in enumerate(experiment.evaluation.sources) if source.path is not None
+    }
+    if runs:
+        branches.rankings[f"{RANKINGS}_runs"] = pipeline | "ReadRuns" >> read_runs(runs, buckets)
     if experiment.local:
         _retrieve(experiment, dataset, branches, buckets)
     if experiment.replayed:

@@ -24,7 +24,7 @@ from support.inputs import (
 from support.pipeline import run
 
 from rankbeam.transforms.read import ReadDataset, judge
-from rankbeam.transforms.read_files import ReadRun
+from rankbeam.transforms.read_files import read_runs
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
@@ -109,7 +109,7 @@ def test_rows_of_a_run_are_marked_with_their_source(tmp_path: Path) -> None:
     rows = [("q1", "a", 0.5), ("q2", "b", -1.0), ("q1", "c", 0.25), ("q3", "a", 1e-3)]
     write(tmp_path / "run.1.gz", trec_run(rows[:2]))
     write(tmp_path / "run.2", trec_run(rows[2:]))
-    (part,) = run(tmp_path, lambda pipeline: [pipeline | ReadRun(str(tmp_path / "run.*"), 7, 2)])
+    (part,) = run(tmp_path, lambda pipeline: [pipeline | read_runs({7: str(tmp_path / "run.*")}, 2)])
     batches = [batch for _, (_, batch) in part]
     assert {source for _, (source, _) in part} == {7}
     read = [

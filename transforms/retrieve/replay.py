@@ -23,7 +23,8 @@ from rankbeam.transforms.clients.formats.judged import Conflict, repeated_id
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
-from rankbeam.transforms.read_files import ReadFiles, mark
+from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.read_files import ReadSources
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.steps import CallAnswer
 from rankbeam.transforms.records.counters import Counter
@@ -91,14 +92,11 @@ class ReplayAnswers(beam.PTransform):
     is_ranked: bool = True  # whether there are metrics of rankings
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns about tuples
-        rows = [
-            judged.pipeline
-            | f"ReadAnswers{source}" >> ReadFiles(entry.path, "replay", entry.reader, columns.REPLAYED, self.buckets)
-            | f"MarkAnswers{source}" >> beam.Map(mark, source).with_output_types(SourceRows)
-            for source, entry in self.replays.items()
-        ]
+        paths = {source: entry.path for source, entry in self.replays.items()}
+        readers = {source: entry.reader for source, entry in self.replays.items()}
+        answers = ReadSources(paths, readers, "replay", columns.REPLAYED, self.buckets)
         outputs = (
-            {JUDGED: judged, _ROWS: rows | "EveryAnswer" >> beam.Flatten()}
+            {JUDGED: judged, _ROWS: judged.pipeline | "ReadAnswers" >> answers}
             | "GroupByBucket" >> beam.CoGroupByKey()
             | "Replay"
             >> beam.ParDo(ReplayFn(self.replays))
@@ -124,9 +122,9 @@ class ReplayFn(beam.DoFn):
     def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
         bucket, parts = element
         queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
-        batches = list(parts[_ROWS])
+        answers = grouped(parts[_ROWS])
         for source, replay in self._replays.items():
-            rows = [batch for owner, batch in batches if owner == source]
+            rows = answers.get(source, [])
             try:
                 known, lacking, empty, tally = match_answers(queries, rows, keeps_samples=replay.keeps_samples)
             except Conflict as conflict:
