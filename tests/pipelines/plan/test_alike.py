@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rankbeam.pipelines.plan.counting import counted_items
+from rankbeam.pipelines.plan.counting import counted_items, with_imagined
+from rankbeam.pipelines.plan.simulation import MOST
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import AnswerGenerator
@@ -14,7 +15,7 @@ from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.stages import Generation
 
 PASSAGES = (Passage("owners", "Owners pay the invoices."), Passage("weather", "It rains in spring."))
@@ -52,3 +53,25 @@ def test_a_sweep_of_many_configurations_with_three_rankings_is_simulated_as_one_
     assert many[1] == {step: 10 * number for step, number in few[1].items()}
     assert many[2] == few[2]
     assert few[1]["answer"] == 6
+
+
+def test_supplied_answers_are_simulated_alone_if_no_metric_compares_them(tmp_path: Path) -> None:
+    def simulated(configurations: int) -> int:
+        CountedWork.simulated.clear()
+        judge, metrics = Model("judge", "lexical", Lexical()), (parse_judged("Faithfulness"),)
+        work = CountedWork({}, Judge(judge, built_in_templates()), dict.fromkeys(range(configurations), metrics))
+        systems = tuple(
+            System(place, (0,), supplied=SuppliedAnswer(f"Owner {place} pays.")) for place in range(configurations)
+        )
+        counted_items(work, [Item("q1", "Who pays?", {}, PASSAGES, systems)], Ledger(str(tmp_path)).lookup(), {})
+        return sum(CountedWork.simulated)
+
+    assert simulated(20) == 10 * simulated(2)
+
+
+def test_many_imagined_contexts_have_their_places() -> None:
+    systems = tuple(System(place, (), failed=True) for place in range(3))
+    item = Item("q1", "Who pays?", {}, PASSAGES, systems)
+    imagined = with_imagined(item, MOST, {0: (7, 2), 1: (8, 2), 2: (7, 2)})
+    assert [system.passages for system in imagined.systems] == [(2, 3), (4, 5), (2, 3)]
+    assert len(imagined.passages) == 6
