@@ -126,6 +126,7 @@ def words_of(strings: StringArray) -> tuple[HashArray, IntArray, IntArray]:
     return words, offsets[:-1] - offsets[0], np.diff(offsets)
 
 
+@functools.lru_cache(1 << 12)  # spans of a trace, which are near each other, hash the same id
 def hash_string(text: str) -> int:
     """The hash of one string, the same as from `hash_strings`.
 
