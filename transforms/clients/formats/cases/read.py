@@ -199,8 +199,9 @@ class _CaseRow:
         if isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
             self._count_further(name, value)
             value = value[0]
-        if name == "question" and name not in self.layout.columns and isinstance(parsed := parse_literal(value), dict):
-            value = parsed  # a cell of CSV with an object
+        is_guessed = name == "question" and name not in self.layout.columns
+        if is_guessed and self.layout.shape is Shape.CSV and isinstance(parsed := parse_literal(value), dict):
+            value = parsed
         if isinstance(value, bool | int | float):
             value = as_text(value)
         if value is not None and not isinstance(value, str):
