@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files as package_files
 from typing import Any
 
@@ -44,8 +45,9 @@ def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
     quotas = Counter(dict.fromkeys(range(len(plan.library.labels)), 0))
     for (stratum, _), quota in plan.quotas.items():
         quotas[int(stratum[0])] += quota
-    quotas.subtract(item.topic for item in plan.previous.items)
-    earlier = Counter(golden.split for golden in plan.previous.goldens.values())
+    staying = [golden for golden in plan.previous.goldens.values() if golden.split in goldens.split]
+    quotas.subtract(golden.made.topic for golden in staying)
+    earlier = Counter(golden.split for golden in staying)
     order = [int(topic) for topic in shuffled([str(topic) for topic in sorted(quotas)], goldens.planned.seed, "split")]
     return splits(quotas, goldens.split, order, earlier)
 
@@ -91,7 +93,8 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
             yield f"{role} {service.name} is not a language model ({what}): {_OFFLINE[role]}"
     if writer.parameters.family == checker.parameters.family and writer.parameters.offline is None:
         yield f"writer and checker are from one model family ({writer.parameters.family}), which favours its own texts"
-    yield from _lenient_checker(goldens, progress.items)
+    new = [item for item in progress.items if item.item_id not in plan.previous.goldens]
+    yield from _lenient_checker(goldens, new)
     if plan.library.too_short:
         examples = ", ".join(plan.library.too_short[:3])
         lacking = pluralize(len(plan.library.too_short), "document is", "documents are")
@@ -131,6 +134,13 @@ def _lenient_checker(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator
             f"checker {goldens.checker.name} accepted all of {len(checked):,} questions (100%): it may say yes to "
             "everything; look at a sample with `rankbeam goldens review`, or name another model"
         )
+
+
+def refused_of(goldens: Goldens, plan: GoldensPlan) -> Iterator[Golden]:
+    """The earlier questions that people rejected, in splits of this benchmark, as people may revert a decision."""
+    topics = splits_of(goldens, plan)
+    for golden in plan.previous.refused.values():
+        yield golden if golden.split in goldens.split else replace(golden, split=topics[golden.made.topic])
 
 
 def rejections(progress: RoundProgress) -> list[WrittenItem]:

@@ -9,7 +9,16 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from rankbeam.pipelines.goldens.finish import as_html, coverage, goldens_of, rejections, shortfalls, splits_of, warnings
+from rankbeam.pipelines.goldens.finish import (
+    as_html,
+    coverage,
+    goldens_of,
+    refused_of,
+    rejections,
+    shortfalls,
+    splits_of,
+    warnings,
+)
 from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.models import ContextModel
@@ -69,16 +78,17 @@ def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outc
         len(progress.accepted),
         lacking,
         len(progress.failed),
-        (*warnings(goldens, plan, progress), *_lost_reviews(folder, progress)),
+        (*warnings(goldens, plan, progress), *_lost_reviews(folder, plan, progress)),
         sum(use.calls for use in progress.usage),
         sum(use.ledger_hits for use in progress.usage),
         cost(goldens, progress),
     )
 
 
-def _lost_reviews(folder: GoldensFolder, progress: RoundProgress) -> Iterator[str]:
+def _lost_reviews(folder: GoldensFolder, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """A warning about decisions on questions that are no longer made, mostly because a document has changed."""
-    lost = sorted(folder.reviews().keys() - {item.item_id for item in progress.accepted})
+    present = {*(item.item_id for item in progress.accepted), *plan.previous.refused}
+    lost = sorted(folder.reviews().keys() - present)
     if lost and not progress.failed:  # failed questions may come back
         problem = f"reviewed questions that are no longer in the benchmark: {len(lost):,}, such as {lost[0]}"
         yield f"{problem}; documents or the plan have changed, and reviews.jsonl keeps the decisions"
@@ -117,11 +127,11 @@ def _write_documents(folder: GoldensFolder, plan: GoldensPlan) -> None:
 def _write(folder: GoldensFolder, goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> None:
     items, rejected = goldens_of(goldens, plan, progress), rejections(progress)
     lacking = shortfalls(plan, progress)
-    folder.save(items, rejected, about(goldens, plan, progress, lacking))
+    folder.save([*items, *refused_of(goldens, plan)], rejected, about(goldens, plan, progress, lacking))
     counts = coverage(plan.library, items, rejected, lacking)
     folder.write("coverage.json", json_lines([counts]))
     folder.write("coverage.html", as_html(goldens.name, counts).encode())
-    folder.write("costs.jsonl", json_lines(_costs(goldens, items, progress)))
+    folder.write("costs.jsonl", json_lines(_costs(goldens, plan, items, progress)))
     folder.write("usage.json", json_lines(asdict(use) for use in progress.usage))
 
 
@@ -166,14 +176,17 @@ def _calls(progress: RoundProgress) -> Iterable[CallRecord]:
         yield from pooled.asked
 
 
-def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -> Iterable[dict[str, Any]]:
+def _costs(
+    goldens: Goldens, plan: GoldensPlan, items: Iterable[Golden], progress: RoundProgress
+) -> Iterable[dict[str, Any]]:
     """Tokens and cost of every item and of each of its calls; facts shared by several items count for each item.
 
     They include all attempts, even failed ones, so unlike other files they may differ although the answers are equal.
     """
     for item in items:
         pooled = progress.pooled.get(item.made.item_id)
-        calls = [*item.made.asked, *(() if pooled is None else pooled.asked)]
+        written = () if item.made.item_id in plan.previous.goldens else item.made.asked  # paid for by that benchmark
+        calls = [*written, *(() if pooled is None else pooled.asked)]
         costs = [_cost(goldens, call) for call in calls]
         known = [cost for cost in costs if cost is not None]
         yield {

@@ -153,8 +153,9 @@ def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
     documents, previous = len(plan.library.documents), plan.previous
-    count = min(goldens.pool.documents, documents - 1) * (goldens.planned.items - len(previous.items))
-    count += min(goldens.pool.documents, documents - previous.unchanged) * len(previous.items)
+    most, known = min(goldens.pool.documents, documents - 1), len(previous.items)
+    new = documents - previous.unchanged + max(0, most - previous.pool)
+    count = most * (goldens.planned.items - known) + min(most * known, new * known + previous.lost_grades)
     pool = GradingPool("", "x" * 100, (longest,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
     return [size_of(call)] * count

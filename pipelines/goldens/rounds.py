@@ -322,7 +322,7 @@ def plan_of(goldens: Goldens) -> GoldensPlan:
         return GoldensPlan(library, goldens.planned)
     folder = GoldensFolder(goldens.previous)
     texts = {doc_id: document["text"] for doc_id, document in folder.documents().items()}
-    previous = take_over(folder.items(), folder.reviews(), texts, library)
+    previous = take_over(folder.items(), folder.reviews(), texts, library, folder.about().get("pool", 0))
     if (count := len(previous.goldens)) > goldens.planned.items:
         problem = f"has {count:,} questions to take over, and items is {goldens.planned.items:,}; raise items"
         raise InputError(problem, path=goldens.previous)

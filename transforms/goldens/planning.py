@@ -81,8 +81,9 @@ class GoldensPlan:
         previous = Counter(self.cell(item) for item in self.previous.items)
         lacking = {cell: max(0, quota - previous[cell]) for cell, quota in self._shares.items()}
         new = self.planned.items - previous.total()
-        added = apportion(list(lacking.values()), new) if new else [0] * len(lacking)
-        return {cell: previous[cell] + count for cell, count in zip(lacking, added, strict=True)}
+        added = dict(zip(lacking, apportion(list(lacking.values()), new), strict=True)) if new else {}
+        cells = (*lacking, *sorted(previous.keys() - lacking.keys()))  # the file may not have all earlier types
+        return {cell: previous[cell] + added.get(cell, 0) for cell in cells}
 
     @cached_property
     def _shares(self) -> Mapping[Cell, int]:
@@ -100,7 +101,8 @@ class GoldensPlan:
 
     def round(self, number: int, before: Sequence[WrittenItem], accepted: Collection[str]) -> list[WritingTask]:
         lacking = self.shortfalls(before, accepted)
-        used = {(item.type, item.spans, item.number) for item in (*before, *self.previous.refused)}
+        refused = (golden.made for golden in self.previous.refused.values())
+        used = {(item.type, item.spans, item.number) for item in (*before, *refused)}
         new = [item for item in before if item.item_id not in self.previous.goldens]
         per_type = Counter(item.type for item in new)
         accepted_per_type = Counter(item.type for item in new if item.item_id in accepted)
@@ -153,6 +155,8 @@ class GoldensPlan:
     ) -> Iterator[tuple[tuple[SourceSpan, ...], int]]:
         """The unused spans of a cell's questions, each with its number; types begin with different documents."""
         stratum, kind = cell
+        if cell not in self._shares:
+            return
         spans = self.strata[stratum]
         first = sum(
             self._shares[stratum, other] for other in list(self.planned.types)[: list(self.planned.types).index(kind)]

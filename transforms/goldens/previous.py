@@ -21,17 +21,19 @@ class PreviousQuestions:
 
     Attributes:
         goldens: those that are taken over, by id; their documents have the same texts as before.
-        reviews: people's decisions about these, by id.
-        refused: questions that people rejected; their spans are not used again for questions of their types.
+        refused: those that people rejected; they are stored, so that no later benchmark writes them again.
+        reviews: people's decisions about both, by id.
         outdated: ids of questions with documents that have changed or are gone.
     """
 
     goldens: Mapping[str, Golden] = field(default_factory=dict)
+    refused: Mapping[str, Golden] = field(default_factory=dict)
     reviews: Mapping[str, Review] = field(default_factory=dict)
-    refused: tuple[WrittenItem, ...] = ()
     outdated: tuple[str, ...] = ()
     reviewed_and_outdated: int = 0
     unchanged: int = 0  # documents with the same text as before
+    lost_grades: int = 0  # of documents that have changed or are gone
+    pool: int = 0  # documents that were graded for each question
 
     @cached_property
     def items(self) -> tuple[WrittenItem, ...]:
@@ -58,7 +60,7 @@ class PreviousQuestions:
 
 
 def take_over(
-    items: Iterable[Golden], reviews: Mapping[str, Review], texts: Mapping[str, str], library: Library
+    items: Iterable[Golden], reviews: Mapping[str, Review], texts: Mapping[str, str], library: Library, pool: int = 0
 ) -> PreviousQuestions:
     """Choose the questions to take over.
 
@@ -67,25 +69,28 @@ def take_over(
         reviews: people's decisions about them, by id of the question.
         texts: texts of the earlier documents, by id.
         library: the documents now.
+        pool: number of documents that were graded for each question.
     """
     unchanged = {document.id for document in library.documents if texts.get(document.id) == document.text}
-    goldens: dict[str, Golden] = {}
-    refused, outdated = list[WrittenItem](), list[str]()
+    goldens, refused = dict[str, Golden](), dict[str, Golden]()
+    outdated, lost = list[str](), 0
     for golden in items:
         item, review = golden.made, reviews.get(golden.made.item_id)
-        if review is not None and review.decision is ReviewDecision.REJECT:
-            refused.append(item)
-        elif unchanged.issuperset((*item.source_documents, *item.doc_ids)):
-            moved = replace(item, topic=library.topics[item.source_document])
-            grades = (grade for grade in golden.grades if grade.doc_id in unchanged and grade.grade is not None)
-            goldens[item.item_id] = replace(golden, made=moved, grades=tuple(grades))
-        else:
+        if not unchanged.issuperset((*item.source_documents, *item.doc_ids)):
             outdated.append(item.item_id)
+            continue
+        moved = replace(item, topic=library.topics[item.source_document])
+        grades = tuple(grade for grade in golden.grades if grade.doc_id in unchanged and grade.grade is not None)
+        is_rejected = review is not None and review.decision is ReviewDecision.REJECT
+        (refused if is_rejected else goldens)[item.item_id] = replace(golden, made=moved, grades=grades)
+        lost += 0 if is_rejected else len(golden.grades) - len(grades)
     return PreviousQuestions(
         goldens,
-        {name: review for name, review in reviews.items() if name in goldens},
-        tuple(refused),
+        refused,
+        {name: review for name, review in reviews.items() if name in goldens or name in refused},
         tuple(outdated),
         sum(name in reviews for name in outdated),
         len(unchanged),
+        lost,
+        pool,
     )

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +153,68 @@ def test_previous_is_checked_before_any_work(earlier: Path, tmp_path: Path) -> N
     outcome = rankbeam("goldens", goldens_file(tmp_path, **{**OPTIONS, "previous": str(damaged)}))
     assert outcome.status == 2
     assert "items.jsonl:1: is damaged" in outcome.stderr
+
+
+def test_a_rejected_question_is_in_no_later_benchmark(earlier: Path, tmp_path: Path) -> None:
+    made = {item["made"]["item_id"]: item["made"] for item in lines(earlier / "items.jsonl")}
+    rejected = [made[name] for name in made.keys() - queries(earlier).keys()]
+    place = str(earlier)
+    for number in range(2):
+        folder = tmp_path / str(number)
+        outcome = make_next(Path(place), folder, documents(24), items=ITEMS + 30 * number)
+        assert "no longer in the benchmark" not in outcome.stderr
+        reviews = {row["item_id"]: row["decision"] for row in lines(folder / "out" / "reviews.jsonl")}
+        assert [reviews[item["item_id"]] for item in rejected] == ["reject"]
+        place = str(folder / "out")
+    items = [item["made"] for item in lines(Path(place) / "items.jsonl")]
+    assert len(items) > 2 * ITEMS
+    again = [item for item in items if any(_sources_of(item) == _sources_of(one) for one in rejected)]
+    assert again == rejected
+    assert not queries(Path(place)).keys() & {item["item_id"] for item in rejected}
+
+
+def _sources_of(item: dict[str, Any]) -> tuple[Any, ...]:
+    return item["type"], item["spans"], item["number"]
+
+
+def test_questions_of_splits_that_are_gone_are_divided_again(earlier: Path, tmp_path: Path) -> None:
+    assert make_next(earlier, tmp_path, documents(24), items=11, split={"train": 1, "eval": 1}).status == 0
+    counts = Counter(row["metadata"]["split"] for row in queries(tmp_path / "out").values())
+    assert min(counts["train"], counts["eval"]) >= 3
+
+
+def test_services_may_have_other_names_and_only_new_questions_count_for_the_checker(tmp_path: Path) -> None:
+    services = {"other": {"type": "extractive"}, "lexical": {"type": "lexical"}}
+    base = write(tmp_path / "first.jsonl", "".join(json.dumps(row) + "\n" for row in documents(40)))
+    many = goldens_file(tmp_path, "many", documents=base, output="many", **{**OPTIONS, "items": 25})
+    assert "accepted all of 25 questions" in rankbeam("goldens", many).stderr
+    keys = {"services": services, "writer": "other", "checker": "lexical", "items": 27, "documents": base}
+    outcome = rankbeam("goldens", goldens_file(tmp_path, previous=str(tmp_path / "many"), **{**OPTIONS, **keys}))
+    assert outcome.status == 0
+    assert "accepted all" not in outcome.stderr
+    costs = {row["query_id"]: row["calls"] for row in lines(tmp_path / "out" / "costs.jsonl")}
+    assert {name for name, calls in costs.items() if not calls} == queries(tmp_path / "many").keys()
+
+
+def test_the_plan_counts_grades_of_documents_that_take_the_places_of_others(earlier: Path, tmp_path: Path) -> None:
+    """Documents that were not among the first before: the pool is larger, or others are gone."""
+    for name, rows, pool in (("larger", documents(24), 8), ("fewer", documents(20), 3)):
+        keys = {**OPTIONS, "items": 11, "reviews": {"pool": pool}}
+        file = goldens_file(
+            tmp_path, name, documents=corpus(tmp_path, rows), previous=str(earlier), output=name, **keys
+        )
+        plan = json.loads(rankbeam("goldens", "plan", file, "--format", "json").stdout)
+        steps = [step for part in plan["pools"] for step in part["steps"] if step["step"] == "grade"]
+        assert rankbeam("goldens", file).status == 0
+        graded = [row["calls"] for row in lines(tmp_path / name / "usage.json") if row["stage"] == "grade"]
+        assert 0 < sum(graded) <= sum(step["calls"][1] for step in steps)
+
+
+def test_an_earlier_question_of_a_dropped_type_is_missing_once_a_document_answers_it(
+    earlier: Path, tmp_path: Path
+) -> None:
+    unanswerable = next(row for row in queries(earlier).values() if row["metadata"]["type"] == "unanswerable")
+    answering = {"_id": "new", "title": "", "text": f"{unanswerable['text']} " * 3}
+    outcome = make_next(earlier, tmp_path, [*documents(24), answering], types=["lookup"])
+    assert unanswerable["_id"] not in queries(tmp_path / "out")
+    assert (outcome.status, "1 of 12 questions are missing" in outcome.stderr) == (3, True)
