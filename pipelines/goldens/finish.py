@@ -28,16 +28,27 @@ _EXAMPLES = 20
 
 def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
     """The accepted items, sorted by id; items that share relevant documents are in one split."""
+    refused = plan.previous.refused
+    return [item for item in written_items(goldens, plan, progress) if item.made.item_id not in refused]
+
+
+def written_items(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
+    """The accepted items, then earlier ones that people rejected: they may revert their decisions."""
     return separate_splits(_in_planned_splits(goldens, plan, progress), goldens.split, plan.previous.goldens)
 
 
 def _in_planned_splits(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
-    """The accepted items, sorted by id, in the splits of their topics; earlier questions stay in theirs."""
+    """The items in the splits of their topics; earlier questions stay in theirs."""
     topics, earlier = splits_of(goldens, plan), plan.previous.goldens
-    return [
+    accepted = [
         _golden(item, topics[item.topic], goldens, progress, earlier.get(item.item_id))
         for item in sorted(progress.accepted, key=lambda item: item.item_id)
     ]
+    refused = (
+        golden if golden.split in goldens.split else replace(golden, split=topics[golden.made.topic])
+        for golden in plan.previous.refused.values()
+    )
+    return [*accepted, *refused]
 
 
 def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
@@ -115,7 +126,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
 def _moved_questions(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """A warning if shared documents have changed the splits."""
     items, planned = goldens_of(goldens, plan, progress), _in_planned_splits(goldens, plan, progress)
-    moved = sum(item.split != before.split for item, before in zip(items, planned, strict=True))
+    moved = sum(item.split != before.split for item, before in zip(items, planned, strict=False))  # refused ones follow
     if moved:
         counts = Counter(item.split for item in items)
         numbers = ", ".join(f"{name} {counts[name]:,}" for name in goldens.split)
@@ -134,13 +145,6 @@ def _lenient_checker(goldens: Goldens, items: Sequence[WrittenItem]) -> Iterator
             f"checker {goldens.checker.name} accepted all of {len(checked):,} questions (100%): it may say yes to "
             "everything; look at a sample with `rankbeam goldens review`, or name another model"
         )
-
-
-def refused_of(goldens: Goldens, plan: GoldensPlan) -> Iterator[Golden]:
-    """The earlier questions that people rejected, in splits of this benchmark, as people may revert a decision."""
-    topics = splits_of(goldens, plan)
-    for golden in plan.previous.refused.values():
-        yield golden if golden.split in goldens.split else replace(golden, split=topics[golden.made.topic])
 
 
 def rejections(progress: RoundProgress) -> list[WrittenItem]:

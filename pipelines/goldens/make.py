@@ -13,11 +13,11 @@ from rankbeam.pipelines.goldens.finish import (
     as_html,
     coverage,
     goldens_of,
-    refused_of,
     rejections,
     shortfalls,
     splits_of,
     warnings,
+    written_items,
 )
 from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
@@ -127,7 +127,7 @@ def _write_documents(folder: GoldensFolder, plan: GoldensPlan) -> None:
 def _write(folder: GoldensFolder, goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> None:
     items, rejected = goldens_of(goldens, plan, progress), rejections(progress)
     lacking = shortfalls(plan, progress)
-    folder.save([*items, *refused_of(goldens, plan)], rejected, about(goldens, plan, progress, lacking))
+    folder.save(written_items(goldens, plan, progress), rejected, about(goldens, plan, progress, lacking))
     counts = coverage(plan.library, items, rejected, lacking)
     folder.write("coverage.json", json_lines([counts]))
     folder.write("coverage.html", as_html(goldens.name, counts).encode())

@@ -206,8 +206,10 @@ def test_a_json_column_is_no_text() -> None:
     field = pa.field("metadata", pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"})
     batch = pa.RecordBatch.from_arrays([pa.array(['{"intent": "x"}', None])], schema=pa.schema([field]))
     assert tables.plain(batch) == [{"metadata": {"intent": "x"}}, {"metadata": None}]
-    texts = pa.RecordBatch.from_arrays([pa.array(['"a\\nb"', '{"intent": "x"}', "1", None])], schema=pa.schema([field]))
-    assert tables.with_plain_json(texts)["metadata"].to_pylist() == ["a\nb", '{"intent": "x"}', "1", None]
+    values = pa.array(['"a\\nb"', '{"intent": "x"}', "1", None, "null", '"null"'])
+    texts = pa.RecordBatch.from_arrays([values], schema=pa.schema([field]))
+    expected = ["a\nb", '{"intent": "x"}', "1", None, None, "null"]
+    assert tables.with_plain_json(texts)["metadata"].to_pylist() == expected
 
 
 def test_the_streams_of_a_large_table_hold_its_rows_once(dataset: Tables) -> None:

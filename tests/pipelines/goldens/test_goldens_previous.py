@@ -104,9 +104,13 @@ def test_questions_of_unchanged_documents_are_taken_over_with_their_reviews_and_
         assert len(after) == ITEMS + more
     else:
         assert (outcome.status, "questions are missing" in outcome.stderr) == (3, True)
+    _refuse_common_documents(folder / "out")
+
+
+def _refuse_common_documents(folder: Path) -> None:
     relevant = []
     for split in SPLIT:
-        with (folder / "out" / "qrels" / f"{split}.tsv").open() as file:
+        with (folder / "qrels" / f"{split}.tsv").open() as file:
             relevant.append({row["corpus-id"] for row in csv.DictReader(file, delimiter="\t") if row["score"] != "0"})
     assert relevant[0].isdisjoint(relevant[1])
 
@@ -171,6 +175,10 @@ def test_a_rejected_question_is_in_no_later_benchmark(earlier: Path, tmp_path: P
     again = [item for item in items if any(_sources_of(item) == _sources_of(one) for one in rejected)]
     assert again == rejected
     assert not queries(Path(place)).keys() & {item["item_id"] for item in rejected}
+    table = rankbeam("goldens", "review", place).stdout.replace(",reject,", ",accept,")  # people revert their decision
+    assert rankbeam("goldens", "apply", place, write(tmp_path / "review.csv", table)).status == 0
+    assert queries(Path(place)).keys() >= {item["item_id"] for item in rejected}
+    _refuse_common_documents(Path(place))
 
 
 def _sources_of(item: dict[str, Any]) -> tuple[Any, ...]:
