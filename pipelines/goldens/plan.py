@@ -155,10 +155,11 @@ def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     documents, previous = len(plan.library.documents), plan.previous
     most, known = min(goldens.pool.documents, documents - 1), len(previous.items)
     new = documents - previous.unchanged + max(0, most - previous.pool)
-    count = most * (goldens.planned.items - known) + min(most * known, new * known + previous.lost_grades)
+    possible = min(most * known, new * known + previous.lost_grades)
     pool = GradingPool("", "x" * 100, (longest,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
-    return [size_of(call)] * count
+    size = size_of(call)
+    return [size] * (most * (goldens.planned.items - known)) + [replace(size, is_certain=False)] * possible
 
 
 def _search_costs(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
@@ -221,16 +222,18 @@ def _steps_of(services: Sequence[str], written: Sequence[CallCost], graded: Sequ
                 continue
             again = 1 if step in _ONCE else WRITTEN_AGAIN
             remaining = [size for size in costs if not size.is_known]
-            calls = (len(costs), again * len(costs))
+            calls = (sum(size.is_certain for size in costs), again * len(costs))
             yield StepCost(service, step, calls, len(costs) - len(remaining), *_token_ranges(costs, remaining, again))
 
 
 def _token_ranges(costs: Sequence[CallCost], remaining: Sequence[CallCost], again: int) -> tuple[Range, Range]:
     """Ranges of input and output tokens: those of the remaining calls, and those including later rounds."""
-    least_input, least_output = (sum(getattr(size.tokens, kind) for size in remaining) for kind in ("input", "output"))
-    more_input, more_output = sum(size.tokens.input for size in costs), sum(size.tokens.output for size in costs)
-    further = again - 1
-    return (least_input, least_input + further * more_input), (least_output, least_output + further * more_output)
+    certain, further = [size for size in remaining if size.is_certain], again - 1
+    least_input, most_input, more_input = (sum(size.tokens.input for size in of) for of in (certain, remaining, costs))
+    least_output, most_output, more_output = (
+        sum(size.tokens.output for size in of) for of in (certain, remaining, costs)
+    )
+    return (least_input, most_input + further * more_input), (least_output, most_output + further * more_output)
 
 
 def _step_line(step: StepCost) -> str:

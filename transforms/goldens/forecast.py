@@ -59,6 +59,7 @@ class CallCost:
     step: str
     tokens: Tokens
     is_known: bool
+    is_certain: bool = True  # False if the call may not be needed
 
 
 def size_of(call: Call, is_known: bool = False) -> CallCost:
