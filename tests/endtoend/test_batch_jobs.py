@@ -102,7 +102,7 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
         pytest.param(
             {"wrong_shape": 3}, CLAIMS + SUPPORTS - 6, "the answer cannot be used", marks=pytest.mark.campaign
         ),
-        ({"content": ["unavailable", "cut", "cut_gzip"]}, CLAIMS + SUPPORTS, ""),
+        ({"content": ["unavailable", "cut", "unavailable", "cut_gzip"]}, CLAIMS + SUPPORTS, ""),
         pytest.param({"create": ["unavailable"]}, CLAIMS + SUPPORTS, "", marks=pytest.mark.campaign),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",

@@ -288,14 +288,19 @@ class BatchJobs:
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
     ) -> JobAnswers | None:
         """The answers of a job; waits as long as they cannot be read, or returns None if the run does not wait."""
-        reads = 0
+        reads = fewer = 0
         while True:
             try:
-                return await run.match_answers(job, calls, allows_fewer=reads >= _MOST_READS)
+                matched = await run.match_answers(job, calls)
+                if job is None or matched.rows >= job.answers or fewer == _MOST_READS:
+                    return matched
+                fewer += 1
+                problem = f"its files have {matched.rows:,} of the {job.answers:,} answers that the service counts"
             except CallError as error:
                 if not error.kind.is_transient:
                     raise unreadable(record, error) from None
-                _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, error.message)
+                problem = error.message
+            _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, problem)
             if not run.waits:
                 return None
             reads += 1
