@@ -58,7 +58,9 @@ def start_reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[obj
 def queries_in(qrels: str) -> int:
     """Estimated number of judged queries. Lines of a query usually follow each other; if not, it is too high."""
     size = sources.size(qrels)
-    head = files.read_head(sources.expand(qrels)[0]) if files.is_local(qrels) else b""
+    path = sources.expand(qrels)[0]
+    is_plain = files.is_local(path) and files.read_raw(path, 2) != b"\x1f\x8b"  # gzip: stored bytes are not of lines
+    head = files.read_head(path) if is_plain else b""
     rows = [line.split() for line in head.splitlines()]
     if not rows or not all(3 <= len(row) <= 4 and not row[0].startswith(b"{") for row in rows):
         return size // _QUERY_BYTES

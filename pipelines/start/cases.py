@@ -33,7 +33,7 @@ def survey_answers(file: str, columns: Mapping[str, str]) -> Survey:
     """Survey a file that must contain answers."""
     survey = survey_of(CaseSource(file, columns))
     if not survey.answers:
-        known = ", ".join(survey.layout.paths("answer"))
+        known = ", ".join(path for path in survey.layout.paths("answer") if "?" not in path)  # no filters
         known = f"; it would have the key {known}" if known else ""
         keys = ", ".join(map(str, next(rows_in(file))[1]))
         raise InputError(

@@ -110,8 +110,12 @@ def test_rows_of_trulens_and_examples_of_langsmith(tmp_path: Path) -> None:
 
 def test_outputs_that_are_a_text_are_the_answer(tmp_path: Path) -> None:
     rows = [{"inputs": {"question": Q}, "outputs": A}, {"inputs": {"question": Q}, "outputs": A, "expectations": {}},
-            {"example_id": "e", "input": {"question": Q}, "output": A, "reference_output": {}}]  # fmt: skip
-    assert [case.answer for row in rows for case in cases(tmp_path, [row])] == [A] * 3
+            {"example_id": "e", "input": {"question": Q}, "output": A, "reference_output": {}},
+            {"example_id": "e", "input": Q, "output": A, "reference_output": R},
+            {"trace_id": "t", "request": Q, "response": A, "trace_metadata": {}}]  # fmt: skip
+    assert [(case.question, case.answer) for row in rows for case in cases(tmp_path, [row])] == [(Q, A)] * 5
+    (case,) = cases(tmp_path, [{"example_id": "e", "input": Q, "output": R, "metadata": {}}])
+    assert (case.question, case.answer, case.reference) == (Q, None, R)
 
 
 def test_the_retrieved_context_that_mlflow_expects_is_relevant(tmp_path: Path) -> None:
@@ -285,6 +289,8 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.json", '[{"question": "a"},\n {"question": }]', {}, "f.json:2: is not valid JSON"),
     ("f.json", '[{"question": "a"},\n 3]', {}, "f.json:2: expected a JSON object, found int"),
     ("f.json", '{\n"a": {"b": 1}}', {}, "holds no list of rows that rankbeam knows; its keys: a"),
+    ("f.json", '{"testRunData": {"testCases": [{"input": "a"}], "conversationalTestCases": [{"turns": []}]}}', {},
+     "has test cases and conversations"),
     ("f.json", '{"question": {"0": "a"}, "answer": {"0": "b"}}', {}, "f.json: holds one object of columns instead of"),
     ("f.json", '{\n"question": ["a", "b"], "contexts": [["c"], []]}', {}, "f.json: holds one object of columns"),
     ("f.jsonl", " \n", {}, "the file is empty; rows of questions and answers were expected"),

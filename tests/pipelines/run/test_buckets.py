@@ -1,5 +1,6 @@
 """Numbers of buckets: none outgrows memory, whatever the run, and small runs have few."""
 
+import gzip
 import os
 from pathlib import Path
 
@@ -87,6 +88,8 @@ def test_deep_judgements_are_not_counted_as_queries(tmp_path: Path) -> None:
     experiment = load_experiment(write_experiment(tmp_path, base))
     assert queries_in(experiment.qrels or "") == pytest.approx(1_000, rel=0.1)
     assert buckets_of(experiment) == 4
+    (tmp_path / "packed").write_bytes(gzip.compress((tmp_path / "qrels").read_bytes()))
+    assert queries_in(str(tmp_path / "packed")) >= 1_000
     write(tmp_path / "qrels", trec_qrels(sorted(deep, key=lambda judgement: judgement[1])))
     assert queries_in(experiment.qrels or "") >= 10_000
     assert buckets_of(experiment) > 4

@@ -174,15 +174,22 @@ def test_a_trace_of_mlflow() -> None:
     assert turn(row).answer is None
 
 
-def test_otlp_of_phoenix_names_every_type_of_a_value() -> None:
-    """As `/v1/projects/P/spans/otlpv1` of Phoenix 20 writes spans."""
-    others = {"array_value": None, "bool_value": None, "int_value": None}
-    values = {"input.value": "When?", "output.value": "Now.", KIND: "CHAIN"}
+@pytest.mark.parametrize("value", ["Value", "_value"])
+def test_otlp_with_every_type_of_a_value(value: str) -> None:
+    """As `/v1/projects/P/spans/otlpv1` of Phoenix 20 writes spans, and the same in camelCase."""
+    others = {f"{kind}{value}": None for kind in ("array", "bool", "int", "kvlist")}
+    values = {"input.value": "When?", "output.value": "Now.", KIND: "LLM", "llm.token_count.prompt": 7}
+    documents = {f"array{value}": {"values": [{f"string{value}": TEXT}]}}
+    attributes = [
+        {"key": key, "value": {**others, f"{'int' if inner == 7 else 'string'}{value}": inner}}
+        for key, inner in values.items()
+    ]
+    attributes.append({"key": "retrieval.documents", "value": {**others, **documents}})
     row = {"trace_id": "t", "span_id": "a", "parent_span_id": None, "start_time_unix_nano": START * 10**9,
-           "attributes": [{"key": key, "value": {**others, "string_value": text}} for key, text in values.items()],
-           }  # fmt: skip
+           "attributes": attributes}  # fmt: skip
     whole = turn(row)
-    assert (whole.question, whole.answer) == ("When?", "Now.")
+    assert (whole.question, whole.answer, whole.tokens["input"]) == ("When?", "Now.", 7)
+    assert whole.contexts == ((None, TEXT),)
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -205,6 +205,8 @@ def _in_document(path: str) -> Iterator[Row]:
     place: tuple[str, ...] | None = ()
     if not isinstance(value, list):
         place = _list_in(value)
+        if place == ("testRunData", "testCases") and value["testRunData"].get("conversationalTestCases"):
+            raise InputError("has test cases and conversations of DeepEval; write a file for each kind", path=path)
         for key in place or ():
             value = value[key]
     if place is None:

@@ -73,10 +73,9 @@ def _json_columns(batch: pa.RecordBatch) -> list[str]:
 
 
 def with_plain_json(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Replace strings in columns of BigQuery's type JSON, which have quotes and escapes, and nulls by their values."""
+    """Replace strings in columns of BigQuery's type JSON, which have quotes and escapes, and null, by their values."""
     for name in _json_columns(batch):
-        texts = (None if text == "null" else text for text in batch[name].to_pylist())
-        values = [json.loads(text) if text and text[0] == '"' else text for text in texts]
+        values = [json.loads(text) if text and text[0] in '"n' else text for text in batch[name].to_pylist()]
         place = batch.schema.get_field_index(name)
         batch = batch.set_column(place, batch.schema.field(place), pa.array(values, pa.string()))
     return batch

@@ -305,16 +305,16 @@ def _unwrap_value(value: Any) -> Any:
     """Unwrap a value of OTLP."""
     if not isinstance(value, Mapping):
         return value
-    if "arrayValue" in value:
-        return [_unwrap_value(entry) for entry in (value["arrayValue"] or {}).get("values") or ()]
-    if "kvlistValue" in value:
+    kinds = {name.replace("_v", "V"): inner for name, inner in value.items() if inner is not None}  # as Phoenix has it
+    if "arrayValue" in kinds:
+        return [_unwrap_value(entry) for entry in kinds["arrayValue"].get("values") or ()]
+    if "kvlistValue" in kinds:
         return {
-            str(entry["key"]): _unwrap_value(entry.get("value"))
-            for entry in (value["kvlistValue"] or {}).get("values") or ()
+            str(entry["key"]): _unwrap_value(entry.get("value")) for entry in kinds["kvlistValue"].get("values") or ()
         }
-    if "intValue" in value:
-        return int(value["intValue"])
-    return next((inner for inner in value.values() if inner is not None), None)  # Phoenix writes all types
+    if "intValue" in kinds:
+        return int(kinds["intValue"])
+    return next(iter(kinds.values()), None)
 
 
 def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
