@@ -228,6 +228,6 @@ def _answer(turn: Turn) -> dict[str, Any]:
     complete = turn.contexts is not None and len(texts) == len(turn.contexts)
     contexts = {"contexts": texts} if complete else {}
     contexts |= {} if turn.steps is None else {"steps": as_json(turn.steps)}
-    duration = {"seconds": round(turn.seconds, 6)} if turn.start_s else {}
+    duration = {"seconds": round(turn.seconds, 6)} if turn.start_s and turn.seconds else {}
     used: dict[str, Any] = {**duration, "tokens": dict(turn.tokens), "span_id": turn.span_id}
     return {"query_id": turn.trace_id, "answer": turn.answer, **contexts, **used}

@@ -120,6 +120,28 @@ def test_a_dataset_and_a_run_in_bigquery(tables: Tables, expected: dict[str, lis
     assert tables_of(experiment(tmp_path, in_bigquery(tables), f"bigquery://{tables.dataset}.run")) == expected
 
 
+def test_runs_in_bigquery_beside_runs_in_files(tables: Tables, tmp_path: Path) -> None:
+    runs = [a_run(), a_run()[::2], a_run()[1::3], a_run()[:99]]
+    values = []
+    for place in ("files", "mixed"):
+        paths = [tmp_path / f"{number}.trec" for number in range(len(runs))]
+        for path, rows in zip(paths, runs, strict=True):
+            path.write_text(trec_run(rows))
+        if place == "mixed":
+            for number in (0, 2):
+                tables.add(f"run{number}", columns(runs[number], "score"))
+                paths[number] = f"bigquery://{tables.dataset}.run{number}"
+        retrievers = [{"type": "run_file", "path": str(path)} for path in paths]
+        configurations = [{"name": f"c{number}", "retriever": one} for number, one in enumerate(retrievers)]
+        path = experiment(tmp_path / place, LOCAL, "", configurations=configurations)
+        assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
+        results = Results(str(tmp_path / place / "out"), "r")
+        ids = {row["name"]: row["config_id"] for row in results.configurations}
+        values.append({name: [row["metrics"] for row in results.query_metrics(ids[name])] for name in ids})
+    assert values[0] == values[1]
+    assert len({str(rows) for rows in values[0].values()}) == len(runs)
+
+
 def test_queries_to_bigquery_with_parameters(tables: Tables, expected: dict[str, list[str]], tmp_path: Path) -> None:
     others = {**columns(judgements()[:9], "grade"), "split": ["train"] * 9}
     mine = {**columns(judgements(), "grade"), "split": ["test"] * len(judgements())}

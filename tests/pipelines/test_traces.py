@@ -67,6 +67,11 @@ def test_a_trace_without_a_start_has_no_day_and_no_duration(tmp_path: Path) -> N
     (query,), (answer,) = (read(tmp_path / "out" / name) for name in ("queries.jsonl", "answers.jsonl"))
     assert "day" not in query["metadata"]
     assert "seconds" not in answer
+    row = phoenix(trace(1)[0]) | {"end_time": None}
+    rankbeam("traces", written(tmp_path, "b.jsonl", [row]), "--output", str(tmp_path / "endless"))
+    (query,), (answer,) = (read(tmp_path / "endless" / name) for name in ("queries.jsonl", "answers.jsonl"))
+    assert "day" in query["metadata"]
+    assert "seconds" not in answer
 
 
 def test_a_sample_is_the_same_each_time_and_texts_are_redacted(tmp_path: Path) -> None:
