@@ -129,8 +129,8 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
     form = recognise(path, role)
     if form is Format.BIGQUERY:
         source = TableSource.parse(path)
-        batches = read.batches(source, [tables.column(source, role, "id")])
-        yield from (tables.with_plain_json(batch).column(0) for batch in batches)
+        names = [tables.column(source, role, "id")]
+        yield from (tables.with_plain_json(batch, names).column(0) for batch in read.batches(source, names))
     elif form is Format.PARQUET:
         with parquet.open_file(path) as file:
             name = named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES[role])["id"]

@@ -4,7 +4,7 @@ As in BigQuery, the case of a table's column names is ignored.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -51,7 +51,8 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
     if (first := next(batches, None)) is not None:
         columns = first.schema.names
         names = _find_columns(source, columns, role) | named_columns.optional_columns(columns, role, any_case=True)
-        yield names, map(_with_known_names, map(with_plain_json, chain([first], batches)))
+        plain_batches = (with_plain_json(batch, names.values()) for batch in chain([first], batches))
+        yield names, map(_with_known_names, plain_batches)
 
 
 def column(source: TableSource, role: str, name: str) -> str:
@@ -72,9 +73,9 @@ def _json_columns(batch: pa.RecordBatch) -> list[str]:
     return [field.name for field in batch.schema if (field.metadata or {}).get(b"ARROW:extension:name") == _JSON]
 
 
-def with_plain_json(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Replace strings in columns of BigQuery's type JSON, which have quotes and escapes, and null, by their values."""
-    for name in _json_columns(batch):
+def with_plain_json(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """Replace strings, which have quotes and escapes, and null in some columns of BigQuery's type JSON by values."""
+    for name in {*names}.intersection(_json_columns(batch)):
         values = [json.loads(text) if text and text[0] in '"n' else text for text in batch[name].to_pylist()]
         place = batch.schema.get_field_index(name)
         batch = batch.set_column(place, batch.schema.field(place), pa.array(values, pa.string()))
