@@ -17,12 +17,13 @@ from rankbeam.pipelines.plan.simulation import (
     Assumption,
     EarlierWork,
     Recall,
+    Unknown,
     bought_again,
-    imagined_text,
     items_of,
     numbers_alike,
     simulate_calls,
     single_work,
+    with_imagined,
     with_systems,
 )
 from rankbeam.transforms.clients.ledger import Lookup
@@ -35,7 +36,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
-from rankbeam.transforms.records.rankings.contexts import NOT_SUPPLIED, Passage
+from rankbeam.transforms.records.rankings.contexts import NOT_SUPPLIED
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.stages import RERANK
 
@@ -47,9 +48,6 @@ PREFIXES = (1024, 2048, 4096)
 """Minimum tokens of a shared beginning that services cache; it depends on the model."""
 KNOWN = "known items"
 """Name of the step that checks the judge with known items."""
-
-Unknown = Mapping[int, tuple[int, int]]
-"""Source and number of contexts of each configuration whose ranking may not be known yet."""
 
 Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
 """Each criterion's step name in tables, by its instructions and the names of its texts."""
@@ -278,28 +276,6 @@ def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption,
         query_calls[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
     for calls in query_calls.values():
         yield from calls.values()
-
-
-def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
-    """An item with imagined contexts for unknown rankings: the same for all sources, or different ones for each."""
-    passages, systems = list(item.passages), []
-    places = {passage: place for place, passage in reversed([*enumerate(passages)])}
-    for system in item.systems:
-        if system.failed and system.configuration in unknown:
-            source, count = unknown[system.configuration]
-            names = [f"{'' if assumed.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
-            imagined = [Passage(name, name + imagined_text(assumed.characters)) for name in names]
-            new = [passage for passage in imagined if passage not in places]
-            places |= {passage: place for place, passage in enumerate(new, len(passages))}
-            passages += new
-            system = replace(system, passages=tuple(places[passage] for passage in imagined), failed=False)
-            if system.supplied.problem is not None:  # an application that was not called
-                text = (
-                    f"answer {'' if assumed.alike else source} to {item.query_id} {imagined_text(assumed.characters)}"
-                )
-                system = replace(system, supplied=replace(system.supplied, problem=None, answer=text))
-        systems.append(system)
-    return replace(item, passages=tuple(passages), systems=tuple(systems))
 
 
 def _criteria(work: EvaluateAnswers) -> Criteria:

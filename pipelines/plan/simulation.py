@@ -27,6 +27,7 @@ from rankbeam.transforms.records.errors import CallError, InputError, pluralize
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import Imagined
+from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS
 
 _WORD = "word "
@@ -36,6 +37,9 @@ PARTS = "long texts are split differently"
 
 _KEEPS = {reason: f"; `judge: {{prompts: {version}}}` keeps them" for version, reason in PROMPTS.items()}
 _KEEPS[EXAMPLES] = "; without `judge: {examples: …}` they are kept"
+
+Unknown = Mapping[int, tuple[int, int]]
+"""Source and number of contexts of each configuration whose ranking may not be known yet."""
 
 Again = dict[str, dict[str, int]]
 """The number of verdicts that are bought again, by reason and question."""
@@ -110,6 +114,28 @@ def items_of(prompt: Prompt) -> int:
 
 def imagined_text(characters: int) -> str:
     return _WORD * (characters // len(_WORD))
+
+
+def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
+    """An item with imagined contexts for unknown rankings: the same for all sources, or different ones for each."""
+    passages, systems = list(item.passages), []
+    places = {passage: place for place, passage in reversed([*enumerate(passages)])}
+    for system in item.systems:
+        if system.failed and system.configuration in unknown:
+            source, count = unknown[system.configuration]
+            names = [f"{'' if assumed.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
+            imagined = [Passage(name, name + imagined_text(assumed.characters)) for name in names]
+            new = [passage for passage in imagined if passage not in places]
+            places |= {passage: place for place, passage in enumerate(new, len(passages))}
+            passages += new
+            system = replace(system, passages=tuple(places[passage] for passage in imagined), failed=False)
+            if system.supplied.problem is not None:  # an application that was not called
+                text = (
+                    f"answer {'' if assumed.alike else source} to {item.query_id} {imagined_text(assumed.characters)}"
+                )
+                system = replace(system, supplied=replace(system.supplied, problem=None, answer=text))
+        systems.append(system)
+    return replace(item, passages=tuple(passages), systems=tuple(systems))
 
 
 def numbers_alike(work: EvaluateAnswers, item: Item) -> dict[int, int]:

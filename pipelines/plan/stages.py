@@ -16,13 +16,11 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
 from rankbeam.pipelines.plan.counting import (
     CallCounts,
-    Unknown,
     add_known,
     counted_calls,
     counted_items,
-    with_imagined,
 )
-from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, earlier_works
+from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, Unknown, earlier_works, with_imagined
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents

@@ -17,6 +17,7 @@ from support.readers import read_corpus
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.bigquery.names import TableSource
 from rankbeam.transforms.clients.formats.rows import read_qrels
+from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.formats.texts import read_queries
 
 pytest_plugins = ["support.emulators.fixtures"]
@@ -80,3 +81,21 @@ def test_queries_without_rows_are_what_is_refused(tmp_path: Path) -> None:
     )
     assert status == 2
     assert f"{tmp_path / 'queries.parquet'}: the file is empty; queries were expected" in output
+
+
+def test_a_json_column_is_no_text() -> None:
+    field = pa.field("metadata", pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"})
+    batch = pa.RecordBatch.from_arrays([pa.array(['{"intent": "x"}', None])], schema=pa.schema([field]))
+    assert tables.plain(batch) == [{"metadata": {"intent": "x"}}, {"metadata": None}]
+    values = pa.array(['"a\\nb"', '{"intent": "x"}', "1", None, "null", '"null"'])
+    texts = pa.RecordBatch.from_arrays([values], schema=pa.schema([field]))
+    expected = ["a\nb", '{"intent": "x"}', "1", None, None, "null"]
+    assert tables.with_plain_json(texts, ["metadata"])["metadata"].to_pylist() == expected
+
+
+def test_other_columns_of_type_json_are_parsed_once() -> None:
+    fields = [pa.field(name, pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"}) for name in "ab"]
+    batch = pa.RecordBatch.from_arrays([pa.array(['"q1"']), pa.array(['"en"'])], schema=pa.schema(fields))
+    batch = tables.with_plain_json(batch, ["a"])
+    assert batch["a"].to_pylist() == ["q1"]
+    assert tables.plain(batch.drop_columns(["a"])) == [{"b": "en"}]

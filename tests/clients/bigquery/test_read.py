@@ -202,24 +202,6 @@ def test_a_corpus_has_titles(dataset: Tables) -> None:
     ]
 
 
-def test_a_json_column_is_no_text() -> None:
-    field = pa.field("metadata", pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"})
-    batch = pa.RecordBatch.from_arrays([pa.array(['{"intent": "x"}', None])], schema=pa.schema([field]))
-    assert tables.plain(batch) == [{"metadata": {"intent": "x"}}, {"metadata": None}]
-    values = pa.array(['"a\\nb"', '{"intent": "x"}', "1", None, "null", '"null"'])
-    texts = pa.RecordBatch.from_arrays([values], schema=pa.schema([field]))
-    expected = ["a\nb", '{"intent": "x"}', "1", None, None, "null"]
-    assert tables.with_plain_json(texts, ["metadata"])["metadata"].to_pylist() == expected
-
-
-def test_other_columns_of_type_json_are_parsed_once() -> None:
-    fields = [pa.field(name, pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"}) for name in "ab"]
-    batch = pa.RecordBatch.from_arrays([pa.array(['"q1"']), pa.array(['"en"'])], schema=pa.schema(fields))
-    batch = tables.with_plain_json(batch, ["a"])
-    assert batch["a"].to_pylist() == ["q1"]
-    assert tables.plain(batch.drop_columns(["a"])) == [{"b": "en"}]
-
-
 def test_the_streams_of_a_large_table_hold_its_rows_once(dataset: Tables) -> None:
     numbers = range(150_000)
     content = {"query_id": [f"q{i % 7}" for i in numbers], "doc_id": [f"d{i}" for i in numbers]}

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rankbeam.pipelines.plan.counting import counted_items, with_imagined
-from rankbeam.pipelines.plan.simulation import MOST
+from rankbeam.pipelines.plan.counting import counted_items
+from rankbeam.pipelines.plan.simulation import MOST, with_imagined
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import AnswerGenerator

@@ -187,9 +187,9 @@ class BatchJobs:
 
     def _service(self, record: BatchJobRecord) -> BatchedService | None:
         """The service of a job, which may have another name in this experiment."""
-        candidates = (service for service in self._services.values() if service.kind == record.kind)
-        for service in candidates:
-            if service.identity == type(service.parameters)(**record.parameters).identity(record.kind):
+        for service in self._services.values():
+            own = type(service.parameters)
+            if service.kind == record.kind and service.identity == own(**record.parameters).identity(record.kind):
                 return service
         return None
 
@@ -313,9 +313,8 @@ class BatchJobs:
         state = job.state if job is not None else "not made" if record.job is None else "given up"
         another = f"; another job makes {len(matched.again):,} of them" if matched.again else ""
         message = "batch: %s of %s (%s): %s; %s of %s calls are answered, with %s input and %s output tokens%s"
-        tokens = matched.usage
-        counts = f"{len(matched.replies):,}", f"{record.calls:,}", f"{tokens.input:,}", f"{tokens.output:,}", another
-        _logger.info(message, record.name, service.name, record.step, state, *counts)
+        counts = map("{:,}".format, (len(matched.replies), record.calls, matched.usage.input, matched.usage.output))
+        _logger.info(message, record.name, service.name, record.step, state, *counts, another)
         about, reasons = f"batch job {record.name} of {service.name}, {record.step}", ", ".join(matched.summary())
         if matched.is_mixed_up:
             mixed = "too many of its answers belong to other requests, so none is used"
