@@ -26,15 +26,16 @@ _OFFLINE = {
 _EXAMPLES = 20
 
 
-def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
-    """The accepted items, sorted by id; items that share relevant documents are in one split."""
-    refused = plan.previous.refused
-    return [item for item in written_items(goldens, plan, progress) if item.made.item_id not in refused]
-
-
 def written_items(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
-    """The accepted items, then earlier ones that people rejected: they may revert their decisions."""
+    """The accepted items, sorted by id, then earlier ones that people rejected: they may revert their decisions.
+
+    Items that share relevant documents are in one split.
+    """
     return separate_splits(_in_planned_splits(goldens, plan, progress), goldens.split, plan.previous.goldens)
+
+
+def without_refused(plan: GoldensPlan, written: Sequence[Golden]) -> list[Golden]:
+    return [item for item in written if item.made.item_id not in plan.previous.refused]
 
 
 def _in_planned_splits(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
@@ -125,8 +126,9 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
 
 def _moved_questions(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """A warning if shared documents have changed the splits."""
-    items, planned = goldens_of(goldens, plan, progress), _in_planned_splits(goldens, plan, progress)
-    moved = sum(item.split != before.split for item, before in zip(items, planned, strict=False))  # refused ones follow
+    planned = without_refused(plan, _in_planned_splits(goldens, plan, progress))
+    items = without_refused(plan, written_items(goldens, plan, progress))
+    moved = sum(item.split != before.split for item, before in zip(items, planned, strict=True))
     if moved:
         counts = Counter(item.split for item in items)
         numbers = ", ".join(f"{name} {counts[name]:,}" for name in goldens.split)

@@ -12,11 +12,11 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.goldens.finish import (
     as_html,
     coverage,
-    goldens_of,
     rejections,
     shortfalls,
     splits_of,
     warnings,
+    without_refused,
     written_items,
 )
 from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, GoldensFolder
@@ -125,9 +125,9 @@ def _write_documents(folder: GoldensFolder, plan: GoldensPlan) -> None:
 
 
 def _write(folder: GoldensFolder, goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> None:
-    items, rejected = goldens_of(goldens, plan, progress), rejections(progress)
-    lacking = shortfalls(plan, progress)
-    folder.save(written_items(goldens, plan, progress), rejected, about(goldens, plan, progress, lacking))
+    written, rejected = written_items(goldens, plan, progress), rejections(progress)
+    items, lacking = without_refused(plan, written), shortfalls(plan, progress)
+    folder.save(written, rejected, about(goldens, plan, progress, lacking))
     counts = coverage(plan.library, items, rejected, lacking)
     folder.write("coverage.json", json_lines([counts]))
     folder.write("coverage.html", as_html(goldens.name, counts).encode())
