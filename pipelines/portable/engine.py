@@ -54,7 +54,8 @@ class FlinkJob:
         return f"{self.address}/#/job/running/{self.id}"
 
     def state(self) -> str:
-        return str(self._get()["state"])
+        """The state as of now; the job's details may be three seconds old."""
+        return str(self._get("/status")["status"])
 
     def state_and_tasks(self) -> str:
         """State and finished tasks, such as "running, 24 of 88 tasks done"."""

@@ -44,7 +44,8 @@ def flink(state: str, problem: str = "") -> dict[str, Any]:
     accumulators = [{"type": "MetricsAccumulator", "value": json.dumps(metrics)}]
     return {
         "/jobs/overview": {"jobs": [{"jid": "f1", "name": "rankbeam-e", "start-time": 1}]},
-        "/jobs/f1": {"state": state, "vertices": []},
+        "/jobs/f1": {"state": "RUNNING", "vertices": []},  # as of three seconds ago
+        "/jobs/f1/status": {"status": state},
         "/jobs/f1/accumulators": {"user-task-accumulators": accumulators},
         "/jobs/f1/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": problem}] if problem else []}},
     }
