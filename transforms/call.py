@@ -28,7 +28,14 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
-from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, RecalledTasks, Usage, sum_by_position
+from rankbeam.transforms.records.calls.steps import (
+    CallAnswer,
+    FailedTask,
+    RecalledTasks,
+    Usage,
+    sum_by_position,
+    without_paid,
+)
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
@@ -227,7 +234,9 @@ def _sum_usage(used: list[Usage]) -> Usage:
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
     usages = sum_by_position(item for usage in used for item in usage.took)
-    return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=usages)
+    recalled = sum_by_position(item for usage in used for item in usage.recalled)
+    numbers = replace(used[0], calls=calls, ledger_hits=hits, tokens=tokens)
+    return replace(numbers, records=records, took=usages, recalled=recalled)
 
 
 def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
@@ -236,7 +245,8 @@ def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     key = usage.stage, usage.model or ""
     added = [item for use in pool_uses for *name, item in use.usages if tuple(name) == key]
     tokens = sum((item.tokens for item in added if item.position is None), usage.tokens)
-    usage = replace(usage, tokens=tokens, took=sum_by_position([*usage.took, *added]))
+    recalled = without_paid(usage.recalled, added)
+    usage = replace(usage, tokens=tokens, took=sum_by_position([*usage.took, *added]), recalled=recalled)
     if not is_first:
         return usage
     calls = usage.calls + sum(use.calls for use in pool_uses)

@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 757026a450a4f681074ef1e28c7b1f5cf6b68430659ecadae3d0ddef9f5d1c6d
+-- sha256 d4f3f04a5fa258459c0c733ec1027e9d06787fa1bf9f439b426b81a0aeca1cdf
 
 CREATE VIEW run_history AS
 SELECT
@@ -89,7 +89,9 @@ SELECT
   END AS cost,
   q.queries,
   c.config_id,
-  r.ledger_hits
+  r.ledger_hits,
+  COALESCE(h.calls, 0) AS ledger_calls,
+  CASE WHEN h.without_price > 0 THEN NULL ELSE COALESCE(h.cost, 0.0) END AS ledger_cost
 FROM run_history AS r
 JOIN configurations AS c
   ON c.run_id = r.run_id AND c.started_at = r.started_at
@@ -112,6 +114,22 @@ LEFT JOIN (
     used.config_id
 ) AS u
   ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id
+LEFT JOIN (
+  SELECT
+    s.run_id,
+    s.started_at,
+    known.config_id,
+    SUM(known.ledger_hits) AS calls,
+    SUM(CASE WHEN known.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
+    SUM(known.cost) AS cost
+  FROM usage AS s
+  CROSS JOIN UNNEST(s.from_ledger) AS _t1(known)
+  GROUP BY
+    s.run_id,
+    s.started_at,
+    known.config_id
+) AS h
+  ON h.run_id = c.run_id AND h.started_at = c.started_at AND h.config_id = c.config_id
 LEFT JOIN (
   SELECT
     m.run_id,
@@ -779,13 +797,33 @@ SELECT
   d.wins,
   d.ties,
   d.losses,
-  CASE WHEN one.queries <> 0 THEN one.calls / one.queries ELSE NULL END - CASE WHEN other.queries <> 0 THEN other.calls / other.queries ELSE NULL END AS further_calls,
-  CASE WHEN one.queries <> 0 THEN (
-    one.cost * 1000
-  ) / one.queries ELSE NULL END - CASE
+  CASE
+    WHEN one.queries <> 0
+    THEN (
+      one.calls + one.ledger_calls
+    ) / one.queries
+    ELSE NULL
+  END - CASE
     WHEN other.queries <> 0
     THEN (
-      other.cost * 1000
+      other.calls + other.ledger_calls
+    ) / other.queries
+    ELSE NULL
+  END AS further_calls,
+  CASE
+    WHEN one.queries <> 0
+    THEN (
+      (
+        one.cost + one.ledger_cost
+      ) * 1000
+    ) / one.queries
+    ELSE NULL
+  END - CASE
+    WHEN other.queries <> 0
+    THEN (
+      (
+        other.cost + other.ledger_cost
+      ) * 1000
     ) / other.queries
     ELSE NULL
   END AS further_cost,
@@ -838,9 +876,15 @@ JOIN (
     config_id,
     calls,
     ledger_hits,
-    CASE WHEN queries <> 0 THEN (
-      cost * 1000
-    ) / queries ELSE NULL END AS cost_of_1000_queries
+    CASE
+      WHEN queries <> 0
+      THEN (
+        (
+          cost + ledger_cost
+        ) * 1000
+      ) / queries
+      ELSE NULL
+    END AS cost_of_1000_queries
   FROM configuration_costs
 ) AS k
   ON k.run_id = l.run_id AND k.started_at = l.started_at AND k.config_id = l.config_id

@@ -54,8 +54,11 @@ def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
         axis == LATENCY and max(price for _, price in priced) < _LEAST_LATENCY_S
     ):
         return None
-    hits = sum(row["ledger_hits"] for row in usage)
-    return _plot(study, metric, axis, priced, len(known) - len(priced), hits)
+    ledger = {
+        "ledger_hits": sum(row["ledger_hits"] for row in usage),
+        "has_ledger_costs": axis == COST and any(row["from_ledger"] for row in usage),
+    }
+    return _plot(study, metric, axis, priced, len(known) - len(priced)) | ledger
 
 
 def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) -> float | None:
@@ -69,9 +72,7 @@ def _latency(study: Study, usage: Usage, place: int) -> float | None:
     return min(sum(row["p50_s"] or 0.0 for row in rows) for rows in usages)
 
 
-def _plot(
-    study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int, ledger_hits: int
-) -> dict[str, Any]:
+def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
     points = [(price, row.mean or 0.0, *(row.interval or (row.mean or 0.0, row.mean or 0.0))) for _, price, row in rows]
     quality = study.results.sign_of(metric) * np.array([mean for _, mean, *_ in points])
@@ -99,7 +100,7 @@ def _plot(
         (name, words.plain_number(x), words.value(mean), words.interval(low, high), is_best)
         for name, (x, mean, low, high), is_best in zip(names, points, front, strict=True)
     ]
-    return {"axis": axis, "picture": picture, "table": table, "left_out": left_out, "ledger_hits": ledger_hits}
+    return {"axis": axis, "picture": picture, "table": table, "left_out": left_out}
 
 
 def service_usage(study: Study) -> dict[str, Any] | None:

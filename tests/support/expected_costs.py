@@ -23,37 +23,58 @@ class ExpectedCosts:
         for (run_id, config_id), configuration in self.configurations.items():
             own = {"position": configuration["position"], "configuration": configuration["name"]}
             own["ledger_hits"] = self.ledger_hits(run_id)
-            yield self.run(run_id) | own | {"config_id": config_id} | self.used(run_id, config_id)
+            parts = self.used(run_id, config_id) | self.from_ledger(run_id, config_id)
+            yield self.run(run_id) | own | {"config_id": config_id} | parts
 
     def trade_off(self) -> Iterator[Row]:
         called = {row["run_id"] for row in self.tables["usage"]}
         priced = []
         for row in self.leaderboard():
-            used = self.used(row["run_id"], row["config_id"])
-            if row["run_id"] in called and row["mean"] is not None and used["cost"] is not None:
-                priced.append((row, used))
-        for row, used in priced:
+            used, cost = self.used(row["run_id"], row["config_id"]), self.of_1000(row["run_id"], row["config_id"])
+            if row["run_id"] in called and row["mean"] is not None and cost is not None:
+                priced.append((row, used["calls"], cost))
+        for row, calls, cost in priced:
             rivals = [
-                (self._of_1000(other), row["sign"] * theirs["mean"])
-                for theirs, other in priced
+                (other, row["sign"] * theirs["mean"])
+                for theirs, _, other in priced
                 if all(theirs[name] == row[name] for name in ("run_id", "dialect", "metric"))
             ]
-            point = (self._of_1000(used), row["sign"] * row["mean"])
+            point = (cost, row["sign"] * row["mean"])
             columns = (*self.run(row["run_id"]), "metric", "dialect", "configuration", "mean", "ci_low", "ci_high")
             yield {name: row[name] for name in (*columns, "queries", "position", "config_id")} | {
-                "cost_of_1000_queries": self._of_1000(used), "calls": used["calls"],
+                "cost_of_1000_queries": cost, "calls": calls,
                 "ledger_hits": self.ledger_hits(row["run_id"]),
                 "is_front": not any(
-                    cost <= point[0] and mean >= point[1] and (cost, mean) != point for cost, mean in rivals
+                    other <= cost and mean >= point[1] and (other, mean) != point for other, mean in rivals
                 ),
             }  # fmt: skip
 
     def ledger_hits(self, run_id: str) -> int:
         return next(int(row["ledger_hits"]) for row in self.tables["runs"] if row["run_id"] == run_id)
 
-    @staticmethod
-    def _of_1000(used: Row) -> float:
-        return float(used["cost"] * 1000 / used["queries"])
+    def of_1000(self, run_id: str, config_id: str) -> float | None:
+        """The cost of 1,000 queries, also of answers in the ledger."""
+        used, known = self.used(run_id, config_id), self.from_ledger(run_id, config_id)
+        unknown = used["cost"] is None or known["ledger_cost"] is None
+        return None if unknown else ratio((used["cost"] + known["ledger_cost"]) * 1000, used["queries"])
+
+    def calls_of_a_query(self, run_id: str, config_id: str) -> float | None:
+        used, known = self.used(run_id, config_id), self.from_ledger(run_id, config_id)
+        return ratio(used["calls"] + known["ledger_calls"], used["queries"])
+
+    def from_ledger(self, run_id: str, config_id: str) -> Row:
+        known = [
+            item
+            for row in self.tables["usage"]
+            if row["run_id"] == run_id
+            for item in row["from_ledger"] or ()
+            if item["config_id"] == config_id
+        ]
+        costs = [item["cost"] for item in known]
+        return {
+            "ledger_calls": sum(item["ledger_hits"] for item in known),
+            "ledger_cost": None if None in costs else float(sum(costs)),
+        }
 
     def used(self, run_id: str, config_id: str) -> Row:
         """The calls of one configuration, added up over stages, pools and models."""

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import starmap
 from typing import Any
 
 from support.expected_answers import ExpectedAnswers
@@ -182,12 +183,11 @@ class Expected(ExpectedAnswers, ExpectedCosts):
         for row in self.differences():
             if row["stage"] is not None:
                 own = {name: row[name] for name in (*self.run(row["run_id"]), *STAGE_COLUMNS)}
-                one, other = (self.used(row["run_id"], row[key]) for key in ("config_id", "baseline_id"))
-                costs = [used["cost"] and ratio(used["cost"] * 1000, used["queries"]) for used in (one, other)]
+                both = [(row["run_id"], row[key]) for key in ("config_id", "baseline_id")]
                 yield own | {
                     "without_stage": row["baseline"], "gain": row["difference"],
-                    "further_calls": minus(*(ratio(used["calls"], used["queries"]) for used in (one, other))),
-                    "further_cost": minus(*costs),
+                    "further_calls": minus(*starmap(self.calls_of_a_query, both)),
+                    "further_cost": minus(*starmap(self.of_1000, both)),
                 }  # fmt: skip
 
     def per_query(self) -> Iterator[Row]:

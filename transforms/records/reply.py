@@ -1,6 +1,6 @@
 """The reply of a service to one call, and the tokens that it charges."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 _MOST = 10_000_000  # more than the window of any model
 
@@ -36,6 +36,11 @@ class Tokens:
             self.batch_input + other.batch_input,
             self.batch_output + other.batch_output,
         )
+
+    def less(self, other: "Tokens") -> "Tokens":
+        """The difference of two usages, none of its numbers below 0."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Tokens(*(max(0, number - taken) for number, taken in pairs))
 
     def in_batch(self) -> "Tokens":
         """The same tokens as a batch job charges them: all at half price, without a discount for cached ones."""

@@ -271,6 +271,18 @@ USAGE_OF_CONFIGURATION = pa.struct(
 )
 """Usage of a quota pool by one configuration; other configurations also needed `shared_calls` of the calls."""
 
+FROM_LEDGER = pa.struct(
+    [
+        pa.field("config_id", pa.string()),
+        pa.field("ledger_hits", pa.int64()),
+        pa.field("input_tokens", pa.int64()),
+        pa.field("cached_tokens", pa.int64()),
+        pa.field("output_tokens", pa.int64()),
+        pa.field("cost", pa.float64()),
+    ]
+)
+"""Calls of one configuration that the ledger answered, and what they would have cost at the run's prices."""
+
 USAGE = pa.schema(
     [
         *COMMON,
@@ -284,6 +296,7 @@ USAGE = pa.schema(
         pa.field("p50_s", pa.float64()),
         pa.field("p95_s", pa.float64()),
         pa.field("configurations", pa.list_(USAGE_OF_CONFIGURATION)),
+        pa.field("from_ledger", pa.list_(FROM_LEDGER)),
     ]
 )
 """One row for each stage, quota pool and model; the model is null if the pool's services are not models.
@@ -296,7 +309,8 @@ model and the pool distinguish them if generator and judge differ.
 are percentiles of the seconds from the start of an attempt to its answer, within 1%: waiting for the quota, attempts
 that failed and answers of the ledger are left out, and null means that no call was answered. `configurations` has the
 same for calls that retrieve or answer for a configuration; a call that several share counts for each of them, so that
-their sums may exceed the row's. Runs of earlier versions have none of the three.
+their sums may exceed the row's. `from_ledger` has what their calls that the ledger answered once used, at the prices
+of this run, which did not pay for them. Runs of earlier versions lack these columns.
 """
 
 TABLES = {

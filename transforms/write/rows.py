@@ -155,7 +155,9 @@ def failure_rows(element: tuple[int, tuple[int, Failure]], evaluation: Evaluatio
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
     tokens, quota = usage.tokens, quotas[usage.pool]
     total = next((item for item in usage.took if item.position is None), CallUsage())
-    usages = usages_by_position(usage.took, needed_by.get(usage.stage, {}))
+    usages, recalled = (
+        usages_by_position(items, needed_by.get(usage.stage, {})) for items in (usage.took, usage.recalled)
+    )
     row = {
         "stage": usage.stage,
         "pool": usage.pool,
@@ -169,6 +171,10 @@ def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation,
         "configurations": [
             _usage_of(evaluation.configurations[position].config_id, usages[position], quota)
             for position in sorted(usages)
+        ],
+        "from_ledger": [
+            _from_ledger(evaluation.configurations[position].config_id, recalled[position], quota)
+            for position in sorted(recalled)
         ],
     }
     return pa.Table.from_pylist([row], tables.own_columns(tables.USAGE))
@@ -184,6 +190,11 @@ def _usage_of(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, objec
         **usage.tokens.by_column(),
         "cost": quota.cost(usage.calls, usage.tokens),
     }
+
+
+def _from_ledger(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, object]:
+    cost = quota.cost(usage.calls, usage.tokens)
+    return {"config_id": config_id, "ledger_hits": usage.calls, **usage.tokens.by_column(), "cost": cost}
 
 
 def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:

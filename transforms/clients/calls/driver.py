@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
-from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Steps, Task, Work
+from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask, Steps, Subject, Task, Work
 from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, RankbeamError
 from rankbeam.transforms.records.reply import Reply
 
@@ -49,8 +49,7 @@ class OpenCall:
         """Positions of the sources or configurations that need the call: those it names, else those of its tasks."""
         if self.named_positions is not None:
             return self.named_positions
-        subjects = (subject for open_task, _ in self.requested_by for subject in open_task.task.subjects)
-        return frozenset(position for subject in subjects for position in subject.positions)
+        return positions_of(subject for open_task, _ in self.requested_by for subject in open_task.task.subjects)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
         """The reply as read by each task: a value, or the CallError that its work's `read` raised."""
@@ -59,6 +58,10 @@ class OpenCall:
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterable[tuple["OpenCall", Reply, Sequence[Any]]]:
         """The calls of the request, with their replies and outcomes; just this call if it is made alone."""
         return [(self, reply, outcomes)]
+
+
+def positions_of(subjects: Iterable[Subject]) -> frozenset[int]:
+    return frozenset(position for subject in subjects for position in subject.positions)
 
 
 class Driver:

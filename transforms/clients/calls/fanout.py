@@ -8,7 +8,7 @@ import asyncio
 import weakref
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import (
     CallAnswer,
+    CallUsage,
     RecalledTasks,
     Subject,
     Task,
@@ -172,7 +173,8 @@ class FanOut:
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
                 totals.setdefault(self._pool_and_model(service), Tally())[counter] += number
-        usages = grouped((self._pool_and_model(name), use) for _, run in self._runs for name, use in run.sums.usages())
+        usages = self._by_pool_and_model(run.sums.usages() for _, run in self._runs)
+        recalled = self._by_pool_and_model(run.recalled_usages() for _, run in self._runs)
         return [
             Usage(
                 pool,
@@ -183,9 +185,15 @@ class FanOut:
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
                 sum_by_position(usages.get((pool, model), ())),
+                sum_by_position(recalled.get((pool, model), ())),
             )
             for (pool, model), total in sorted(totals.items())
         ]
+
+    def _by_pool_and_model(
+        self, usages: Iterable[Iterable[tuple[str, CallUsage]]]
+    ) -> Mapping[tuple[str, str], Sequence[CallUsage]]:
+        return grouped((self._pool_and_model(name), usage) for part in usages for name, usage in part)
 
     def warnings(self) -> list[str]:
         refused: Tally[Pools] = Tally()

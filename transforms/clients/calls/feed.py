@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.task_batches import Group, group_of
 from rankbeam.transforms.clients.ledger import Lookup
-from rankbeam.transforms.records.calls.steps import RecalledTasks
+from rankbeam.transforms.records.calls.steps import CallUsage, RecalledTasks
 
 _AT_ONCE, _BYTES_AT_ONCE = 128, 1 << 20
 _MOST_READY = 512
@@ -41,6 +41,10 @@ class Feed:
     def recalled(self) -> Counter[str]:
         """Number of calls that the ledger has answered so far, by service; their tasks need not be taken."""
         return Counter() if self._recall is None else self._recall.counted
+
+    def recalled_usages(self) -> list[tuple[str, CallUsage]]:
+        """What those calls once used, by service and position."""
+        return [] if self._recall is None else self._recall.sums.usages()
 
     @property
     def held_bytes(self) -> int:

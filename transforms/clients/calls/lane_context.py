@@ -22,7 +22,7 @@ from rankbeam.transforms.kernels.durations import bin_of
 from rankbeam.transforms.records.calls.steps import Call, CallUsage, SearchDepth
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.reply import NO_TOKENS, Reply
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _ROUNDING = 1e-9  # tolerance for sums of many small costs
 
@@ -191,12 +191,11 @@ class _Sum:
         self.tokens = NO_TOKENS
         self.durations: Tally[int] = Tally()
 
-    def add(self, attempts: Attempts, *, is_shared: bool) -> None:
-        self.calls += attempts.made
-        self.shared += attempts.made if is_shared else 0
-        self.tokens += attempts.tokens
-        if attempts.answered_s is not None:
-            self.durations[bin_of(attempts.answered_s)] += 1
+    def add(self, calls: int, tokens: Tokens, *, is_shared: bool) -> None:
+        self.calls += calls
+        self.shared += calls if is_shared else 0
+        if tokens is not NO_TOKENS:
+            self.tokens += tokens
 
     def usage(self, position: int | None) -> CallUsage:
         return CallUsage(position, self.calls, self.shared, self.tokens, dict(self.durations))
@@ -210,8 +209,18 @@ class CallSums:
 
     def add(self, service: str, positions: Collection[int], attempts: Attempts) -> None:
         for position in (None, *positions):
-            total = self._sums.setdefault((service, position), _Sum())
-            total.add(attempts, is_shared=position is not None and len(positions) > 1)
+            total = self._sum(service, position)
+            total.add(attempts.made, attempts.tokens, is_shared=position is not None and len(positions) > 1)
+            if attempts.answered_s is not None:
+                total.durations[bin_of(attempts.answered_s)] += 1
+
+    def add_recalled(self, service: str, positions: Collection[int], tokens: Tokens) -> None:
+        """Add a call that the ledger answered, with the tokens that it once used."""
+        for position in positions:
+            self._sum(service, position).add(1, tokens, is_shared=len(positions) > 1)
+
+    def _sum(self, service: str, position: int | None) -> _Sum:
+        return self._sums.setdefault((service, position), _Sum())
 
     def usages(self) -> list[tuple[str, CallUsage]]:
         return [(service, total.usage(position)) for (service, position), total in list(self._sums.items())]

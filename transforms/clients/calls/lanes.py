@@ -32,7 +32,7 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
-from rankbeam.transforms.records.calls.steps import PAUSE
+from rankbeam.transforms.records.calls.steps import PAUSE, CallUsage
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
@@ -83,7 +83,7 @@ class LaneRun:
         self._room, self._clock = context.room, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
-        self.sums = CallSums()
+        self.sums, self._recalled_sums = CallSums(), CallSums()
         self._answer_counts: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self._records = {
             pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
@@ -125,6 +125,10 @@ class LaneRun:
             tally[Counter.CALLS_PLANNED, service] += number
             tally[Counter.LEDGER_HITS, service] += number
         return tally
+
+    def recalled_usages(self) -> list[tuple[str, CallUsage]]:
+        """What the calls that the ledger answered once used, by service and position."""
+        return [*self._recalled_sums.usages(), *self._feed.recalled_usages()]
 
     @property
     def waited_s(self) -> dict[str, float]:
@@ -269,7 +273,7 @@ class LaneRun:
         if isinstance(outcome, CallError):
             self.failed(open_call, outcome)
             return
-        self._tally[Counter.LEDGER_HITS, open_call.call.service] += 1
+        self._recalled(open_call, outcome)
         self._driver.settle(open_call, [after(value, 0, outcome.tokens) for value in open_call.read(outcome)])
         self._news.set()
 
@@ -285,7 +289,7 @@ class LaneRun:
         async for reads in self._hits.read(calls):
             for open_call, reply, outcomes in reads:
                 service = open_call.call.service
-                self._tally[Counter.LEDGER_HITS, service] += 1
+                self._recalled(open_call, reply)
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[open_call.call.key or ""]
                 outcomes += open_call.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
@@ -296,6 +300,11 @@ class LaneRun:
                 await self._wait_for_news()
         for open_call in calls.values():
             self._call(open_call)  # no task can read it any more: make the call
+
+    def _recalled(self, open_call: OpenCall, reply: Reply) -> None:
+        service = open_call.call.service
+        self._tally[Counter.LEDGER_HITS, service] += 1
+        self._recalled_sums.add_recalled(service, open_call.positions(), reply.tokens)
 
     async def _look_again(self) -> bool:
         """Look up answers of other runs; returns whether calls are left to make."""

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankbeam.transforms.clients.calls.driver import positions_of
+from rankbeam.transforms.clients.calls.lane_context import CallSums
 from rankbeam.transforms.clients.calls.task_batches import fields_of
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
@@ -35,6 +37,7 @@ class Recall:
         self._numbers: list[IntArray] = []
         self._rejected: deque[bytes] = deque()
         self._read: Iterator[RecalledTasks] = iter(())
+        self.sums = CallSums()
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
@@ -102,22 +105,24 @@ class Recall:
 
     def _recall_values(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[RecalledTasks]:
         """The values of tasks, by work; a task without a value is rejected."""
-        by_work: dict[str, list[tuple[bytes, Sequence[Subject], bytes]]] = {}
+        by_work: dict[str, list[tuple[bytes, tuple[Subject, ...], StoredRow]]] = {}
         for row, answer in zip(rows, stored, strict=True):
             ((key, work, _, subjects),) = fields_of(row)
             if answer is None or not answer.answers(key, self._works[work].depth):
                 self._rejected.append(row)
             else:
-                by_work.setdefault(work, []).append((row, subjects, answer.answer))
+                by_work.setdefault(work, []).append((row, subjects, answer))
         for name, known in by_work.items():
-            values = self._works[name].recall([content for _, _, content in known])
-            has_value = values.is_valid().to_pylist()
-            self._rejected += [row for (row, _, _), is_valid in zip(known, has_value, strict=True) if not is_valid]
-            self.counted[self._works[name].service] += sum(has_value)
-            pairs = [
-                (position, subject)
-                for position, (_, subjects, _) in enumerate(known)
-                if has_value[position]
-                for subject in subjects
-            ]
-            yield RecalledTasks(name, [subject for _, subject in pairs], [position for position, _ in pairs], values)
+            service = self._works[name].service
+            values = self._works[name].recall([answer.answer for _, _, answer in known])
+            recalled: list[tuple[int, Subject]] = []
+            for position, ((row, subjects, answer), has_value) in enumerate(
+                zip(known, values.is_valid().to_pylist(), strict=True)
+            ):
+                if has_value:
+                    self.counted[service] += 1
+                    self.sums.add_recalled(service, positions_of(subjects), answer.tokens)
+                    recalled += ((position, subject) for subject in subjects)
+                else:
+                    self._rejected.append(row)
+            yield RecalledTasks(name, [subject for _, subject in recalled], [place for place, _ in recalled], values)

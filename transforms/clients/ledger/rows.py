@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
 from rankbeam.transforms.records.calls.steps import SearchDepth
-from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 FORMAT = 2
 FIRST = pa.schema(
@@ -161,6 +161,13 @@ class StoredRow(NamedTuple):
         answer: bytes = self.base[-1]
         return answer
 
+    @property
+    def tokens(self) -> Tokens:
+        if "input_tokens" not in self.further:
+            return NO_TOKENS
+        tokens = Tokens(*(self.further.get(name, 0) for name in _TOKENS))
+        return tokens.in_batch() if self.further.get("via") == BATCH else tokens
+
 
 def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
     """Convert entries to rows of a part, in the current format."""
@@ -237,11 +244,9 @@ def entry_of(stored: StoredRow | None) -> LedgerEntry | None:
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     depth = SearchDepth(results, distance)
-    tokens = Tokens(*(stored.further.get(name, 0) for name in _TOKENS))
     service, via = stored.further.get("service", ""), stored.further.get("via", "")
-    tokens = tokens.in_batch() if via == BATCH else tokens
     entry_depth, finished_at = None if depth == WHOLE else depth, _EPOCH + timedelta(microseconds=moment)
-    return LedgerEntry(key, entry_depth, text, attempts, seconds, finished_at, tokens, service, via)
+    return LedgerEntry(key, entry_depth, text, attempts, seconds, finished_at, stored.tokens, service, via)
 
 
 def _row(entry: LedgerEntry) -> dict[str, Any]:

@@ -236,7 +236,7 @@ class FailedTask:
 
 @dataclass(frozen=True)
 class CallUsage:
-    """Usage of one quota pool and model, without the calls that the ledger answered."""
+    """Usage of one quota pool and model, by calls that were made, or by calls that the ledger answered."""
 
     position: int | None = None  # None for all calls
     calls: int = 0
@@ -253,6 +253,11 @@ class CallUsage:
             self.tokens + other.tokens,
             dict(Counter(self.durations) + Counter(other.durations)),  # `asdict` cannot make a Counter
         )
+
+    def less(self, other: "CallUsage") -> "CallUsage":
+        """The difference in calls and tokens, none of them below 0."""
+        calls, shared = max(0, self.calls - other.calls), max(0, self.shared - other.shared)
+        return replace(self, calls=calls, shared=shared, tokens=self.tokens.less(other.tokens))
 
     def percentile_s(self, percent: int) -> float | None:
         """A percentile of the durations, in seconds; None if no call was answered."""
@@ -271,6 +276,7 @@ class Usage:
     model: str | None = None  # the model that was called; None for services that are not models
     tokens: Tokens = NO_TOKENS  # tokens of all attempts, failed ones included
     took: tuple[CallUsage, ...] = ()  # by position; a stored name
+    recalled: tuple[CallUsage, ...] = ()  # by position; what calls that the ledger answered once used
 
 
 def sum_by_position(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
@@ -279,6 +285,18 @@ def sum_by_position(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
     for item in usages:
         sums[item.position] = sums[item.position] + item if item.position in sums else item
     return tuple(sums.values())
+
+
+def without_paid(recalled: Iterable[CallUsage], paid: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
+    """Calls that the ledger answered, without those that the same run had paid for, at their positions.
+
+    >>> recalled = [CallUsage(0, 5, 0, Tokens(50)), CallUsage(1, 5)]
+    >>> without_paid(recalled, [CallUsage(0, 2, 0, Tokens(20)), CallUsage(1, 7)])
+    (CallUsage(position=0, calls=3, shared=0, tokens=Tokens(input=30, cached=0, output=0), durations={}),)
+    """
+    own = {item.position: item for item in sum_by_position(paid)}
+    left = (item.less(own[item.position]) if item.position in own else item for item in recalled)
+    return tuple(item for item in left if item.calls)
 
 
 def usages_by_position(usages: Iterable[CallUsage], needed_by: Mapping[int, Collection[int]]) -> dict[int, CallUsage]:
