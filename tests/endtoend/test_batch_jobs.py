@@ -69,6 +69,7 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
     assert "batch job" not in " ".join(results.run["warnings"])
     now = batches.usage(results)
     assert (now["calls"], now["ledger_hits"]) == (used["calls"], 0)
+    assert not any(row["from_ledger"] for row in results.table("usage").to_pylist())
     judged = sum(row["cost"] for row in results.table("judge_quality").to_pylist())
     entries = {
         entry.key: entry for entry in Ledger(str(tmp_path / "out/ledger")).find(dict.fromkeys(stats.extra["answered"]))

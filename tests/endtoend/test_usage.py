@@ -9,9 +9,11 @@ import pytest
 from support.cli import rankbeam
 from support.remote import answers, dataset, http, rag, write_experiment
 from support.runs import evaluated
+from support.standin_answers import model
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.usage import cost_of_1000_queries, queries_of, usage_rows
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 QUERIES = 12
@@ -34,9 +36,23 @@ def rows_of(folder: Path, run_id: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in common} for row in rows]
 
 
+def known(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a row says of the calls that the ledger answered, in the names of those that were made."""
+    return [
+        {"calls" if name == "ledger_hits" else name: value for name, value in part.items()}
+        for part in row["from_ledger"]
+    ]
+
+
+def costs(results: Results) -> dict[str, float | None]:
+    """The cost of 1,000 queries, by configuration."""
+    queries, rows = queries_of(results), usage_rows(results)
+    return {row["name"]: cost_of_1000_queries(rows, queries, row["config_id"]) for row in results.configurations}
+
+
 def totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows without latencies, and without the share of each configuration."""
-    others = {"p50_s", "p95_s", "configurations"}
+    others = {"p50_s", "p95_s", "configurations", "from_ledger"}
     return [{name: value for name, value in row.items() if name not in others} for row in rows]
 
 
@@ -97,6 +113,10 @@ def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> Non
             assert (part["p50_s"], part["p95_s"], part["cost"]) == (row["p50_s"], row["p95_s"], row["cost"])
     assert SLOW_S * 0.99 <= first[0]["p50_s"] <= first[0]["p95_s"]
     assert [(row["p50_s"], row["p95_s"], row["configurations"]) for row in second] == [(None, None, [])] * 2
+    assert [row["from_ledger"] for row in first] == [[], []]
+    for row, later in zip(first, second, strict=True):
+        paid = [{name: part[name] for name in known(later)[0]} for part in row["configurations"]]
+        assert known(later) == paid
     both = next(row for row in json.loads(shown.stdout)["leaderboard"] if row["configuration"] == "both")
     assert [(row["pool"], row["calls"], row["p95_s"]) for row in both["usage"]] == [
         (row["pool"], QUERIES, row["p95_s"]) for row in first
@@ -104,3 +124,33 @@ def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> Non
     page = Path(rankbeam("report", str(tmp_path / "out"), "--run-id", "r1").stdout.strip()).read_text()
     assert 'id="usage"' in page
     assert "shared with other configurations" in page
+
+
+def test_a_configuration_costs_the_same_whatever_the_ledger_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rankings are read from the ledger many at a time, answers of models one after the other."""
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+    token_price = {"input": 100.0, "cached": 10.0, "output": 4.0}
+    quotas = {**QUOTAS, "m": {"requests_per_minute": 60_000, "price_per_million": token_price}}
+    with serve("http", answers=answers(QUERIES)) as one, serve("openai") as other:
+        generated = {"generate": {"service": "m", "contexts": 3}}
+
+        def run(output: str, queries: int, run_id: str) -> Results:
+            configurations: list[dict[str, Any]] = [
+                {"name": "retrieved", "retriever": http(one), "top_k": 20},
+                {"name": "answered", "retriever": http(one), "top_k": 20, **generated},
+            ]
+            parts = {"services": {"m": model(other, "openai")}, "quotas": quotas, "configurations": configurations}
+            data = {"dataset": dataset(tmp_path / f"{queries}", queries), "output": {"path": output}}
+            return evaluated(write_experiment(tmp_path, {**parts, **data}), run_id)
+
+        new = costs(run("new", QUERIES, "whole"))
+        run("other", 5, "some")
+        rest, again = run("other", QUERIES, "rest"), run("other", QUERIES, "again")
+    assert (rest.run["calls"], rest.run["ledger_hits"]) == (2 * (QUERIES - 5), 2 * 5)
+    assert (again.run["calls"], again.run["ledger_hits"]) == (0, 2 * QUERIES)
+    assert None not in new.values()
+    assert new["answered"] > new["retrieved"] == 2.5
+    assert costs(rest) == pytest.approx(new, rel=1e-12)
+    assert costs(again) == pytest.approx(new, rel=1e-12)

@@ -217,7 +217,7 @@ class CallSums:
     def add_recalled(self, service: str, positions: Collection[int], tokens: Tokens) -> None:
         """Add a call that the ledger answered, with the tokens that it once used."""
         for position in positions:
-            self._sum(service, position).add(1, tokens, is_shared=len(positions) > 1)
+            self._sum(service, position).add(1, tokens, is_shared=False)
 
     def _sum(self, service: str, position: int | None) -> _Sum:
         return self._sums.setdefault((service, position), _Sum())

@@ -254,11 +254,6 @@ class CallUsage:
             dict(Counter(self.durations) + Counter(other.durations)),  # `asdict` cannot make a Counter
         )
 
-    def less(self, other: "CallUsage") -> "CallUsage":
-        """The difference in calls and tokens, none of them below 0."""
-        calls, shared = max(0, self.calls - other.calls), max(0, self.shared - other.shared)
-        return replace(self, calls=calls, shared=shared, tokens=self.tokens.less(other.tokens))
-
     def percentile_s(self, percent: int) -> float | None:
         """A percentile of the durations, in seconds; None if no call was answered."""
         return percentile(self.durations, percent)
@@ -295,7 +290,11 @@ def without_paid(recalled: Iterable[CallUsage], paid: Iterable[CallUsage]) -> tu
     (CallUsage(position=0, calls=3, shared=0, tokens=Tokens(input=30, cached=0, output=0), durations={}),)
     """
     own = {item.position: item for item in sum_by_position(paid)}
-    left = (item.less(own[item.position]) if item.position in own else item for item in recalled)
+    left = []
+    for item in recalled:
+        other = own.get(item.position, CallUsage())
+        answered = sum(other.durations.values()) or other.calls  # answers of batch jobs have no durations
+        left.append(replace(item, calls=max(0, item.calls - answered), tokens=item.tokens.less(other.tokens)))
     return tuple(item for item in left if item.calls)
 
 
