@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.usage import usage_of, usage_rows
+from rankbeam.pipelines.results.usage import cost_of_1000_queries, queries_of, usage_rows
 from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
@@ -74,14 +74,13 @@ def _difference(study: Study, metric: str, one: int, other: int, row: Comparison
 
 
 def _cost(study: Study, one: int, other: int) -> Iterator[str]:
-    """The relative cost of a configuration, if both have a price, and this run paid for all of their calls."""
-    rows = usage_rows(study.results)
-    usages = [[(row, used) for row in rows for used in usage_of([row], study.ids[name])] for name in (one, other)]
-    if any(row["ledger_hits"] for usage in usages for row, _ in usage):
-        return
-    costs = [[used["cost"] for _, used in usage] for usage in usages]
-    if all(known and None not in known and sum(known) > 0 for known in costs):
-        ratio = sum(costs[0]) / sum(costs[1]) - 1.0
+    """The relative cost of a configuration, if both have a price."""
+    rows, queries = usage_rows(study.results), queries_of(study.results)
+    if any(row["ledger_hits"] and row["from_ledger"] is None for row in rows):
+        return  # an earlier version did not store what these answers had cost
+    costs = [cost_of_1000_queries(rows, queries, study.ids[name]) for name in (one, other)]
+    if costs[0] and costs[1]:
+        ratio = costs[0] / costs[1] - 1.0
         yield "equal cost" if round(ratio, 3) == 0 else f"cost {words.signed(100 * ratio, 0)}%"
 
 

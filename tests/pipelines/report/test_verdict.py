@@ -115,7 +115,7 @@ def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -
     assert re.search(r"these queries can detect a difference of 0\.\d{4}\.$", decision)
 
 
-def test_costs_are_not_compared_if_the_ledger_answered_a_part(tmp_path: Path) -> None:
+def test_costs_include_the_part_that_the_ledger_answered(tmp_path: Path) -> None:
     def respond(query: str) -> tuple[int, bytes]:
         ids = ["d"] if query.startswith("one") else ["x", "d"]
         return 200, json.dumps({"results": [{"id": doc_id} for doc_id in ids]}).encode()
@@ -137,7 +137,7 @@ def test_costs_are_not_compared_if_the_ledger_answered_a_part(tmp_path: Path) ->
         assert len(log) == 20
         text = decision(["one", "two"], 40)
         assert text.startswith("one is better than two: RR +0.5000 ")
-        assert "cost" not in text
+        assert text.endswith("; equal cost.")
         assert len(log) == 80
 
 

@@ -27,6 +27,13 @@ def test_queries_without_a_value_were_called_for_unless_a_race_left_them_out(col
 
 def test_the_cost_of_1000_queries_is_unknown_where_a_price_is() -> None:
     of = [{"config_id": name, "calls": 60, "cost": cost} for name, cost in (("a", 0.3), ("b", None))]
-    usage = [{"stage": "retrieve", "pool": "http", "model": None, "configurations": of}]
+    usage = [{"stage": "retrieve", "pool": "http", "model": None, "configurations": of, "from_ledger": None}]
+    assert cost_of_1000_queries(usage, {"a": 30, "b": 30}, "a") == pytest.approx(10.0)
+    assert cost_of_1000_queries(usage, {"a": 30, "b": 30}, "b") is None
+
+
+def test_the_cost_of_1000_queries_includes_answers_in_the_ledger() -> None:
+    of = [{"config_id": name, "ledger_hits": 60, "cost": cost} for name, cost in (("a", 0.3), ("b", None))]
+    usage = [{"stage": "retrieve", "pool": "http", "model": None, "configurations": [], "from_ledger": of}]
     assert cost_of_1000_queries(usage, {"a": 30, "b": 30}, "a") == pytest.approx(10.0)
     assert cost_of_1000_queries(usage, {"a": 30, "b": 30}, "b") is None
