@@ -7,6 +7,7 @@ cost, and settles its actual cost.
 import asyncio
 import math
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -205,11 +206,11 @@ class CallSums:
     """Costs and durations of calls, by service and position."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, int | None], _Sum] = {}
+        self._sums: defaultdict[tuple[str, int | None], _Sum] = defaultdict(_Sum)
 
     def add(self, service: str, positions: Collection[int], attempts: Attempts) -> None:
         for position in (None, *positions):
-            total = self._sum(service, position)
+            total = self._sums[service, position]
             total.add(attempts.made, attempts.tokens, is_shared=position is not None and len(positions) > 1)
             if attempts.answered_s is not None:
                 total.durations[bin_of(attempts.answered_s)] += 1
@@ -217,10 +218,7 @@ class CallSums:
     def add_recalled(self, service: str, positions: Collection[int], tokens: Tokens) -> None:
         """Add a call that the ledger answered, with the tokens that it once used."""
         for position in positions:
-            self._sum(service, position).add(1, tokens, is_shared=False)
-
-    def _sum(self, service: str, position: int | None) -> _Sum:
-        return self._sums.setdefault((service, position), _Sum())
+            self._sums[service, position].add(1, tokens, is_shared=False)
 
     def usages(self) -> list[tuple[str, CallUsage]]:
         return [(service, total.usage(position)) for (service, position), total in list(self._sums.items())]
