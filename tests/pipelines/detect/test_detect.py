@@ -7,10 +7,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.data import REPOSITORY
 from support.experiments import folder as folder
+from support.offline_experiment import answered
 from support.pages import Page
 from support.runs import rankbeam
 
@@ -23,6 +26,8 @@ from rankbeam.transforms.records.scores.comparisons import detectable, level_of,
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 METRICS = ["nDCG@10", "R@10", "Success@3"]
+OBSERVED = 3
+"""Judgements of each item in the earlier run."""
 
 
 def experiment(folder: Path, **changes: Any) -> Path:
@@ -204,3 +209,32 @@ def test_a_gate_says_which_difference_matters(tmp_path: Path) -> None:
     assert rankbeam("evaluate", path).exit_code in (0, 3)
     run = find_run(str(path.parent / "out"))
     assert "Queries for 0.03" in Page.of(report.build(run)).text
+
+
+def test_fewer_judgements_of_an_item_add_their_noise(tmp_path: Path) -> None:
+    """The variance of a difference grows by that of both values; more judgements are not taken to lower it."""
+
+    def judged(samples: int) -> Path:
+        judge = {"service": "overlap", "samples": samples}
+        value = {"name": "e", "output": {"path": "out"}, **answered(tmp_path, judge=judge, metrics=["ContextRecall"])}
+        path = tmp_path / f"{samples}.yaml"
+        path.write_text(yaml.safe_dump(value), encoding="utf-8")
+        return path
+
+    def deviation(samples: int) -> float:
+        (row,) = detected(judged(samples), "--detect", "0.05")["metrics"]
+        return float(row["deviation"])
+
+    assert rankbeam("evaluate", judged(OBSERVED)).exit_code == 0
+    quiet = deviation(OBSERVED)
+    noisy_steps(tmp_path / "out", 0.2)
+    assert deviation(OBSERVED) == deviation(5) == quiet
+    assert deviation(1) ** 2 == pytest.approx(quiet**2 + 2 * 0.2**2 * (1 - 1 / OBSERVED))
+
+
+def noisy_steps(output: Path, within_sd: float) -> None:
+    """Say in a run's tables that each step answers differently when it is asked again."""
+    (stored,) = (output / "judge_quality").glob("*/*.parquet")
+    table = pq.read_table(stored)
+    at, field = table.schema.get_field_index("within_sd"), table.schema.field("within_sd")
+    pq.write_table(table.set_column(at, field, pa.repeat(pa.scalar(within_sd), table.num_rows)), stored)
