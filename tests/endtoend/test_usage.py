@@ -37,7 +37,7 @@ def rows_of(folder: Path, run_id: str) -> list[dict[str, Any]]:
 
 
 def known(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a row says of the calls that the ledger answered, in the names of those that were made."""
+    """Calls that the ledger answered, from a row, with the names of calls that were made."""
     return [
         {"calls" if name == "ledger_hits" else name: value for name, value in part.items()}
         for part in row["from_ledger"]

@@ -44,7 +44,7 @@ class Feed:
 
     def recalled_usages(self) -> list[tuple[str, CallUsage]]:
         """What those calls once used, by service and position."""
-        return [] if self._recall is None else self._recall.sums.usages()
+        """Usage of those calls when they were made, by service and position."""
 
     @property
     def held_bytes(self) -> int:

@@ -127,7 +127,7 @@ class LaneRun:
         return tally
 
     def recalled_usages(self) -> list[tuple[str, CallUsage]]:
-        """What the calls that the ledger answered once used, by service and position."""
+        """Usage, when they were made, of the calls that the ledger answered; by service and position."""
         return [*self._recalled_sums.usages(), *self._feed.recalled_usages()]
 
     @property
