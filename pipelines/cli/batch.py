@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
-from rankbeam.pipelines.local.messages import log_to_stderr, messages, warn
+from rankbeam.pipelines.local.messages import log_to_stderr, warn
 from rankbeam.transforms.records.errors import pluralize
 
 
@@ -26,12 +26,11 @@ def list_jobs(place: str, form: str) -> None:
     Example:
       rankbeam batch list out/helpdesk
     """
-    with messages():
-        from rankbeam.pipelines.manage.batch import LedgerJobs
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.manage.batch import LedgerJobs
+    from rankbeam.pipelines.show.tabular import Screen
 
-        jobs = LedgerJobs.of(place)
-        click.echo(jobs.as_json() if form == "json" else jobs.as_text(Screen.of()))
+    jobs = LedgerJobs.of(place)
+    click.echo(jobs.as_json() if form == "json" else jobs.as_text(Screen.of()))
 
 
 @batch.command()
@@ -45,13 +44,12 @@ def collect(place: str, jobs: tuple[str, ...]) -> None:
       rankbeam batch collect out/helpdesk
       rankbeam batch collect out/helpdesk rankbeam-v1-3fa9c2d14be07a55
     """
-    with messages():
-        from rankbeam.pipelines.manage.batch import LedgerJobs
+    from rankbeam.pipelines.manage.batch import LedgerJobs
 
-        with log_to_stderr():
-            warn(*LedgerJobs.of(place).collect(jobs))
-        open_jobs = LedgerJobs.of(place).named(())
-        click.echo(f"{pluralize(len(open_jobs), 'batch job')} left open" if open_jobs else "no batch job is open")
+    with log_to_stderr():
+        warn(*LedgerJobs.of(place).collect(jobs))
+    open_jobs = LedgerJobs.of(place).named(())
+    click.echo(f"{pluralize(len(open_jobs), 'batch job')} left open" if open_jobs else "no batch job is open")
 
 
 @batch.command()
@@ -67,11 +65,10 @@ def cancel(place: str, jobs: tuple[str, ...]) -> None:
     Example:
       rankbeam batch cancel out/helpdesk rankbeam-v1-3fa9c2d14be07a55
     """
-    with messages():
-        from rankbeam.pipelines.manage.batch import LedgerJobs
+    from rankbeam.pipelines.manage.batch import LedgerJobs
 
-        cancelled = LedgerJobs.of(place).cancel(jobs)
-        for record in cancelled:
-            click.echo(f"{'cancelled' if record.is_open else 'forgot'} {record.name}")
-        if not cancelled:
-            click.echo("no batch job is open")
+    cancelled = LedgerJobs.of(place).cancel(jobs)
+    for record in cancelled:
+        click.echo(f"{'cancelled' if record.is_open else 'forgot'} {record.name}")
+    if not cancelled:
+        click.echo("no batch job is open")

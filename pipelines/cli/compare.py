@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide, with_standard_input
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
 _BASELINE_HELP = "The configuration that the others are compared with, in DIR2 if you name it."
@@ -54,18 +54,17 @@ def compare(
       rankbeam compare out/today bigquery://my-project.search \\
         --baseline-run-id yesterday
     """
-    with messages():
-        from rankbeam.pipelines.compare import compare as comparison
-        from rankbeam.pipelines.compare import show as compare_show
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.compare import compare as comparison
+    from rankbeam.pipelines.compare import show as compare_show
+    from rankbeam.pipelines.show.tabular import Screen
 
-        runs = named.with_other(other_folder, baseline_run_id)
-        compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
-        warn(*compared.warnings())
-        if form == "table":
-            click.echo(compare_show.as_text(compared, Screen.of(wide=wide)))
-        else:
-            click.echo(compare_show.SHOWN[form](compared), nl=form not in ("csv", "latex"))
+    runs = named.with_other(other_folder, baseline_run_id)
+    compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
+    warn(*compared.warnings())
+    if form == "table":
+        click.echo(compare_show.as_text(compared, Screen.of(wide=wide)))
+    else:
+        click.echo(compare_show.SHOWN[form](compared), nl=form not in ("csv", "latex"))
 
 
 @main.command()
@@ -85,7 +84,7 @@ def rbo(baseline: str, runs: tuple[str, ...], weight: float, depth: int | None, 
     Example:
       rankbeam rbo bm25.run dense.run hybrid.run --depth 100
     """
-    with messages(), with_standard_input((baseline, *runs)) as paths:
+    with with_standard_input((baseline, *runs)) as paths:
         from rankbeam.pipelines.compare.rbo import overlaps_of
         from rankbeam.pipelines.show.tabular import Screen
 

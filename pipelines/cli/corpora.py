@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
-from rankbeam.pipelines.local.messages import FAILED, leave, messages
+from rankbeam.pipelines.local.messages import FAILED, leave
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +39,11 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
       rankbeam corpora list projects/my-project/locations/us-central1,europe-west4
       rankbeam corpora list examples/rag_engine_corpora.yaml
     """
-    with messages():
-        from rankbeam.pipelines.manage import corpora
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.manage import corpora
+    from rankbeam.pipelines.show.tabular import Screen
 
-        listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
-        click.echo(corpora.format_list(listed, form, Screen.of()))
+    listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
+    click.echo(corpora.format_list(listed, form, Screen.of()))
 
 
 @corpora.command()
@@ -54,11 +53,10 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
 @shown_as()
 def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
     """Show all details of the corpus NAME (its resource, the number at its end, or its identity)."""
-    with messages():
-        from rankbeam.pipelines.manage import corpora
+    from rankbeam.pipelines.manage import corpora
 
-        listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
-        click.echo(corpora.format_details(corpora.find_by_name(listed, [name])[0], form))
+    listed = [corpus for location in corpora.places(place, api_endpoint) for corpus in location.corpora()]
+    click.echo(corpora.format_details(corpora.find_by_name(listed, [name])[0], form))
 
 
 @corpora.command()
@@ -93,30 +91,29 @@ def delete(
         --expired --dry-run
       rankbeam corpora delete experiment.yaml 4611686018427387904
     """
-    with messages():
-        from rankbeam.pipelines.manage import corpora
+    from rankbeam.pipelines.manage import corpora
 
-        if bool(names) == (expired or bool(unused_by)):
-            raise click.UsageError("name corpora, or give --expired or --unused-by")
-        undeleted: list[str] = []
-        by_location = {location: location.corpora() for location in corpora.places(place, api_endpoint)}
-        if names:
-            corpora.find_by_name(
-                [corpus for existing in by_location.values() for corpus in existing], names
-            )  # all are there
-        for location, existing in by_location.items():
-            chosen = _select_corpora(existing, names, unused_by, expired=expired)
-            for corpus in chosen:
-                click.echo(corpora.line(corpus))
-            if not chosen:
-                click.echo(f"nothing to delete in {location.api.location}")
-                continue
-            if not keep_staged:
-                click.echo(corpora.staged_line(location, chosen, existing))
-            if not dry_run and (yes or _is_confirmed(len(chosen))):
-                undeleted += corpora.delete(location, chosen, click.echo, keep_documents=keep_staged)
-        if undeleted:
-            leave("\n".join(["not deleted:", *undeleted]), FAILED)
+    if bool(names) == (expired or bool(unused_by)):
+        raise click.UsageError("name corpora, or give --expired or --unused-by")
+    undeleted: list[str] = []
+    by_location = {location: location.corpora() for location in corpora.places(place, api_endpoint)}
+    if names:
+        corpora.find_by_name(
+            [corpus for existing in by_location.values() for corpus in existing], names
+        )  # all are there
+    for location, existing in by_location.items():
+        chosen = _select_corpora(existing, names, unused_by, expired=expired)
+        for corpus in chosen:
+            click.echo(corpora.line(corpus))
+        if not chosen:
+            click.echo(f"nothing to delete in {location.api.location}")
+            continue
+        if not keep_staged:
+            click.echo(corpora.staged_line(location, chosen, existing))
+        if not dry_run and (yes or _is_confirmed(len(chosen))):
+            undeleted += corpora.delete(location, chosen, click.echo, keep_documents=keep_staged)
+    if undeleted:
+        leave("\n".join(["not deleted:", *undeleted]), FAILED)
 
 
 def _select_corpora(

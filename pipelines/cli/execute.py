@@ -23,7 +23,7 @@ from rankbeam.pipelines.cli.group import (
     with_standard_input,
 )
 from rankbeam.pipelines.cli.status import on_dataflow
-from rankbeam.pipelines.local.messages import FAILED, messages, warn
+from rankbeam.pipelines.local.messages import FAILED, warn
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -89,36 +89,33 @@ def evaluate(
     Example:
       rankbeam evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
     """
-    with messages():
-        from rankbeam.pipelines.local import overheads
+    from rankbeam.pipelines.local import overheads
 
-        if not beam_options and overheads.needs_no_clients(
-            output or "", experiment, overheads.experiment_text(experiment)
-        ):
-            overheads.import_beam_alone()
-        from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.pipelines.plan.plan import refuse_above_budget
-        from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
-        from rankbeam.pipelines.run.options import is_portable, pipeline_options, works_elsewhere
-        from rankbeam.transforms.clients.storage import files
+    if not beam_options and overheads.needs_no_clients(output or "", experiment, overheads.experiment_text(experiment)):
+        overheads.import_beam_alone()
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.plan.plan import refuse_above_budget
+    from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
+    from rankbeam.pipelines.run.options import is_portable, pipeline_options, works_elsewhere
+    from rankbeam.transforms.clients.storage import files
 
-        _refuse_option(experiment)
-        options = pipeline_options(beam_options, own_options())
-        # An engine's workers have another current folder.
-        place = files.absolute if is_portable(options) else str
-        loaded = load_experiment(place(experiment), None if output is None else place(output))
-        loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
-        if works_elsewhere(options):
-            refuse_elsewhere(loaded)
-        elif not is_portable(options):  # job servers check the variables of their workers
-            warn(*(f"{unset}: answers come only from the ledger" for unset in loaded.unset_variables(experiment)))
-        if dry_run:
-            _describe(loaded, experiment, run_id, options, form, wide=wide)
-            return
-        with prepared_folders(loaded):
-            warn(*refuse_above_budget(loaded, experiment))
-            shown = OutputFormat(form, wide)
-            _run(loaded, run_id, shown, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
+    _refuse_option(experiment)
+    options = pipeline_options(beam_options, own_options())
+    # An engine's workers have another current folder.
+    place = files.absolute if is_portable(options) else str
+    loaded = load_experiment(place(experiment), None if output is None else place(output))
+    loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
+    if works_elsewhere(options):
+        refuse_elsewhere(loaded)
+    elif not is_portable(options):  # job servers check the variables of their workers
+        warn(*(f"{unset}: answers come only from the ledger" for unset in loaded.unset_variables(experiment)))
+    if dry_run:
+        _describe(loaded, experiment, run_id, options, form, wide=wide)
+        return
+    with prepared_folders(loaded):
+        warn(*refuse_above_budget(loaded, experiment))
+        shown = OutputFormat(form, wide)
+        _run(loaded, run_id, shown, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
 
 
 @main.command(context_settings=_BEAM)
@@ -166,34 +163,33 @@ def score(
       rankbeam score qrels.txt bm25.run --format trec --per-query -m all_trec
       rankbeam score qrels.txt chunks.run --unit document
     """
-    with messages():
-        if per_query and form in _PASTED:
-            raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
-        if output is None and sys.stdout is None:
-            raise click.UsageError("stdout is closed, so without --output the results would be lost")
-        from tempfile import TemporaryDirectory
+    if per_query and form in _PASTED:
+        raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
+    if output is None and sys.stdout is None:
+        raise click.UsageError("stdout is closed, so without --output the results would be lost")
+    from tempfile import TemporaryDirectory
 
-        paths, beam_options = _split(runs)
-        _refuse_strays(qrels, *paths)
-        with contextlib.ExitStack() as stack:
-            qrels, *copies = stack.enter_context(with_standard_input((qrels, *paths)))
-            paths = tuple(copies)
-            if paths and not beam_options:  # then this machine reads the files, and can start now
-                from rankbeam.pipelines.local import overheads
-                from rankbeam.pipelines.run import buckets
+    paths, beam_options = _split(runs)
+    _refuse_strays(qrels, *paths)
+    with contextlib.ExitStack() as stack:
+        qrels, *copies = stack.enter_context(with_standard_input((qrels, *paths)))
+        paths = tuple(copies)
+        if paths and not beam_options:  # then this machine reads the files, and can start now
+            from rankbeam.pipelines.local import overheads
+            from rankbeam.pipelines.run import buckets
 
-                stack.enter_context(buckets.start_reading(qrels, paths))
-                if overheads.needs_no_clients(qrels, *paths, output or "", options["corpus"] or ""):
-                    overheads.import_beam_alone()
-            from rankbeam.pipelines.run.options import pipeline_options
-            from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
+            stack.enter_context(buckets.start_reading(qrels, paths))
+            if overheads.needs_no_clients(qrels, *paths, output or "", options["corpus"] or ""):
+                overheads.import_beam_alone()
+        from rankbeam.pipelines.run.options import pipeline_options
+        from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment, tags
 
-            folder = output or stack.enter_context(TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True))
-            scoring = scoring_experiment(qrels, paths, folder, ScoreOptions(**options, dialects=(dialects,)))
-            scoring = scoring.with_disjoint(allow_disjoint)
-            options = pipeline_options(beam_options, own_options())
-            shown = OutputFormat(form, wide, per_query, tags(scoring), temporary=output is None)
-            _run(scoring, None, shown, options, beam_options)
+        folder = output or stack.enter_context(TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True))
+        scoring = scoring_experiment(qrels, paths, folder, ScoreOptions(**options, dialects=(dialects,)))
+        scoring = scoring.with_disjoint(allow_disjoint)
+        options = pipeline_options(beam_options, own_options())
+        shown = OutputFormat(form, wide, per_query, tags(scoring), temporary=output is None)
+        _run(scoring, None, shown, options, beam_options)
 
 
 def _run(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide
-from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, messages, say, warn
+from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, say, warn
 
 _EXPERIMENT_HELP = "File with the gates: an experiment, or a file of gates alone. By default the run's own gates."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
@@ -57,40 +57,39 @@ def gate(
       rankbeam gate out/pr --baseline bigquery://my-project.search \\
         --baseline-run-id main
     """
-    with messages():
-        from rankbeam.pipelines.compare.shared_queries import shared_queries
-        from rankbeam.pipelines.gates import checks as gate_checks
-        from rankbeam.pipelines.gates import show as gate_show
-        from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
-        from rankbeam.pipelines.results.judge_differences import judge_differences
-        from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.transforms.clients.storage import files
+    from rankbeam.pipelines.compare.shared_queries import shared_queries
+    from rankbeam.pipelines.gates import checks as gate_checks
+    from rankbeam.pipelines.gates import show as gate_show
+    from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
+    from rankbeam.pipelines.results.judge_differences import judge_differences
+    from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.transforms.clients.storage import files
 
-        if markdown == "-" and form == "json":
-            raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
-        checked_gates = None if experiment is None else read_gates(experiment)
-        name = named.experiment_name or (None if checked_gates is None else name_of(checked_gates))
-        run, other = replace(named, experiment_name=name).with_other(baseline, baseline_run_id)
-        gates = located_gates(checked_gates or run.experiment_file, gate_checks.known_of(run, other))
-        checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
-        if junit is not None:
-            files.write(junit, gate_show.as_junit(checks, run))
-        if markdown is not None and markdown != "-":
-            files.write(markdown, gate_show.as_markdown(checks, run, other).encode())
-        if markdown == "-":
-            click.echo(gate_show.as_markdown(checks, run, other), nl=False)
-        elif form == "json":
-            click.echo(gate_show.as_json(checks, run, other))
-        else:
-            click.echo(gate_show.as_text(checks, Screen.of(wide=wide)))
-        if other is not None:
-            say(f"differences are from {other.named}, in {other.output}")
-            if shared := shared_queries(run, other):
-                say(shared.sentence)
-            warn(*judge_differences(run, other, (gate.metric for gate in gates if gate.is_difference)))
-        if not all(check.is_met for check in checks):
-            leave(gate_show.summary(checks), MISSED)
-        say(gate_show.summary(checks))
+    if markdown == "-" and form == "json":
+        raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
+    checked_gates = None if experiment is None else read_gates(experiment)
+    name = named.experiment_name or (None if checked_gates is None else name_of(checked_gates))
+    run, other = replace(named, experiment_name=name).with_other(baseline, baseline_run_id)
+    gates = located_gates(checked_gates or run.experiment_file, gate_checks.known_of(run, other))
+    checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
+    if junit is not None:
+        files.write(junit, gate_show.as_junit(checks, run))
+    if markdown is not None and markdown != "-":
+        files.write(markdown, gate_show.as_markdown(checks, run, other).encode())
+    if markdown == "-":
+        click.echo(gate_show.as_markdown(checks, run, other), nl=False)
+    elif form == "json":
+        click.echo(gate_show.as_json(checks, run, other))
+    else:
+        click.echo(gate_show.as_text(checks, Screen.of(wide=wide)))
+    if other is not None:
+        say(f"differences are from {other.named}, in {other.output}")
+        if shared := shared_queries(run, other):
+            say(shared.sentence)
+        warn(*judge_differences(run, other, (gate.metric for gate in gates if gate.is_difference)))
+    if not all(check.is_met for check in checks):
+        leave(gate_show.summary(checks), MISSED)
+    say(gate_show.summary(checks))
 
 
 @main.command()
@@ -118,29 +117,28 @@ def monitor(
       rankbeam monitor out/production --tolerance 0.02
       rankbeam monitor out/production --baseline-run-id 2026-01-01
     """
-    with messages():
-        from rankbeam.pipelines.gates.checks import tolerances_of
-        from rankbeam.pipelines.monitor import show
-        from rankbeam.pipelines.monitor.changes import monitor_run
-        from rankbeam.pipelines.monitor.show import rebuild, store
-        from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.transforms.clients.bigquery.names import is_table
-        from rankbeam.transforms.records.errors import InputError
+    from rankbeam.pipelines.gates.checks import tolerances_of
+    from rankbeam.pipelines.monitor import show
+    from rankbeam.pipelines.monitor.changes import monitor_run
+    from rankbeam.pipelines.monitor.show import rebuild, store
+    from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.transforms.clients.bigquery.names import is_table
+    from rankbeam.transforms.records.errors import InputError
 
-        run = named.find()
-        result, tolerances = monitor_run(run, baseline_run_id, alpha), tolerances_of(run, tolerance)
-        warn(*result.warnings)
-        screen = Screen.of(wide=wide)
-        click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
-        if result.changes and is_table(named.folder):
-            warn("the table monitor is written for runs in folders only")
-        missed = show.summary(result, tolerances)
-        if result.changes and not is_table(named.folder):
-            try:
-                store(result, tolerances)
-                rebuild(named.folder)
-            except InputError as error:
-                warn(str(error))
-                leave("; ".join(filter(None, ["not written: the table monitor", missed])), FAILED)
-        if missed:
-            leave(missed, MISSED)
+    run = named.find()
+    result, tolerances = monitor_run(run, baseline_run_id, alpha), tolerances_of(run, tolerance)
+    warn(*result.warnings)
+    screen = Screen.of(wide=wide)
+    click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
+    if result.changes and is_table(named.folder):
+        warn("the table monitor is written for runs in folders only")
+    missed = show.summary(result, tolerances)
+    if result.changes and not is_table(named.folder):
+        try:
+            store(result, tolerances)
+            rebuild(named.folder)
+        except InputError as error:
+            warn(str(error))
+            leave("; ".join(filter(None, ["not written: the table monitor", missed])), FAILED)
+    if missed:
+        leave(missed, MISSED)

@@ -7,7 +7,7 @@ import click
 
 from rankbeam.pipelines.cli.group import Group, main, own_options, shown_as
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
-from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
+from rankbeam.pipelines.local.messages import MISSED, leave, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,32 +65,31 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
     Example:
       rankbeam goldens examples/goldens/helpdesk.yaml --output out/goldens
     """
-    with messages():
-        from rankbeam.pipelines.goldens.load import load_goldens
-        from rankbeam.pipelines.goldens.plan import costs_of, refuse_above_budget
-        from rankbeam.pipelines.goldens.rounds import plan_of
-        from rankbeam.pipelines.goldens.stages import refuse_dataflow, refuse_local
-        from rankbeam.pipelines.run.options import is_portable, pipeline_options
-        from rankbeam.transforms.clients.storage import files
+    from rankbeam.pipelines.goldens.load import load_goldens
+    from rankbeam.pipelines.goldens.plan import costs_of, refuse_above_budget
+    from rankbeam.pipelines.goldens.rounds import plan_of
+    from rankbeam.pipelines.goldens.stages import refuse_dataflow, refuse_local
+    from rankbeam.pipelines.run.options import is_portable, pipeline_options
+    from rankbeam.transforms.clients.storage import files
 
-        options = pipeline_options(beam_options, own_options())
-        refuse_dataflow(options)
-        # An engine's workers have another current folder.
-        place = files.absolute if is_portable(options) else str
-        loaded = load_goldens(place(file), None if output is None else place(output))
-        refuse_local(loaded, options)
-        plan = plan_of(loaded)
-        if loaded.max_cost is not None:
-            refuse_above_budget(loaded, costs_of(loaded, plan), file)
-        outcome = _outcome(loaded, plan, options, beam_options)
-        warn(*outcome.warnings)
-        calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
-        paid = "" if outcome.cost is None else f", cost {outcome.cost:,.4g}"
-        click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.planned.items:,} questions ({calls}{paid})")
-        missing = [f"{outcome.missing:,} questions are missing"] if outcome.missing else []
-        failed = [f"{outcome.failed:,} questions failed and may succeed later"] if outcome.failed else []
-        if missing or failed:
-            leave("; ".join([*missing, *failed]), MISSED)
+    options = pipeline_options(beam_options, own_options())
+    refuse_dataflow(options)
+    # An engine's workers have another current folder.
+    place = files.absolute if is_portable(options) else str
+    loaded = load_goldens(place(file), None if output is None else place(output))
+    refuse_local(loaded, options)
+    plan = plan_of(loaded)
+    if loaded.max_cost is not None:
+        refuse_above_budget(loaded, costs_of(loaded, plan), file)
+    outcome = _outcome(loaded, plan, options, beam_options)
+    warn(*outcome.warnings)
+    calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
+    paid = "" if outcome.cost is None else f", cost {outcome.cost:,.4g}"
+    click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.planned.items:,} questions ({calls}{paid})")
+    missing = [f"{outcome.missing:,} questions are missing"] if outcome.missing else []
+    failed = [f"{outcome.failed:,} questions failed and may succeed later"] if outcome.failed else []
+    if missing or failed:
+        leave("; ".join([*missing, *failed]), MISSED)
 
 
 def _outcome(
@@ -146,17 +145,16 @@ def plan(file: str, output: str | None, form: str) -> None:
     Example:
       rankbeam goldens plan examples/goldens/helpdesk.yaml
     """
-    with messages():
-        from rankbeam.pipelines.goldens.load import load_goldens
-        from rankbeam.pipelines.goldens.plan import costs_of
-        from rankbeam.pipelines.goldens.rounds import plan_of
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.goldens.load import load_goldens
+    from rankbeam.pipelines.goldens.plan import costs_of
+    from rankbeam.pipelines.goldens.rounds import plan_of
+    from rankbeam.pipelines.show.tabular import Screen
 
-        loaded = load_goldens(file, output)
-        questions = plan_of(loaded)
-        warn(*questions.library.warnings)
-        costs = costs_of(loaded, questions)
-        click.echo(costs.as_json() if form == "json" else Screen.of().prose(costs.as_text(), indent="    "))
+    loaded = load_goldens(file, output)
+    questions = plan_of(loaded)
+    warn(*questions.library.warnings)
+    costs = costs_of(loaded, questions)
+    click.echo(costs.as_json() if form == "json" else Screen.of().prose(costs.as_text(), indent="    "))
 
 
 @goldens.command()
@@ -175,23 +173,22 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
     Example:
       rankbeam goldens profiles examples/goldens/gemini.yaml --output suggested.json
     """
-    with messages():
-        from rankbeam.pipelines.goldens.load import load_goldens
-        from rankbeam.pipelines.goldens.profiles import forecast, suggest, suggestion_of
-        from rankbeam.pipelines.goldens.rounds import plan_of
-        from rankbeam.pipelines.run.options import pipeline_options
+    from rankbeam.pipelines.goldens.load import load_goldens
+    from rankbeam.pipelines.goldens.profiles import forecast, suggest, suggestion_of
+    from rankbeam.pipelines.goldens.rounds import plan_of
+    from rankbeam.pipelines.run.options import pipeline_options
 
-        loaded = load_goldens(file, profiles=False)
-        suggestion = suggestion_of(loaded, plan_of(loaded), file, output or loaded.profiles, sample)
-        if only_plan:
-            click.echo(forecast(suggestion)[0])
-            return
-        suggested, warnings = suggest(suggestion, pipeline_options((), ()))
-        warn(*warnings)
-        if suggested.problem:
-            leave(f"no profiles were suggested: {suggested.problem}", MISSED)
-        names = ", ".join(f"{dimension.name} ({len(dimension.values)} values)" for dimension in suggested.dimensions)
-        click.echo(f"{suggestion.path}: {names}; read and edit it, then set accepted to true")
+    loaded = load_goldens(file, profiles=False)
+    suggestion = suggestion_of(loaded, plan_of(loaded), file, output or loaded.profiles, sample)
+    if only_plan:
+        click.echo(forecast(suggestion)[0])
+        return
+    suggested, warnings = suggest(suggestion, pipeline_options((), ()))
+    warn(*warnings)
+    if suggested.problem:
+        leave(f"no profiles were suggested: {suggested.problem}", MISSED)
+    names = ", ".join(f"{dimension.name} ({len(dimension.values)} values)" for dimension in suggested.dimensions)
+    click.echo(f"{suggestion.path}: {names}; read and edit it, then set accepted to true")
 
 
 @goldens.command()
@@ -208,19 +205,18 @@ def review(folder: str, output: str | None) -> None:
     Example:
       rankbeam goldens review out/goldens --output review.csv
     """
-    with messages():
-        from rankbeam.pipelines.goldens.folder import GoldensFolder
-        from rankbeam.pipelines.goldens.review import as_csv
-        from rankbeam.transforms.clients.storage import files, whole_files
-        from rankbeam.transforms.records.errors import InputError
+    from rankbeam.pipelines.goldens.folder import GoldensFolder
+    from rankbeam.pipelines.goldens.review import as_csv
+    from rankbeam.transforms.clients.storage import files, whole_files
+    from rankbeam.transforms.records.errors import InputError
 
-        text = as_csv(GoldensFolder(folder))
-        if output is None:
-            click.echo(text, nl=False)
-        elif files.exists(output) and files.read_all(output) != text.encode():
-            raise InputError("exists already, and may have decisions; choose another path", path=output)
-        else:
-            whole_files.put(output, text.encode())
+    text = as_csv(GoldensFolder(folder))
+    if output is None:
+        click.echo(text, nl=False)
+    elif files.exists(output) and files.read_all(output) != text.encode():
+        raise InputError("exists already, and may have decisions; choose another path", path=output)
+    else:
+        whole_files.put(output, text.encode())
 
 
 @goldens.command()
@@ -237,14 +233,13 @@ def apply(folder: str, tables: tuple[str, ...]) -> None:
     Example:
       rankbeam goldens apply out/goldens review.csv
     """
-    with messages():
-        from rankbeam.pipelines.goldens.folder import GoldensFolder
-        from rankbeam.pipelines.goldens.review import apply as apply_tables
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.goldens.folder import GoldensFolder
+    from rankbeam.pipelines.goldens.review import apply as apply_tables
+    from rankbeam.pipelines.show.tabular import Screen
 
-        if len(tables) > 2:
-            raise click.UsageError("give one table, or the tables of two reviewers")
-        click.echo(Screen.of().prose(apply_tables(GoldensFolder(folder), tables).as_text()))
+    if len(tables) > 2:
+        raise click.UsageError("give one table, or the tables of two reviewers")
+    click.echo(Screen.of().prose(apply_tables(GoldensFolder(folder), tables).as_text()))
 
 
 @goldens.command()
@@ -272,14 +267,13 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
     Example:
       rankbeam goldens export out/goldens --format adk --output evalset.json
     """
-    with messages():
-        from rankbeam.pipelines.goldens.export import FORMATS, choose_items
-        from rankbeam.pipelines.goldens.folder import GoldensFolder
-        from rankbeam.transforms.clients.storage import files
+    from rankbeam.pipelines.goldens.export import FORMATS, choose_items
+    from rankbeam.pipelines.goldens.folder import GoldensFolder
+    from rankbeam.transforms.clients.storage import files
 
-        benchmark = GoldensFolder(folder)
-        contents = FORMATS[form](choose_items(benchmark, split, only_reviewed=only_reviewed), output)
-        benchmark.refuse_own(contents)
-        for path, content in contents.items():
-            files.write(path, content.encode("utf-8", "replace"))
-            click.echo(path)
+    benchmark = GoldensFolder(folder)
+    contents = FORMATS[form](choose_items(benchmark, split, only_reviewed=only_reviewed), output)
+    benchmark.refuse_own(contents)
+    for path, content in contents.items():
+        files.write(path, content.encode("utf-8", "replace"))
+        click.echo(path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rankbeam.pipelines.local.messages import REFUSED, leave
+from rankbeam.pipelines.local.messages import REFUSED, leave, messages
 from rankbeam.pipelines.run import provenance
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class _Folder(_Place):
 
 
 class Command(click.Command):
-    """A command whose help links to its page, and whose paths shells complete.
+    """A command whose help links to its page, whose paths shells complete, and which ends with one message.
 
     Lists of commands show its whole first sentence instead of cutting it short.
     """
@@ -211,6 +211,10 @@ class Command(click.Command):
             is_text = isinstance(param.type, click.types.StringParamType | click.types.UnprocessedParamType)
             if is_text and (isinstance(param, click.Argument) or param.metavar in _PLACES):
                 param.type = _Folder() if param.opts == ["--output"] and param.metavar == "DIR" else _Place()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with messages():
+            return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names: list[str | None] = []

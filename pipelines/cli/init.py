@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from rankbeam.pipelines.cli.group import Command, main
-from rankbeam.pipelines.local.messages import messages
 
 _FROM = "--from"
 _ANSWERING = ("application", "judge", "gemini", "openai")
@@ -75,15 +74,14 @@ def init(
     """
     files = {role: file for role, file in dataset.items() if file is not None}
     _refuse_mixed(arguments, template, files, columns, example=example is not None)
-    with messages():
-        _refuse_elsewhere(path)
-        lines = (
-            _write_experiment(path or _EXPERIMENT, arguments, template, files, columns)
-            if example is None
-            else _write_example(path or (_HELPDESK if example == _HELPDESK else "examples"), example)
-        )
-        for line in lines:
-            click.echo(line)
+    _refuse_elsewhere(path)
+    lines = (
+        _write_experiment(path or _EXPERIMENT, arguments, template, files, columns)
+        if example is None
+        else _write_example(path or (_HELPDESK if example == _HELPDESK else "examples"), example)
+    )
+    for line in lines:
+        click.echo(line)
 
 
 def _write_example(folder: str, name: str) -> Iterator[str]:

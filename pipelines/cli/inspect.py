@@ -6,7 +6,7 @@ from dataclasses import replace
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, allow_disjoint, confirm_deletion, main, shown_as, wide
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import warn
 
 _AMOUNT = FloatRange(min=1e-9, max=1e9)  # in units of the metric, which may also be tokens
 _POWER = 0.8
@@ -30,26 +30,25 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
       rankbeam validate examples/helpdesk/experiment.yaml
       rankbeam validate examples/openai.yaml --online
     """
-    with messages():
-        from rankbeam.pipelines.experiment import dataset_checks
-        from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.transforms.records.errors import pluralize
+    from rankbeam.pipelines.experiment import dataset_checks
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.transforms.records.errors import pluralize
 
-        loaded = load_experiment(experiment)
-        evaluation = loaded.evaluation
-        if not allow_disjoint:
-            dataset_checks.refuse_disjoint(loaded)
-        warn(*evaluation.warnings(), *loaded.unset_variables(experiment))
-        click.echo(
-            f"{experiment}: valid. {pluralize(len(evaluation.configurations), 'configuration')} from "
-            f"{pluralize(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
-            f"{pluralize(len(evaluation.metrics), 'metric')}."
-        )
-        if online:
-            from rankbeam.pipelines.experiment.online import check_online
+    loaded = load_experiment(experiment)
+    evaluation = loaded.evaluation
+    if not allow_disjoint:
+        dataset_checks.refuse_disjoint(loaded)
+    warn(*evaluation.warnings(), *loaded.unset_variables(experiment))
+    click.echo(
+        f"{experiment}: valid. {pluralize(len(evaluation.configurations), 'configuration')} from "
+        f"{pluralize(len(evaluation.sources), 'retriever or run', 'retrievers or runs')}, "
+        f"{pluralize(len(evaluation.metrics), 'metric')}."
+    )
+    if online:
+        from rankbeam.pipelines.experiment.online import check_online
 
-            for line in check_online(loaded):
-                click.echo(line)
+        for line in check_online(loaded):
+            click.echo(line)
 
 
 @main.command()
@@ -95,30 +94,29 @@ def plan(
     """
     if detect is None and (sd is not None or power != _POWER):
         raise click.UsageError("--power and --sd are for --detect")
-    with messages():
-        from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.pipelines.plan.detect import DetectionQuestion, detection_of, race_line
-        from rankbeam.pipelines.plan.plan import plan_of
-        from rankbeam.pipelines.run.folders import prepared_folders
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.plan.detect import DetectionQuestion, detection_of, race_line
+    from rankbeam.pipelines.plan.plan import plan_of
+    from rankbeam.pipelines.run.folders import prepared_folders
+    from rankbeam.pipelines.show.tabular import Screen
 
-        loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
-        loaded = loaded if output is None else replace(loaded, output=output)
-        warn(*loaded.evaluation.warnings(), *loaded.unset_variables(experiment))
-        with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
-            planned = plan_of(loaded, experiment)
-            question = None if detect is None else DetectionQuestion(detect, power, sd)
-            detection = None if question is None else detection_of(loaded, question, planned, experiment)
-        warn(*planned.warnings, *(() if detection is None else detection.warnings))
-        if form == "json":
-            document = planned.as_document() | ({} if detection is None else {"detect": detection.as_document()})
-            click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-            return
-        race = "" if planned.queries is None else race_line(loaded, planned.queries)
-        screen = Screen.of(wide=wide)
-        parts = [planned.as_text(screen), screen.prose(race) if race else ""]
-        parts += [] if detection is None else [detection.as_text(screen)]
-        click.echo("\n\n".join(filter(None, parts)))
+    loaded = load_experiment(experiment).with_disjoint(allow_disjoint)
+    loaded = loaded if output is None else replace(loaded, output=output)
+    warn(*loaded.evaluation.warnings(), *loaded.unset_variables(experiment))
+    with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
+        planned = plan_of(loaded, experiment)
+        question = None if detect is None else DetectionQuestion(detect, power, sd)
+        detection = None if question is None else detection_of(loaded, question, planned, experiment)
+    warn(*planned.warnings, *(() if detection is None else detection.warnings))
+    if form == "json":
+        document = planned.as_document() | ({} if detection is None else {"detect": detection.as_document()})
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    race = "" if planned.queries is None else race_line(loaded, planned.queries)
+    screen = Screen.of(wide=wide)
+    parts = [planned.as_text(screen), screen.prose(race) if race else ""]
+    parts += [] if detection is None else [detection.as_text(screen)]
+    click.echo("\n\n".join(filter(None, parts)))
 
 
 @main.command()
@@ -142,13 +140,12 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, yes
     """
     if yes and not clear:
         raise click.UsageError("--yes is for --clear")
-    with messages():
-        from rankbeam.pipelines.manage import ledger as ledger_command
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.manage import ledger as ledger_command
+    from rankbeam.pipelines.show.tabular import Screen
 
-        if clear and not compact and not confirm_deletion(ledger_command.question(place, older_than), yes=yes):
-            return
-        click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
+    if clear and not compact and not confirm_deletion(ledger_command.question(place, older_than), yes=yes):
+        return
+    click.echo(ledger_command.run(place, clear, older_than, form, compact=compact, screen=Screen.of()))
 
 
 @main.command()
@@ -162,7 +159,6 @@ def schema() -> None:
     Example:
       rankbeam schema > rankbeam.schema.json
     """
-    with messages():
-        from rankbeam.pipelines.experiment.file.schema import as_json
+    from rankbeam.pipelines.experiment.file.schema import as_json
 
-        click.echo(as_json(), nl=False)
+    click.echo(as_json(), nl=False)

@@ -7,7 +7,7 @@ import click
 
 from rankbeam.pipelines.cli.execute import run_here_and_show
 from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide, with_standard_input
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
 _COLUMN_HELP = "Key or JMESPath of a row's question, answer, contexts … Repeatable."
@@ -54,7 +54,7 @@ def judge(
     """
     if service is None:
         raise click.UsageError("name the judge: --service openai:MODEL, or --service lexical to try it without a model")
-    with messages(), with_standard_input((file,)) as (path,):
+    with with_standard_input((file,)) as (path,):
         import yaml
 
         from rankbeam.pipelines.api.experiments import name_of
@@ -117,17 +117,16 @@ def export(
       rankbeam export out/ragas --like ragas.jsonl --output judged.jsonl
       rankbeam export production/out --like production/answers.jsonl --output scores.jsonl --events
     """
-    with messages():
-        from rankbeam.pipelines.show.copies import write_events, write_rows
-        from rankbeam.pipelines.start.cases import columns_of
-        from rankbeam.transforms.clients.formats.cases.source import CaseSource
+    from rankbeam.pipelines.show.copies import write_events, write_rows
+    from rankbeam.pipelines.start.cases import columns_of
+    from rankbeam.transforms.clients.formats.cases.source import CaseSource
 
-        results = named.find()
-        source = CaseSource(like, columns_of(columns), flatten=True)
-        copied = (write_events if events else write_rows)(results, source, output, configuration)
-        if copied.unmatched:
-            warn(f"{copied.unmatched:,} of {copied.rows:,} {copied.unit} were not evaluated in {results.named}")
-        click.echo(output)
+    results = named.find()
+    source = CaseSource(like, columns_of(columns), flatten=True)
+    copied = (write_events if events else write_rows)(results, source, output, configuration)
+    if copied.unmatched:
+        warn(f"{copied.unmatched:,} of {copied.rows:,} {copied.unit} were not evaluated in {results.named}")
+    click.echo(output)
 
 
 @main.command()
@@ -154,17 +153,16 @@ def evalset(experiment: str, output: str, form: str, configuration: str | None) 
       rankbeam evalset experiment.yaml --output agent.evalset.json
       rankbeam evalset experiment.yaml --format vertex --configuration prod --output dataset.jsonl
     """
-    with messages():
-        if form == "vertex":
-            _vertex_rows(experiment, output, configuration)
-            return
-        if configuration is not None:
-            raise click.UsageError("--configuration adds answers to a file of --format vertex; leave it out")
-        from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.pipelines.start.eval_sets import write_eval_set
+    if form == "vertex":
+        _vertex_rows(experiment, output, configuration)
+        return
+    if configuration is not None:
+        raise click.UsageError("--configuration adds answers to a file of --format vertex; leave it out")
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.start.eval_sets import write_eval_set
 
-        path, cases, queries = write_eval_set(load_experiment(experiment), output)
-        click.echo(f"{path}: {queries:,} queries in {cases:,} cases")
+    path, cases, queries = write_eval_set(load_experiment(experiment), output)
+    click.echo(f"{path}: {queries:,} queries in {cases:,} cases")
 
 
 def _vertex_rows(experiment: str, output: str, configuration: str | None) -> None:

@@ -6,7 +6,7 @@ import os
 import click
 
 from rankbeam.pipelines.cli.group import NamedRun, main, of_run, wide, with_standard_input
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import warn
 
 _METRIC_HELP = "Metric that needs the labels; by default the first judged metric that people can label."
 _QUERIES_HELP = "Write tasks for these queries, such as queries marked in the report; they are only used for agreement."
@@ -87,40 +87,39 @@ def label(
         raise click.UsageError("--configurations and --seed belong to --sample and --queries")
     if sample is None and by is not None:
         raise click.UsageError("--by belongs to --sample")
-    with messages():
-        from rankbeam.pipelines.labels.apply import apply
-        from rankbeam.pipelines.labels.draw import LabelSample, draw, pick, split_names
-        from rankbeam.pipelines.labels.items import with_histories
-        from rankbeam.pipelines.labels.tasks import (
-            chosen_queries,
-            drawn_before,
-            last_drawing,
-            task_summary,
-            write_tasks,
-        )
-        from rankbeam.transforms.records.errors import InputError
+    from rankbeam.pipelines.labels.apply import apply
+    from rankbeam.pipelines.labels.draw import LabelSample, draw, pick, split_names
+    from rankbeam.pipelines.labels.items import with_histories
+    from rankbeam.pipelines.labels.tasks import (
+        chosen_queries,
+        drawn_before,
+        last_drawing,
+        task_summary,
+        write_tasks,
+    )
+    from rankbeam.transforms.records.errors import InputError
 
-        if decisions is not None:
-            click.echo(apply(named.folder, decisions, annotator, place).as_text())
-            return
-        run = named.find()
-        names = split_names(configurations, [row["name"] for row in run.configurations])
-        if more is None:
-            drawing = LabelSample.of(run, metric, names, seed or 0, by)
-        else:
-            drawing = last_drawing(named.folder, metric and LabelSample.of(run, metric, ()).metric)
-        if queries is not None:
-            tasks = pick(run, drawing, chosen_queries(queries))
-        else:
-            tasks = draw(
-                run, drawing, sample or more or 1, drawn_before(named.folder, drawing, is_first=sample is not None)
-            )
-        try:
-            tasks = with_histories(run, tasks)
-        except InputError as error:
-            warn(f"{error}; tasks will not show the earlier turns of conversations")
-        paths = write_tasks(named.folder, tasks, drawing)
-        click.echo(task_summary(named.folder, tasks, drawing, paths))
+    if decisions is not None:
+        click.echo(apply(named.folder, decisions, annotator, place).as_text())
+        return
+    run = named.find()
+    names = split_names(configurations, [row["name"] for row in run.configurations])
+    if more is None:
+        drawing = LabelSample.of(run, metric, names, seed or 0, by)
+    else:
+        drawing = last_drawing(named.folder, metric and LabelSample.of(run, metric, ()).metric)
+    if queries is not None:
+        tasks = pick(run, drawing, chosen_queries(queries))
+    else:
+        tasks = draw(
+            run, drawing, sample or more or 1, drawn_before(named.folder, drawing, is_first=sample is not None)
+        )
+    try:
+        tasks = with_histories(run, tasks)
+    except InputError as error:
+        warn(f"{error}; tasks will not show the earlier turns of conversations")
+    paths = write_tasks(named.folder, tasks, drawing)
+    click.echo(task_summary(named.folder, tasks, drawing, paths))
 
 
 @main.command()
@@ -140,13 +139,12 @@ def holes(named: NamedRun, grades: str | None, audit: int, wide: bool) -> None:
     Example:
       rankbeam holes out/helpdesk
     """
-    with messages():
-        from rankbeam.pipelines.holes import fill
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.holes import fill
+    from rankbeam.pipelines.show.tabular import Screen
 
-        filling = fill(named.find(), grades, audit)
-        warn(*filling.warnings)
-        click.echo(filling.as_text(Screen.of(wide=wide)))
+    filling = fill(named.find(), grades, audit)
+    warn(*filling.warnings)
+    click.echo(filling.as_text(Screen.of(wide=wide)))
 
 
 @main.command()
@@ -165,7 +163,7 @@ def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
       rankbeam clicks clicks.csv --grades 0.05,0.15,0.3 --output qrels.tsv
     """
     thresholds = _thresholds(grades)
-    with messages(), with_standard_input((clicks_file,)) as (clicks_file,):
+    with with_standard_input((clicks_file,)) as (clicks_file,):
         from rankbeam.transforms.clients.formats.clicks import grades_of
         from rankbeam.transforms.clients.storage import files
         from rankbeam.transforms.records.errors import InputError

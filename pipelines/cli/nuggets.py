@@ -6,7 +6,7 @@ import click
 
 from rankbeam.pipelines.cli.group import main
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
-from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
+from rankbeam.pipelines.local.messages import MISSED, leave, warn
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.nuggets.make import CollectedNuggets, PooledCollection
@@ -51,29 +51,28 @@ def nuggets(
     """
     if sum([only_plan, table is not None, reviewed is not None]) > 1:
         raise click.UsageError("say one of --plan, --review and --apply")
-    with messages():
-        from rankbeam.pipelines.experiment.load import load_experiment
-        from rankbeam.pipelines.nuggets.make import collection_of, forecast, forecast_text, refuse_above_budget
-        from rankbeam.pipelines.run.folders import prepared_folders
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.nuggets.make import collection_of, forecast, forecast_text, refuse_above_budget
+    from rankbeam.pipelines.run.folders import prepared_folders
 
-        loaded = load_experiment(experiment, output)
-        if table is not None or reviewed is not None:
-            click.echo(_run_review(loaded.output, table, reviewed))
+    loaded = load_experiment(experiment, output)
+    if table is not None or reviewed is not None:
+        click.echo(_run_review(loaded.output, table, reviewed))
+        return
+    with prepared_folders(loaded):
+        collection = collection_of(loaded, run_id, depth)
+        if only_plan:
+            click.echo(forecast_text(collection, forecast(collection)))
             return
-        with prepared_folders(loaded):
-            collection = collection_of(loaded, run_id, depth)
-            if only_plan:
-                click.echo(forecast_text(collection, forecast(collection)))
-                return
-            if loaded.max_cost is not None:
-                refuse_above_budget(loaded, forecast(collection), experiment)
-            collected = _collect_nuggets(collection)
-        warn(*collected.warnings)
-        click.echo(collected.as_text())
-        if collected.failures:
-            named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]
-            problem = f"{len(collected.failures):,} queries have no nuggets because a call failed: {', '.join(named)}"
-            leave(f"{problem}; the same command tries again", MISSED)
+        if loaded.max_cost is not None:
+            refuse_above_budget(loaded, forecast(collection), experiment)
+        collected = _collect_nuggets(collection)
+    warn(*collected.warnings)
+    click.echo(collected.as_text())
+    if collected.failures:
+        named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]
+        problem = f"{len(collected.failures):,} queries have no nuggets because a call failed: {', '.join(named)}"
+        leave(f"{problem}; the same command tries again", MISSED)
 
 
 def _run_review(folder: str, table: str | None, reviewed: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, NamedRun, main, of_run, shown_as, wide
-from rankbeam.pipelines.local.messages import FAILED, leave, messages, warn
+from rankbeam.pipelines.local.messages import FAILED, leave, warn
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.report.compare import ComparisonSection
@@ -41,21 +41,20 @@ def report(named: NamedRun, baseline: str | None, baseline_run_id: str | None, o
       rankbeam report out/today --baseline out/yesterday
       rankbeam report bigquery://my-project.search --output report.html
     """
-    with messages():
-        from rankbeam.pipelines import report as page
-        from rankbeam.transforms.clients.bigquery.names import is_table
+    from rankbeam.pipelines import report as page
+    from rankbeam.transforms.clients.bigquery.names import is_table
 
-        if output is None and is_table(named.folder):
-            raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")
-        unfinished: list[str] = []
-        if not is_table(named.folder):
-            from rankbeam.pipelines.cli.submitted import finish_ended
+    if output is None and is_table(named.folder):
+        raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")
+    unfinished: list[str] = []
+    if not is_table(named.folder):
+        from rankbeam.pipelines.cli.submitted import finish_ended
 
-            unfinished = finish_ended(named.folder, named.run_id)
-        run, other = named.with_other(baseline, baseline_run_id)
-        click.echo(page.write(run, output, None if other is None else _against(run, other)))
-        if unfinished:
-            leave("; ".join(unfinished), FAILED)
+        unfinished = finish_ended(named.folder, named.run_id)
+    run, other = named.with_other(baseline, baseline_run_id)
+    click.echo(page.write(run, output, None if other is None else _against(run, other)))
+    if unfinished:
+        leave("; ".join(unfinished), FAILED)
 
 
 def _against(run: "Results", other: "Results") -> "ComparisonSection":
@@ -86,16 +85,15 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
     Example:
       rankbeam trend out/production -m Faithfulness
     """
-    with messages():
-        from rankbeam.pipelines.results.find import find_run
-        from rankbeam.pipelines.show.runs import trend_of
-        from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.results.find import find_run
+    from rankbeam.pipelines.show.runs import trend_of
+    from rankbeam.pipelines.show.tabular import Screen
 
-        shown = trend_of(find_run(folder, None, experiment_name), metric, count)
-        if form == "json":
-            click.echo(json.dumps(shown.as_document(), indent=2, ensure_ascii=False))
-        else:
-            click.echo(shown.as_text(Screen.of(wide=wide)))
+    shown = trend_of(find_run(folder, None, experiment_name), metric, count)
+    if form == "json":
+        click.echo(json.dumps(shown.as_document(), indent=2, ensure_ascii=False))
+    else:
+        click.echo(shown.as_text(Screen.of(wide=wide)))
 
 
 @main.command()
@@ -116,15 +114,14 @@ def worst(named: NamedRun, metric: str | None, count: int, configuration: str | 
       rankbeam worst out/helpdesk
       rankbeam worst out/app -m Faithfulness -n 10
     """
-    with messages():
-        from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.pipelines.show.worst import as_text, worst_of
+    from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.pipelines.show.worst import as_text, worst_of
 
-        lowest = worst_of(named.find(), configuration, metric, count)
-        if form == "json":
-            click.echo(json.dumps(asdict(lowest), indent=2, ensure_ascii=False))
-        else:
-            click.echo(as_text(lowest, Screen.of()))
+    lowest = worst_of(named.find(), configuration, metric, count)
+    if form == "json":
+        click.echo(json.dumps(asdict(lowest), indent=2, ensure_ascii=False))
+    else:
+        click.echo(as_text(lowest, Screen.of()))
 
 
 @main.command()
@@ -151,14 +148,13 @@ def log(named: NamedRun, mlflow: str | None, vertex: str | None, name: str | Non
     """
     if (mlflow is None) == (vertex is None):
         raise click.UsageError("name one tracker, --mlflow URI or --vertex LOCATION")
-    with messages():
-        from rankbeam.pipelines.show.trials import trials_of
-        from rankbeam.transforms.clients.tracking import log_to_mlflow, log_to_vertex
+    from rankbeam.pipelines.show.trials import trials_of
+    from rankbeam.transforms.clients.tracking import log_to_mlflow, log_to_vertex
 
-        run = named.find()
-        experiment, trials = name or run.experiment.lower(), trials_of(run)
-        if mlflow is not None:
-            count = log_to_mlflow(mlflow, experiment, trials)
-        else:
-            count = log_to_vertex(str(vertex), experiment, trials, api_endpoint)
-        click.echo(f"{run.named}: {count} of {len(trials)} configurations written to the experiment {experiment!r}")
+    run = named.find()
+    experiment, trials = name or run.experiment.lower(), trials_of(run)
+    if mlflow is not None:
+        count = log_to_mlflow(mlflow, experiment, trials)
+    else:
+        count = log_to_vertex(str(vertex), experiment, trials, api_endpoint)
+    click.echo(f"{run.named}: {count} of {len(trials)} configurations written to the experiment {experiment!r}")

@@ -3,7 +3,6 @@
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, confirm_deletion, main, shown_as, wide
-from rankbeam.pipelines.local.messages import messages
 
 
 @main.command()
@@ -62,41 +61,39 @@ def runs(
     if indexes:
         _prune_indexes(folder, older_than, form, wide=wide, dry_run=dry_run, yes=yes)
         return
-    with messages():
-        from rankbeam.pipelines.manage import prune as pruning
-        from rankbeam.pipelines.results.find import finished_runs
-        from rankbeam.pipelines.run import folders
-        from rankbeam.pipelines.show import runs as listing
-        from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.transforms.clients.bigquery.names import is_table
-        from rankbeam.transforms.records.errors import pluralize
+    from rankbeam.pipelines.manage import prune as pruning
+    from rankbeam.pipelines.results.find import finished_runs
+    from rankbeam.pipelines.run import folders
+    from rankbeam.pipelines.show import runs as listing
+    from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.transforms.clients.bigquery.names import is_table
+    from rankbeam.transforms.records.errors import pluralize
 
-        if prune:
-            for leftover in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
-                click.echo(f"{'would delete' if dry_run else 'deleted'} {leftover}, which a killed race left", err=True)
-        finished = finished_runs(folder)
-        if prune:
-            finished = pruning.needless(finished, keep or 1, older_than)
-        click.echo(listing.as_json(finished) if form == "json" else listing.as_text(finished, Screen.of(wide=wide)))
-        number = pluralize(len(finished), "run")
-        question, confirmed = f"Delete {number} with all rows?", confirm_deletion if is_table(folder) else _confirm
-        if prune and finished and not dry_run and confirmed(question, yes=yes):
-            pruning.delete(folder, finished)
-            click.echo(f"deleted {number}", err=True)
+    if prune:
+        for leftover in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
+            click.echo(f"{'would delete' if dry_run else 'deleted'} {leftover}, which a killed race left", err=True)
+    finished = finished_runs(folder)
+    if prune:
+        finished = pruning.needless(finished, keep or 1, older_than)
+    click.echo(listing.as_json(finished) if form == "json" else listing.as_text(finished, Screen.of(wide=wide)))
+    number = pluralize(len(finished), "run")
+    question, confirmed = f"Delete {number} with all rows?", confirm_deletion if is_table(folder) else _confirm
+    if prune and finished and not dry_run and confirmed(question, yes=yes):
+        pruning.delete(folder, finished)
+        click.echo(f"deleted {number}", err=True)
 
 
 def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:
-    with messages():
-        from rankbeam.pipelines.manage import prune
-        from rankbeam.pipelines.show.tabular import Screen
-        from rankbeam.transforms.records.errors import pluralize
+    from rankbeam.pipelines.manage import prune
+    from rankbeam.pipelines.show.tabular import Screen
+    from rankbeam.transforms.records.errors import pluralize
 
-        indexes = prune.unused_indexes(folder, prune.DAYS if older_than is None else older_than)
-        click.echo(prune.as_json(indexes) if form == "json" else prune.as_text(indexes, Screen.of(wide=wide)))
-        number = pluralize(len(indexes), "index", "indexes")
-        if indexes and not dry_run and _confirm(f"Delete {number}?", yes=yes):
-            prune.delete_indexes(indexes)
-            click.echo(f"deleted {number}", err=True)
+    indexes = prune.unused_indexes(folder, prune.DAYS if older_than is None else older_than)
+    click.echo(prune.as_json(indexes) if form == "json" else prune.as_text(indexes, Screen.of(wide=wide)))
+    number = pluralize(len(indexes), "index", "indexes")
+    if indexes and not dry_run and _confirm(f"Delete {number}?", yes=yes):
+        prune.delete_indexes(indexes)
+        click.echo(f"deleted {number}", err=True)
 
 
 def _confirm(question: str, *, yes: bool) -> bool:

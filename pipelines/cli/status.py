@@ -7,7 +7,6 @@ import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
 from rankbeam.pipelines.local.interrupt import Interrupted, in_background
-from rankbeam.pipelines.local.messages import messages
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -50,15 +49,14 @@ def status(
       rankbeam status 2026-01-02_03_04_05-123456 --project my-project \\
         --region us-central1
     """
-    with messages():
-        from rankbeam.pipelines.api.jobs import snapshot_of
-        from rankbeam.pipelines.cli import submitted
-        from rankbeam.pipelines.manage.job_progress import Watch
+    from rankbeam.pipelines.api.jobs import snapshot_of
+    from rankbeam.pipelines.cli import submitted
+    from rankbeam.pipelines.manage.job_progress import Watch
 
-        job = submitted.identified(_job(place, run_id, project, region, dataflow_endpoint))
-        snapshot = submitted.follow(job) if follow else snapshot_of(job)
-        outlook = Watch(job.run, job.run_id).look(snapshot, datetime.now(UTC))
-        click.echo((job.as_json if form == "json" else job.as_text)(snapshot, outlook))
+    job = submitted.identified(_job(place, run_id, project, region, dataflow_endpoint))
+    snapshot = submitted.follow(job) if follow else snapshot_of(job)
+    outlook = Watch(job.run, job.run_id).look(snapshot, datetime.now(UTC))
+    click.echo((job.as_json if form == "json" else job.as_text)(snapshot, outlook))
     click.get_current_context().exit(submitted.status_of(snapshot))
 
 
@@ -130,13 +128,12 @@ def cancel(place: str, run_id: str | None) -> None:
     Example:
       rankbeam cancel gs://bucket/helpdesk/out
     """
-    with messages():
-        from rankbeam.pipelines.manage import jobs
-        from rankbeam.pipelines.portable.job import is_record_of_engine
+    from rankbeam.pipelines.manage import jobs
+    from rankbeam.pipelines.portable.job import is_record_of_engine
 
-        record = jobs.find(place, run_id)
-        outcome = _on_engine(record, place) if is_record_of_engine(record) else _on_dataflow(record, place)
-        click.echo(outcome)
+    record = jobs.find(place, run_id)
+    outcome = _on_engine(record, place) if is_record_of_engine(record) else _on_dataflow(record, place)
+    click.echo(outcome)
 
 
 def _on_engine(record: dict[str, object], place: str) -> str:

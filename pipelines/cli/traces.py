@@ -5,7 +5,6 @@ import re
 import click
 
 from rankbeam.pipelines.cli.group import main, with_standard_input
-from rankbeam.pipelines.local.messages import messages
 
 _SERVICE_HELP = "The judge: a type, or '{type: gemini, model: …, …}'. lexical compares words, offline."
 _QUESTION_HELP = "Path of the question in inputs that are JSON, such as question or messages[-1].content."
@@ -61,7 +60,7 @@ def traces(
             re.compile(pattern)
         except re.error as error:
             raise click.UsageError(f"--redact {pattern!r} is not a regular expression: {error}") from error
-    with messages(), with_standard_input((source,)) as (source,):
+    with with_standard_input((source,)) as (source,):
         from rankbeam.pipelines.start.cases import service_of
         from rankbeam.pipelines.traces import collect
         from rankbeam.transforms.clients.formats.traces.turns import Naming

@@ -3,7 +3,6 @@
 import click
 
 from rankbeam.pipelines.cli.group import NamedRun, confirm_deletion, main, of_run
-from rankbeam.pipelines.local.messages import messages
 
 _DAYS_HELP = "Let BigQuery delete runs once they are this many days old; 0: never."
 
@@ -26,18 +25,17 @@ def load(named: NamedRun, name: str) -> None:
     Example:
       rankbeam warehouse load out/helpdesk --dataset my-project.search
     """
-    with messages():
-        from rankbeam.pipelines.run.build import table_folders
-        from rankbeam.transforms.clients.bigquery import publish, tables
-        from rankbeam.transforms.clients.bigquery.names import is_table
-        from rankbeam.transforms.records.errors import InputError
+    from rankbeam.pipelines.run.build import table_folders
+    from rankbeam.transforms.clients.bigquery import publish, tables
+    from rankbeam.transforms.clients.bigquery.names import is_table
+    from rankbeam.transforms.records.errors import InputError
 
-        if is_table(named.folder):
-            raise InputError(f"{named.folder} is already in BigQuery; name the output folder of the run")
-        run = named.find()
-        dataset = tables.destination(name)
-        loaded = publish.load_run(dataset, run.run_id, table_folders(named.folder, run.run_id))
-        click.echo(f"run {loaded.run_id} is in {dataset}")
+    if is_table(named.folder):
+        raise InputError(f"{named.folder} is already in BigQuery; name the output folder of the run")
+    run = named.find()
+    dataset = tables.destination(name)
+    loaded = publish.load_run(dataset, run.run_id, table_folders(named.folder, run.run_id))
+    click.echo(f"run {loaded.run_id} is in {dataset}")
 
 
 @warehouse.command()
@@ -65,20 +63,19 @@ def apply(name: str, dry_run: bool, partition_days: int | None, yes: bool) -> No
         raise click.UsageError("--yes is for --partition-days")
     if partition_days is not None and dry_run:
         raise click.UsageError("--partition-days is a setting of tables, and --dry-run prints statements of views")
-    with messages():
-        from rankbeam.transforms.clients.bigquery import tables
-        from rankbeam.transforms.clients.bigquery.names import DatasetName
-        from rankbeam.transforms.clients.warehouse import views
+    from rankbeam.transforms.clients.bigquery import tables
+    from rankbeam.transforms.clients.bigquery.names import DatasetName
+    from rankbeam.transforms.clients.warehouse import views
 
-        if dry_run:
-            for _, statement in views.for_bigquery(DatasetName.parse(name)):
-                click.echo(f"{statement};")
-            return
-        dataset = tables.destination(name)
-        expired = f"rows of {name} of runs that began over {partition_days} days ago, now and from now on"
-        if partition_days and not confirm_deletion(f"Delete all {expired}?", yes=yes):
-            return
-        if partition_days is not None:
-            tables.expire(dataset, partition_days)
-        for view in views.apply(dataset):
-            click.echo(view)
+    if dry_run:
+        for _, statement in views.for_bigquery(DatasetName.parse(name)):
+            click.echo(f"{statement};")
+        return
+    dataset = tables.destination(name)
+    expired = f"rows of {name} of runs that began over {partition_days} days ago, now and from now on"
+    if partition_days and not confirm_deletion(f"Delete all {expired}?", yes=yes):
+        return
+    if partition_days is not None:
+        tables.expire(dataset, partition_days)
+    for view in views.apply(dataset):
+        click.echo(view)
