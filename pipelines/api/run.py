@@ -177,13 +177,8 @@ def _run(experiment: Experiment, run_id: str | None, beam_options: Sequence[str]
     is_watched = is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
     results = run_here(experiment, execution, options, temporary=temporary, shown=is_watched)
     if not temporary:
-        _write_duckdb(results)
+        try:
+            warehouse.build(results.output)
+        except (InputError, OSError) as error:  # the result still exists
+            warnings.warn(f"results.duckdb was not written: {error}", stacklevel=3)
     return results
-
-
-def _write_duckdb(results: Results) -> None:
-    """Write the DuckDB file anew; if that fails, the result still exists."""
-    try:
-        warehouse.build(results.output)
-    except (InputError, OSError) as error:
-        warnings.warn(f"results.duckdb was not written: {error}", stacklevel=4)

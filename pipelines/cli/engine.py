@@ -78,7 +78,7 @@ def _follow(submitted: "SubmittedJob", experiment: "Experiment") -> None:
         work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
         showing: AbstractContextManager[None] = progress.show_progress(work)
     else:
-        showing = progress.show_repeatedly(lambda: (shown.line(), None))
+        showing = progress.show_repeatedly(lambda: (shown.line, None))
     with showing:
         launch.follow(submitted, shown.look)
 
@@ -90,7 +90,7 @@ class _JobLines:
     submitted: "SubmittedJob"
     _watch: "Watch"
     _page: str | None = None
-    _line: str = "submitted"
+    line: str = "submitted"
 
     def look(self) -> None:
         from rankbeam.pipelines.manage.job_progress import JobSnapshot
@@ -101,13 +101,10 @@ class _JobLines:
             described = self.submitted.state()
             state = described.partition(",")[0]  # the finished tasks follow
             line = self._watch.line(JobSnapshot(state, self.submitted.counts()), datetime.now(UTC))
-            self._line = f"{described}{line.removeprefix(state)}"
+            self.line = f"{described}{line.removeprefix(state)}"
             if self._page is None and (page := self.submitted.job.page()) is not None:
                 self._page = page
                 click.echo(f"rankbeam: the job runs at {page}", err=True)
-
-    def line(self) -> str:
-        return self._line
 
 
 def _cancel_job(submitted: "SubmittedJob", experiment: "Experiment") -> Interrupted:

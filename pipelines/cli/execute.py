@@ -203,12 +203,14 @@ def _run(
     wait: bool | None = None,
     all_rows: bool = False,
 ) -> None:
+    from rankbeam.pipelines import report
     from rankbeam.pipelines.cli import outcome
     from rankbeam.pipelines.dataflow.uploads import refuse_local
     from rankbeam.pipelines.local import messages
     from rankbeam.pipelines.run import evaluate as evaluation
     from rankbeam.pipelines.run.evaluate import run_here
     from rankbeam.pipelines.run.options import has_workers_elsewhere, is_dataflow, is_portable, works_elsewhere
+    from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
     is_submitted = is_dataflow(options) or is_portable(options)
     if wait is False and not is_submitted:
@@ -223,7 +225,9 @@ def _run(
     early = list(experiment.evaluation.warnings())
     warn(*early)
     if not shown.temporary:
-        outcome.refuse_foreign(experiment.output, reported=reported)
+        warehouse.refuse_foreign(experiment.output)
+        if reported:
+            report.refuse_foreign(experiment.output)
         refuse_second(experiment.output, run_id, options)
     if is_submitted:
         submitted = _submit(experiment, execution, options, beam_options, shown.form, wait=wait, all_rows=all_rows)

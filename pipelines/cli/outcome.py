@@ -17,15 +17,7 @@ from rankbeam.pipelines.manage import derived
 from rankbeam.pipelines.manage.derived import sample_rows
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Screen
-from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
-
-
-def refuse_foreign(output: str, *, reported: bool) -> None:
-    """Refuse to replace files that rankbeam did not write."""
-    warehouse.refuse_foreign(output)
-    if reported:
-        report.refuse_foreign(output)
 
 
 def end(results: Results, experiment: Experiment, shown: OutputFormat, *, reported: bool) -> None:

@@ -193,16 +193,11 @@ def table(compared: RunComparison) -> Table:
         for row in [entry.row]
     ]
     drop = ["detectable", "effect size", "p", *numbers[5:6]]
-    if _is_same(compared):  # the sentences name the baseline
+    if all(row.configuration == row.baseline for row in compared.rows):  # the sentences name the baseline
         drop = ["baseline", *drop]
     elif len({row.baseline for row in compared.rows}) == 1:
         drop.append("baseline")
     return Table([*names, *numbers], rows, len(names), drop=[*drop, "wins/ties/losses"])
-
-
-def _is_same(compared: RunComparison) -> bool:
-    """True if every configuration is compared with the configuration of the same name in another run."""
-    return all(row.configuration == row.baseline for row in compared.rows)
 
 
 def _p_value(value: float | None) -> str:

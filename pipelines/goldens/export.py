@@ -1,7 +1,5 @@
 """Export a benchmark in the formats of other tools: Auto RAG Eval, ADK, BEIR, TREC, ragas, Vertex's evaluation, CSV."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from typing import Any
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, case_of, eval_set, row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
-from rankbeam.transforms.clients.formats.syntax.spreadsheets import safe
+from rankbeam.transforms.clients.formats.syntax import spreadsheets
 from rankbeam.transforms.goldens.publishing import apply_reviews, judgements, query
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Review
 from rankbeam.transforms.records.errors import InputError, did_you_mean
@@ -133,11 +131,8 @@ def vertex(chosen: ExportSelection, path: str) -> dict[str, str]:
 
 def table(chosen: ExportSelection, path: str) -> dict[str, str]:
     """A table with one row for each item, safe in programs that may take cells for formulas."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([safe(cell) for cell in _cells(item, chosen)] for item in chosen.items)
-    return {path: text.getvalue()}
+    rows = (dict(zip(_COLUMNS, _cells(item, chosen), strict=True)) for item in chosen.items)
+    return {path: spreadsheets.as_csv(_COLUMNS, rows)}
 
 
 def _cells(item: Golden, chosen: ExportSelection) -> list[str]:

@@ -132,5 +132,5 @@ def _connect(
         | "CallModels" >> CallServices(stage, ledger, summary)
     )
     _ = called.answers | "WriteResults" >> beam.ParDo(parts.WriteResultsFn(folder))
-    _ = called.usage | "WriteUsage" >> beam.Map(parts.write_usage, folder)
-    _ = called.warnings | "WriteWarnings" >> beam.Map(parts.write_warning, folder)
+    _ = called.usage | "WriteUsage" >> beam.Map(parts.write_record, folder, parts.USAGE)
+    _ = called.warnings | "WriteWarnings" >> beam.Map(parts.write_record, folder, parts.WARNINGS)

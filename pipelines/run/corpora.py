@@ -81,8 +81,6 @@ def needed_corpora(experiment: Experiment) -> list[NeededCorpora]:
 
 def prepare_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
     """Build or reuse an experiment's corpora; return the experiment with the names of their resources."""
-    if not experiment.served:
-        return experiment
     if not waits:
         refuse_unwatched(experiment)
     read = cache(partial(documents_of, experiment))

@@ -17,14 +17,13 @@ from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusal
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import run_batch_rounds
-from rankbeam.pipelines.run.build import build
+from rankbeam.pipelines.run.build import build, table_folders
 from rankbeam.pipelines.run.folders import RACE, owner_of, sole_writer
 from rankbeam.pipelines.run.options import refuse_invalid
 from rankbeam.pipelines.run.race import run_race
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.storage import files, parquet, spill
-from rankbeam.transforms.records import tables
+from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.records.errors import InputError, RankbeamError, message_behind
 from rankbeam.transforms.records.run import Run
 
@@ -171,7 +170,7 @@ def run_folders(output: str, run_id: str) -> list[str]:
     >>> run_folders("out", "r1")[:2]
     ['out/runs/r1', 'out/configurations/r1']
     """
-    return [parquet.run_folder(output, name, run_id) for name in tables.TABLES]
+    return list(table_folders(output, run_id).values())
 
 
 def run_here(

@@ -82,10 +82,7 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
 
 def part(name: str) -> bytes:
     """The content of one of the helpdesk collection's files."""
-    folder = _folder(_HELPDESK)
-    for step in name.split("/"):
-        folder = folder / step
-    return folder.read_bytes()
+    return _folder(_HELPDESK).joinpath(name).read_bytes()
 
 
 def example(name: str = _HELPDESK) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ import apache_beam as beam
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.steps import CallAnswer, Usage
+from rankbeam.transforms.records.calls.steps import CallAnswer
 
 Record = TypeVar("Record")
 
@@ -44,12 +44,8 @@ class WriteResultsFn(beam.DoFn):
         self._lines, self._written_at = [], time.monotonic()
 
 
-def write_usage(usage: Usage, folder: str) -> None:
-    write_part(folder, USAGE, [as_line(usage)])
-
-
-def write_warning(warning: str, folder: str) -> None:
-    write_part(folder, WARNINGS, [json.dumps(warning, ensure_ascii=False)])
+def write_record(record: Any, folder: str, kind: str) -> None:
+    write_part(folder, kind, [as_line(record)])
 
 
 def as_line(record: Any) -> str:
@@ -59,7 +55,7 @@ def as_line(record: Any) -> str:
     >>> as_line(Nugget("a", True))
     '{"text": "a", "vital": true}'
     """
-    return json.dumps(asdict(record), ensure_ascii=False)
+    return json.dumps(record if isinstance(record, str) else asdict(record), ensure_ascii=False)
 
 
 def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:

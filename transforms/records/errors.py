@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from rankbeam.transforms.kernels.grouping import grouped
@@ -161,7 +162,7 @@ class InputError(RankbeamError):
         self.problem, self.path, self.line = visible(problem), path, line
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _input_error, (self.problem, self.path, self.line)
+        return partial(InputError, path=self.path, line=self.line), (self.problem,)
 
 
 class InputErrors(InputError):
@@ -217,10 +218,6 @@ class Unreachable(CallError):
 
     def __init__(self, message: str) -> None:
         super().__init__(FailureKind.UNAVAILABLE, message)
-
-
-def _input_error(problem: str, path: str | None, line: int | None) -> InputError:
-    return InputError(problem, path=path, line=line)
 
 
 def visible(text: str) -> str:

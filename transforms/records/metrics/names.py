@@ -159,19 +159,17 @@ class Metric:
     def lower_is_better(self) -> bool:
         return self.definition.lower_is_better
 
-    def is_graded(self, option: str) -> bool:
-        """Return whether the grades themselves count, so that a lowest relevant grade has no effect."""
-        return option == "rel" and dict(self.options).get("graded") is True
-
     def with_default(self, option: str, value: Option) -> "Metric":
         """The same metric with an option set, if it has that option and leaves it at its default.
 
         >>> str(parse_metric("P@5").with_default("rel", 2.0)), str(parse_metric("nDCG@5").with_default("rel", 2.0))
         ('P(rel=2)@5', 'nDCG@5')
         """
-        if option not in self.definition.options or option in dict(self.options) or self.is_graded(option):
+        options = dict(self.options)
+        has_no_effect = option == "rel" and options.get("graded") is True  # the grades themselves count
+        if option not in self.definition.options or option in options or has_no_effect:
             return self
-        changed = _checked_metric(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
+        changed = _checked_metric(self.name, {**options, option: value}, self.cutoff, self.judged_only)
         return replace(changed, budget=self.budget, holes=self.holes)
 
     @property
