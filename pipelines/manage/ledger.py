@@ -87,8 +87,11 @@ def as_json(survey: LedgerSurvey) -> str:
 def _clear_ledger(folder: str, older_than_days: float | None) -> ClearResult:
     if older_than_days is None:
         return clear(folder)
+    if not older_than_days >= 0:
+        raise InputError(f"--older-than is a number of days, at least 0; found {older_than_days}")
     try:
-        return clear(folder, timedelta(days=older_than_days))
+        age = timedelta(days=older_than_days)
+        return clear(folder, age)
     except OverflowError:  # older than any date
         return ClearResult(0, 0, 0)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.agreement import AUDIT, audit_row
+from rankbeam.transforms.judge.agreement import AUDIT, audit_table
 from rankbeam.transforms.judge.metrics import parse_defined
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import observed_agreement
@@ -129,7 +129,7 @@ def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int], most: int =
         {"query_id": query_id, "doc_id": doc_id, "human": human[query_id, doc_id], "judge": judge[query_id, doc_id]}
         for query_id, doc_id in pairs
     ]
-    return Audit.of(audit_row([pa.RecordBatch.from_pylist(rows, AUDITED)], "", most=most))
+    return Audit.of(*audit_table([pa.RecordBatch.from_pylist(rows, AUDITED)], "", most=most).to_pylist())
 
 
 def audit_in(run: Results) -> Audit | None:

@@ -131,7 +131,7 @@ def test_a_query_goes_through_its_windows_and_its_nuggets_are_weighed_ten_at_a_t
     value, calls = taken(pool, [JudgeReply(tuple(first), "v1"), JudgeReply(tuple(second), "v1"), JudgeReply(weights)])
     assert [[call.step for call in step] for step in calls] == [["nuggets"], ["nuggets"], ["nugget_weight"]]
     assert value.nuggets[:2] == (PooledNugget("facts 0 and 1", True, (0, 1, 11)), PooledNugget("fact 3", False, (3,)))
-    assert (len(value.nuggets), value.dropped, value.problem, value.model_version) == (9, 1, None, "v1")
+    assert (len(value.nuggets), value.dropped, value.problem) == (9, 1, None)
     shown = Prompt.parse(calls[1][0].payload).values
     assert shown["nuggets"]["10"] == "fact 10"
     assert shown["contexts"] == {"0": "context 10", "1": "context 11"}

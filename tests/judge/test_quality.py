@@ -21,9 +21,9 @@ def judged(
     text: str, sample: int, verdict: object, *, is_repeat: bool = False, version: str | None = "m-1"
 ) -> Judgement:
     """A judgement of two claims by a text."""
-    problem, tokens = (None, TOKENS) if verdict is not None else ("down", Tokens())
+    tokens = TOKENS if verdict is not None else Tokens()
     version = None if verdict is None else version
-    return Judgement("support", text, sample, is_repeat, (text,), ("a", "b"), verdict, problem, version, tokens)
+    return Judgement("support", text, sample, is_repeat, (text,), ("a", "b"), verdict, version, tokens)
 
 
 def evaluated(*judgements: Judgement) -> EvaluatedItem:
@@ -70,16 +70,16 @@ def test_a_failed_repeat_fails_no_item_and_a_failed_judgement_does() -> None:
 
 
 def test_known_items_are_counted_apart() -> None:
-    verdict, known = ContextGrade(2, 2, 2, ""), KnownAnswer("grade-13", "2")
-    right = Judgement("grade", "k1", 0, False, ("x",), (), verdict, None, "m-2", TOKENS, known)
-    failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, KnownAnswer("grade-14", "2"))
+    verdict, known = ContextGrade(2, ""), KnownAnswer("grade-13", "2")
+    right = Judgement("grade", "k1", 0, False, ("x",), (), verdict, "m-2", TOKENS, known)
+    failed = Judgement("grade", "k2", 0, False, ("y",), (), None, None, TOKENS, KnownAnswer("grade-14", "2"))
     counted = Quality.of(evaluated(right, failed))
     assert counted.steps == {("grade", ""): StepQuality(known={"grade-13": "2", "grade-14": None})}
 
 
 def test_claims_without_a_place_and_doubtful_references_are_counted() -> None:
     claims = (Claim("a", 0, 1), Claim("b", None, None))
-    judgement = Judgement("claims", "k", 0, False, ("t",), (), claims, None, "m-1", TOKENS)
+    judgement = Judgement("claims", "k", 0, False, ("t",), (), claims, "m-1", TOKENS)
     values = (Value(0, "ClaimF1", None, "reference_refuses"), Value(1, "ClaimF1", None, "reference_refuses"))
     quality = Quality.of(EvaluatedItem("q", "t", (), values, (judgement,)))
     both = quality.merge(quality).merge(Quality())

@@ -66,7 +66,7 @@ def test_a_document_has_a_grade_if_failed_judgements_cannot_change_it(
     text = str(PASSAGES[0].text)
     judgements = [
         Judgement(
-            "grade", "", 0, False, (text,), (), None if grade is None else ContextGrade(0, 0, grade, ""), None, None,
+            "grade", "", 0, False, (text,), (), None if grade is None else ContextGrade(grade, ""), None,
             NO_TOKENS, judge=str(place),
         )
         for place, grade in enumerate(votes)
@@ -77,7 +77,7 @@ def test_a_document_has_a_grade_if_failed_judgements_cannot_change_it(
 def test_a_document_without_a_known_text_has_no_grade() -> None:
     """It took the grade of empty texts."""
     item = replace(ITEM, passages=(Passage("empty", ""), Passage("unknown", None)))
-    judgement = Judgement("grade", "", 0, False, ("",), (), ContextGrade(0, 0, 0, ""), None, None, NO_TOKENS, judge="a")
+    judgement = Judgement("grade", "", 0, False, ("",), (), ContextGrade(0, ""), None, NO_TOKENS, judge="a")
     assert document_grades(item, [judgement]) == (("empty", 0),)
 
 

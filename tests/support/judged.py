@@ -19,7 +19,8 @@ from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.judged import JudgedValues
-from rankbeam.transforms.records.scores.scored import ScoredPartition, Status
+from rankbeam.transforms.records.scores.means import QueryAggregate
+from rankbeam.transforms.records.scores.scored import ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.score import score
 from rankbeam.transforms.write.rows import configurations, query_metrics
 
@@ -109,6 +110,10 @@ def judged_run(seed: int, queries: int = 60, buckets: int = 3, replicates: int =
         for bucket in range(buckets)
     ]
     return JudgedRun(evaluation, partitions, cells)
+
+
+def of_no_query(metrics: int) -> QueryAggregate:
+    return QueryAggregate.of(ScoredPanel(np.empty(0, np.int8), np.empty((0, metrics))), np.empty(0, np.bool_))
 
 
 def _scored(

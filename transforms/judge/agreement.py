@@ -195,15 +195,9 @@ def _estimates(
 def audit_table(
     parts: Sequence[pa.RecordBatch], judge: str, confidence: float = 0.95, most: int = holes.MOST_AUDITED
 ) -> pa.Table:
-    """The audit of a judge that fills holes: one row of `answer_tables.AGREEMENT`, from batches of `holes.AUDITED`."""
-    return pa.Table.from_pylist([audit_row(parts, judge, confidence, most)], tables.own_columns(AGREEMENT))
+    """The audit of a judge that fills holes: one row of `answer_tables.AGREEMENT`, from batches of `holes.AUDITED`.
 
-
-def audit_row(
-    parts: Sequence[pa.RecordBatch], judge: str, confidence: float = 0.95, most: int = holes.MOST_AUDITED
-) -> dict[str, Any]:
-    """The row: `unmatched` are documents that the judge alone graded.
-
+    `unmatched` are documents that the judge alone graded.
     At most `most` documents are compared, about equally many of each grade of the judge, in the order of a hash. Shares
     and coefficients weigh them, so that they are estimates of those of all documents that both graded.
     """
@@ -235,7 +229,7 @@ def audit_row(
         row |= _estimates(formulas, weighted, replicates, confidence)
     if row.get("overrating") is not None:
         row |= _overrating_interval(row, weight[first == 0], confidence)
-    return row
+    return pa.Table.from_pylist([row], tables.own_columns(AGREEMENT))
 
 
 def _overrating_interval(row: Mapping[str, Any], weight: FloatArray, confidence: float) -> dict[str, float]:

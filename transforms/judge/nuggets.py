@@ -43,7 +43,6 @@ class PooledNuggets:
     nuggets: tuple[PooledNugget, ...] = ()
     dropped: int = 0
     problem: str | None = None
-    model_version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class CollectNuggets(JudgeWork):
     def steps(self, item: NuggetPool) -> Steps[PooledNuggets]:
         """Update the list with each window of contexts, then weigh all nuggets; if a call fails, there are none."""
         drafts: tuple[DraftNugget, ...] = ()  # with positions of contexts in the pool
-        dropped, version = 0, None
+        dropped = 0
         for window in windows(item.contexts):
             so_far = _numbered_texts(drafts)
             texts = {str(number): text for number, (_, text) in enumerate(window)}
@@ -64,7 +63,6 @@ class CollectNuggets(JudgeWork):
                 return _failed_result(item, outcome)
             dropped += len(left_out(drafts, outcome.value))
             drafts = updated_drafts(drafts, outcome.value, [position for position, _ in window])
-            version = outcome.model_version
         parts = [drafts[start : start + _AT_ONCE] for start in range(0, len(drafts), _AT_ONCE)]
         outcomes = yield [self._call(NuggetWeightStep.name, item, nuggets=_numbered_texts(part)) for part in parts]
         if (error := next((one for one in outcomes if isinstance(one, CallError)), None)) is not None:
@@ -72,7 +70,7 @@ class CollectNuggets(JudgeWork):
         weights = [reasoned.verdict for outcome in outcomes for reasoned in outcome.value]
         weighed = zip(drafts, weights, strict=True)
         nuggets = (PooledNugget(draft.text, weight is Weight.VITAL, draft.contexts) for draft, weight in weighed)
-        return PooledNuggets(item.query_id, tuple(nuggets), dropped, model_version=version)
+        return PooledNuggets(item.query_id, tuple(nuggets), dropped)
 
     def _call(self, step: str, item: NuggetPool, **values: Mapping[str, str]) -> Call:
         template = self.judge.templates[step]

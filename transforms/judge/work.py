@@ -237,7 +237,6 @@ def judgement_of(
         question.texts,
         question.items,
         None if failed else outcome.value,
-        outcome.message if failed else None,
         None if failed else outcome.model_version,
         outcome.tokens,
         known,

@@ -61,7 +61,7 @@ def test_a_quote_that_is_not_in_the_text_leaves_its_claim_without_a_place(quote:
 
 
 def test_the_other_steps_are_read_as_what_they_say() -> None:
-    assert read("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 2}') == ContextGrade(3, 0, 2, "r")
+    assert read("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 2}') == ContextGrade(2, "r")
     kind = read("answer_kind", {}, '{"reason": "r", "kind": "refused", "relevance": 0}')
     assert kind == JudgedKind(AnswerKind.REFUSED, 0, "r")
     assigned = read("nugget_assign", {"nuggets": {"0": "n"}}, reply_of((0, "partial")))

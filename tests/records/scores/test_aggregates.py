@@ -12,6 +12,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
+from support.judged import of_no_query
 
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.kernels.hashing import hash_strings
@@ -166,7 +167,7 @@ class Counted(dict[tuple[int, int, str], QueryAggregate]):
 
 def test_states_are_read_once_for_all_slices() -> None:
     """All pairs of 75 configurations were read once for each of 100 slices: 7 s for each bucket."""
-    states = Counted({(0, 0, f"half={number}"): QueryAggregate.zero(1) for number in range(50)})
+    states = Counted({(0, 0, f"half={number}"): of_no_query(1) for number in range(50)})
     assert len(list(RunAggregate(queries=states).by_slice())) == 50
     assert states.reads == 1
 
@@ -175,7 +176,7 @@ def test_states_are_read_once_for_all_slices() -> None:
 @given(parts=runs())
 def test_the_state_of_no_query_is_neutral_for_a_configuration(parts: list[ScoredPartition]) -> None:
     for (_, panel, _), state in RunAggregate.of(parts[0], evaluation_of(0)).queries.items():
-        zero = QueryAggregate.zero(METRICS[panel])
+        zero = of_no_query(METRICS[panel])
         assert state.merge(zero) == state == zero.merge(state)
 
 

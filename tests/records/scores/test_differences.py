@@ -72,7 +72,7 @@ def test_the_range_of_a_metric_bounds_its_differences(ends: Range, width: float 
 def test_merging_adds_what_each_has() -> None:
     one, other = state(DRAWN[:80], unpaired=1), state(DRAWN[80:], unpaired=2, first=80)
     assert one.merge(other) == state(DRAWN, unpaired=3)
-    assert one.merge(PairedAggregate.zero(1)) == one
+    assert one.merge(state(np.empty(0))) == one
 
 
 @pytest.mark.parametrize(("lost", "method"), [(6, "enumerated"), (24, "sampled"), (16, "tilted"), (0, "tilted")])

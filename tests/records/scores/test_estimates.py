@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.judged import judged_run
+from support.judged import judged_run, of_no_query
 
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
@@ -163,7 +163,8 @@ def test_configurations_of_equal_values_name_the_first_of_them_and_those_without
     assert one.values_of(0) != other.values_of(0)
     assert equal(one, one) == [None, "base", "base"]
     assert equal(one, other) == [None, None, "other"]
-    assert equal(*[QueryAggregate.zero(len(JUDGED_RUN.evaluation.panels[0].metrics))] * 2) == [None] * 3
+    nothing = of_no_query(len(JUDGED_RUN.evaluation.panels[0].metrics))
+    assert equal(nothing, nothing) == [None] * 3
 
 
 def test_two_queries_of_every_configuration_are_enough_for_joint_intervals() -> None:
@@ -208,7 +209,7 @@ def test_configurations_with_equal_labels_and_different_judged_values_are_not_eq
         {
             (place, number, name): state
             for place in range(3)
-            for number, state in enumerate((QueryAggregate.zero(0), QueryAggregate.of(panel, ~nobody)))
+            for number, state in enumerate((of_no_query(0), QueryAggregate.of(panel, ~nobody)))
         },
         labelled={(place, NO_OTHER, 1, name): state for place, state in enumerate(states)},
     )

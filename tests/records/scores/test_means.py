@@ -49,13 +49,11 @@ def test_merging_adds_every_count() -> None:
     assert both.fingerprints == (2 * one.fingerprints[0] % (1 << 64),)
     assert both.ties is not None
     assert [bound.totals() for bound in both.ties] == [(1.0,), (2.5,)]
-    assert one.merge(QueryAggregate.zero(1)).ties == one.ties == QueryAggregate.zero(1).merge(one).ties
+    assert one.merge(state()).ties == one.ties == state().merge(one).ties
 
 
 def test_fingerprints_add_modulo_two_to_the_64th() -> None:
-    one, other = (
-        replace(QueryAggregate.zero(2), fingerprints=values) for values in ((2**64 - 1, 2**63), (3, 2**63 - 1))
-    )
+    one, other = (replace(state(), fingerprints=values) for values in ((2**64 - 1, 2**63), (3, 2**63 - 1)))
     assert one.merge(other).fingerprints == (2, 2**64 - 1)
 
 

@@ -31,17 +31,15 @@ Level = Annotated[int, Field(ge=0, le=HIGHEST_GRADE)]
 
 @dataclass(frozen=True)
 class ContextGrade:
-    """Grades of a context for a query, from 0 to 3: whether it fits the intent, can be trusted, and both together."""
+    """The grade of a context for a query, from 0 to 3."""
 
-    intent: int
-    trust: int
     grade: int
     reason: str
 
 
 class _Grade(Form):
     reason: str
-    intent: Level
+    intent: Level  # as trust, only for the judge to think of: no metric uses them
     trust: Level
     grade: Level
 
@@ -75,10 +73,10 @@ class GradeStep(JudgeStep):
 
     def read(self, values: Mapping[str, Any], text: str) -> ContextGrade:  # noqa: ARG002
         reply = parse_form(_Grade, text)
-        return ContextGrade(reply.intent, reply.trust, reply.grade, shortened(reply.reason, LONGEST_REASON))
+        return ContextGrade(reply.grade, shortened(reply.reason, LONGEST_REASON))
 
     def imagined(self, imagined: Imagined) -> ContextGrade:  # noqa: ARG002
-        return ContextGrade(0, 0, 0, "")
+        return ContextGrade(0, "")
 
     def verdicts(self, reply: ContextGrade) -> Sequence[JudgeVerdict]:
         score = Fraction(reply.grade, HIGHEST_GRADE)
@@ -89,9 +87,7 @@ class GradeStep(JudgeStep):
         return part.grade
 
     def decided(self, decisions: Sequence[str]) -> ContextGrade:
-        """The grade; intent and trust are not labelled, and no metric uses them."""
-        grade = int(decisions[0])
-        return ContextGrade(grade, grade, grade, "")
+        return ContextGrade(int(decisions[0]), "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         part = share(values["query"], values["context"])

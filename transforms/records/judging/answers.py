@@ -149,7 +149,6 @@ class Judgement:
     texts: tuple[str, ...]
     items: tuple[str, ...]
     verdict: Any
-    problem: str | None
     model_version: str | None
     tokens: Tokens
     known: KnownAnswer | None = None  # the right answer to a known item; None for items that enter values

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
@@ -138,6 +138,10 @@ class Metric:
     judged_only: bool = False
     budget: int | None = None  # the number of tokens that count, for metrics of spans; None for all
     holes: bool = False  # documents that people have not judged count by the judge's grades
+    lowest: ClassVar[float] = 0.0  # that a query can have
+    # The resolution without an upper bound, 2^-bits: finer than 1 even for counts, as a test rounds by one such unit.
+    bits: ClassVar[int] = 20
+    labels: ClassVar[bool] = False
 
     def __str__(self) -> str:
         """The canonical name, such as `P(rel=2)@5`."""
@@ -154,6 +158,10 @@ class Metric:
     @property
     def definition(self) -> MetricDefinition:
         return definition_named(self.name)
+
+    @property
+    def highest(self) -> float | None:
+        return self.definition.highest
 
     @property
     def lower_is_better(self) -> bool:

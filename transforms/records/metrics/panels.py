@@ -14,8 +14,6 @@ from rankbeam.transforms.records.metrics.names import Metric
 RETRIEVAL = "retrieval"
 """The name of the panel of all metrics of rankings."""
 
-_BITS = 20
-
 
 class JudgedName(Protocol):
     """A judged metric, whose definition the stage that judges has."""
@@ -53,8 +51,6 @@ def range_of(metric: AnyMetric) -> Range:
     >>> [range_of(metric) for metric in parse_all(["NumRet", "AnswerRelevance(ragas)"])]
     [Range(lowest=0.0, highest=None), Range(lowest=-1.0, highest=1.0)]
     """
-    if isinstance(metric, Metric):
-        return Range(0.0, metric.definition.highest)
     return Range(metric.lowest, metric.highest)
 
 
@@ -77,14 +73,6 @@ def sign_of(*, lower_is_better: bool) -> float:
     return -1.0 if lower_is_better else 1.0
 
 
-def bits_of(metric: AnyMetric) -> int:
-    """The resolution of a metric without an upper bound: its values are distinguished to 2^-bits.
-
-    Even for counts it is finer than 1: the randomisation test allows a difference to be rounded by one such unit.
-    """
-    return _BITS if isinstance(metric, Metric) else metric.bits
-
-
 @dataclass(frozen=True)
 class Panel:
     """Metrics that share a status."""
@@ -99,7 +87,7 @@ class Panel:
     @property
     def has_labels(self) -> bool:
         """True if values are human ones, and means combine labels and the judge's values."""
-        return any(not isinstance(metric, Metric) and metric.labels for metric in self.metrics)
+        return any(metric.labels for metric in self.metrics)
 
 
 def panels_of(metrics: Sequence[AnyMetric]) -> tuple[Panel, ...]:

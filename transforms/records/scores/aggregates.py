@@ -44,10 +44,6 @@ class PairedAggregate:
     unpaired: int = 0
 
     @classmethod
-    def zero(cls, metrics: int) -> "PairedAggregate":
-        return cls(Moments.zero(metrics), (0,) * metrics, (0,) * metrics, Blocks.zero(metrics))
-
-    @classmethod
     def of(cls, differences: FloatArray, hashes: HashArray, units: IntArray, unpaired: int = 0) -> "PairedAggregate":
         """The state of n queries, with differences float64[n, m], and these as whole numbers, int64[n, m]."""
         wins, losses = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)

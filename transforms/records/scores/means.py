@@ -17,7 +17,7 @@ from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import ClusterMoments, ClusterStatistics, ClusterTotals, Moments
 from rankbeam.transforms.records.dataset import cluster_hashes
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, Range, bits_of, range_of
+from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, Range, range_of
 from rankbeam.transforms.records.scores.rows import MetricSummary
 from rankbeam.transforms.records.scores.scored import ScoredPanel, ScoredPartition, Status
 
@@ -118,7 +118,7 @@ class SumLayout:
 
 def _bits(metric: AnyMetric) -> int:
     lowest, highest = range_of(metric)
-    return bits_of(metric) if highest is None else _BITS - math.ceil(math.log2(max(highest, -lowest)))
+    return metric.bits if highest is None else _BITS - math.ceil(math.log2(max(highest, -lowest)))
 
 
 _PARTS = 64  # of the sums by cluster, which are merged separately
@@ -169,10 +169,6 @@ class QueryAggregate:
     undefined: int = 0
     not_asked: int = 0
     unjudged: tuple[Moments, Moments] | None = None  # bounds by assumptions about unjudged documents; 0 for none
-
-    @classmethod
-    def zero(cls, metrics: int) -> "QueryAggregate":
-        return cls(Moments.zero(metrics), 0, 0, fingerprints=(0,) * metrics)
 
     @classmethod
     def of(cls, scored: ScoredPanel, chosen: BoolArray, hashes: HashArray | None = None) -> "QueryAggregate":
