@@ -18,7 +18,6 @@ from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_prec
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
 from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.holes import LLM
-from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 TITLE = "Interpolated precision at 11 levels of recall (trec_eval's iprec_at_recall), mean over queries"
@@ -93,12 +92,8 @@ def against_k(study: Study) -> list[LinePlot]:
 def _curves(study: Study, by_cutoff: dict[int, str]) -> Iterable[Curve]:
     for place in study.order(study.metrics[0]):
         rows = [(cutoff, study.mean(place, metric)) for cutoff, metric in sorted(by_cutoff.items())]
-        points = [(float(k), row.mean, *_ends(row), f"k = {k}") for k, row in rows if row.mean is not None]
+        points = [(float(k), row.mean, *row.ends, f"k = {k}") for k, row in rows if row.mean is not None]
         yield Curve(study.titles[place], points)
-
-
-def _ends(row: ConfigurationMetric) -> tuple[float, float]:
-    return row.interval or (row.mean or 0.0, row.mean or 0.0)
 
 
 def trend(study: Study, metric: str, runs: list[Results]) -> LinePlot | None:
@@ -133,6 +128,5 @@ def _run_points(config_id: str, metric: str, runs: list[Results]) -> list[tuple[
     for number, run in enumerate(runs, start=1):
         row = run.means.get((config_id, ALL, metric))
         if row is not None and row.mean is not None:
-            low, high = row.interval or (row.mean, row.mean)
-            points.append((float(number), row.mean, low, high, f"{run.run_id} ({run.execution[1]:%Y-%m-%d %H:%M})"))
+            points.append((float(number), row.mean, *row.ends, f"{run.run_id} ({run.execution[1]:%Y-%m-%d %H:%M})"))
     return points

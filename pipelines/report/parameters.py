@@ -150,7 +150,7 @@ def _points(study: Study, points: Points, metric: str, written: Callable[[float]
     for x, configuration in points:
         row = study.mean(configuration, metric)
         if row.mean is not None:
-            yield x, row.mean, *(row.interval or (row.mean, row.mean)), written(x)
+            yield x, row.mean, *row.ends, written(x)
 
 
 def _format_value(study: Study, parameter: str, value: float) -> str:

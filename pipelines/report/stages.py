@@ -74,7 +74,7 @@ def _latency(study: Study, usage: Usage, place: int) -> float | None:
 
 def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int) -> dict[str, Any]:
     rows = [(place, price, study.mean(place, metric)) for place, price in priced]
-    points = [(price, row.mean or 0.0, *(row.interval or (row.mean or 0.0, row.mean or 0.0))) for _, price, row in rows]
+    points = [(price, row.mean or 0.0, *row.ends) for _, price, row in rows]
     quality = study.results.sign_of(metric) * np.array([mean for _, mean, *_ in points])
     front = pareto_front(np.array([x for x, *_ in points]), quality).tolist()
     across, up = plots.inner_scales([x for x, *_ in points], [end for point in points for end in point[1:]])

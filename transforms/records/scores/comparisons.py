@@ -15,7 +15,7 @@ from rankbeam.transforms.kernels.statistics.sample_size import queries_needed
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.estimates import POSITIONS, UNCORRECTED, RunEstimates
-from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, evidence_of
+from rankbeam.transforms.records.scores.rows import Comparison, evidence_of
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.stages import stage_between
 
@@ -33,7 +33,7 @@ def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
             evaluation.configurations, sorted(estimates.means), evaluation.metrics
         )
     ]
-    return _table(ordered, tables.CONFIGURATION_METRICS)
+    return pa.Table.from_pylist(list(map(vars, ordered)), tables.own_columns(tables.CONFIGURATION_METRICS))
 
 
 def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
@@ -111,10 +111,6 @@ def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array | pa.ChunkedArr
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(place), column)
     return rows
-
-
-def _table(rows: Sequence[ConfigurationMetric], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([vars(row) for row in rows], schema=tables.own_columns(schema))
 
 
 def level_of(rows: Iterable[Comparison], confidence: float) -> float:

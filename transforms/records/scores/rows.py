@@ -89,6 +89,11 @@ class ConfigurationMetric(MetricSummary):
         return None if self.ci_low is None or self.ci_high is None else (self.ci_low, self.ci_high)
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval; without one, the mean twice."""
+        return self.interval or (self.mean or 0.0, self.mean or 0.0)
+
+    @property
     def is_unreliable(self) -> bool:
         """True if there is an interval that rests on few queries."""
         return self.interval is not None and evidence_of(self) < FEW_QUERIES
