@@ -43,8 +43,8 @@ class Feed:
         return Counter() if self._recall is None else self._recall.counted
 
     def recalled_usages(self) -> list[tuple[str, CallUsage]]:
-        """What those calls once used, by service and position."""
         """Usage of those calls when they were made, by service and position."""
+        return [] if self._recall is None else self._recall.sums.usages()
 
     @property
     def held_bytes(self) -> int:
