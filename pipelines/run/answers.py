@@ -1,6 +1,7 @@
 """The branch of a pipeline in which models answer from retrieved contexts, and a judge judges the answers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -31,11 +32,15 @@ from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
-from rankbeam.transforms.records.calls.steps import Work
-from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.calls.steps import CallAnswer, Work
+from rankbeam.transforms.records.errors import pluralize
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, EvaluatedItem
 from rankbeam.transforms.records.labels import NO_LABELS
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.stages import Judging
+
+# Prompts may have begun the thoughts, and a limit of tokens may have ended them.
+_THOUGHTS = re.compile(r"^\s*<think>|</think>")
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def answers_of(
     failed_rows = called.failed | "FailedItems" >> beam.Map(item_failure_rows, rows)
     tables = {name: [part] for name, part in row_tables.items()}
     tables["failures"].append(failed_rows)
-    warnings = called.warnings
+    warnings = (called.warnings, _thought_warnings(experiment, called.answers)) | "WarningsOfAnswers" >> beam.Flatten()
     if work.judge is not None:
         is_strict = experiment.judging is not None and experiment.judging.strict_version
         measure = MeasureJudge(quality_rows_of(experiment, work), asks, Ledger(experiment.ledger), is_strict)
@@ -109,7 +114,28 @@ def _unjudged_branch(
     existing = items | "GivenAnswers" >> beam.FlatMap(judged_without_calls, work, configurations)
     values, _, row_tables = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
     rows = {name: [row_tables[name]] for name in ("answers", "texts", "failures")}
-    return AnswerBranch(values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
+    return AnswerBranch(values, rows, None, _thought_warnings(experiment, existing))
+
+
+def _thought_warnings(experiment: Experiment, evaluated: beam.PCollection) -> beam.PCollection:
+    """Warnings that answers contain the thoughts of a model; a service without a parser for them leaves them there."""
+    names = [configuration.name for configuration in experiment.evaluation.configurations]
+    counts = evaluated | "FindThoughts" >> beam.FlatMap(with_thoughts).with_output_types(tuple[int, int])
+    return counts | "CountThoughts" >> beam.CombinePerKey(sum) | "WarnOfThoughts" >> beam.Map(_thought_warning, names)
+
+
+def with_thoughts(element: CallAnswer) -> Iterator[tuple[int, int]]:
+    """The configuration of each answer that contains thoughts."""
+    if isinstance(element.value, EvaluatedItem):  # and not known items
+        for row in element.value.answers:
+            if _THOUGHTS.search(row.answer.text or ""):
+                yield row.configuration, 1
+
+
+def _thought_warning(element: tuple[int, int], names: Sequence[str]) -> str:
+    position, total = element
+    advice = "judges and metrics take them as part of the answer; let the service or application remove them"
+    return f"{names[position]}: {pluralize(total, 'answer')} with a model's thoughts (<think>): {advice}"
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:

@@ -27,9 +27,9 @@ from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.retrieve.replay import (
     CollectAnswersFn,
-    context_counts,
-    context_warnings,
+    count_parts,
     is_application,
+    part_warnings,
     ranked_answers,
 )
 
@@ -58,9 +58,11 @@ def add_answers(
         collect, rank = beam.ParDo(CollectAnswersFn()), beam.Map(ranked_answers)
         rows = application_answers | "CollectAnswers" >> collect.with_output_types(SourceRows)
         branches.rankings[f"{RANKINGS}_applications"] = rows | "RankAnswers" >> rank.with_output_types(SourceRows)
-        warn = beam.FlatMap(context_warnings, _warnings_of_contexts(experiment))
-        counts = rows | "CountContexts" >> beam.FlatMap(context_counts).with_output_types(tuple[int, int])
-        branches.warnings.append(counts | "AddContexts" >> beam.CombinePerKey(sum) | "WithoutContexts" >> warn)
+        names = {source: _name(experiment, source) for source in experiment.applications}
+        warn = beam.FlatMap(part_warnings, names, _warnings_of_contexts(experiment))
+        counts = beam.FlatMap(count_parts).with_output_types(tuple[tuple[int, str], int])
+        totals = application_answers | "CountParts" >> counts | "AddParts" >> beam.CombinePerKey(sum)
+        branches.warnings.append(totals | "WarnOfParts" >> warn)
         existing = [] if branches.replayed is None else [branches.replayed]
         branches.replayed = [rows, *existing] | "EveryAnswer" >> beam.Flatten()
     collect = CollectRankings(experiment.evaluation, recalled)
@@ -70,15 +72,18 @@ def add_answers(
 
 def _warnings_of_contexts(experiment: Experiment) -> dict[int, str]:
     """By application whose contexts are read, the warning that no answer has any."""
-    evaluation, texts = experiment.evaluation, {}
+    texts = {}
     for source, retriever in experiment.remote.items():
         if isinstance(retriever, HttpApplication) and retriever.results is not None:
             is_function = isinstance(retriever, CallableApplication)
             place = "" if is_function else f" at {retriever.results}"
             advice = "return them as contexts" if is_function else "correct the path, or leave it out"
-            name = evaluation.configurations[evaluation.owner(source)].name
-            texts[source] = f"{name}: no answer has contexts{place}, so judges and metrics see none; {advice}"
+            texts[source] = f"{_name(experiment, source)}: no answer has contexts{place}, so judges and metrics see none; {advice}"
     return texts
+
+
+def _name(experiment: Experiment, source: int) -> str:
+    return experiment.evaluation.configurations[experiment.evaluation.owner(source)].name
 
 
 def tasks_to_do(

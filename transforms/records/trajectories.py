@@ -246,3 +246,4 @@ class ApplicationAnswer:
     # Positions of the contexts that the application says it cites, and `INVENTED` for each citation of something else;
     # None for the numbers in the text.
     citations: tuple[int, ...] | None = None
+    cut: str | None = None  # reason why the answer ended early; None if it did not, or nothing is known

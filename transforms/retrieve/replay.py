@@ -28,12 +28,13 @@ from rankbeam.transforms.read_files import ReadSources
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.steps import CallAnswer
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import Failure, FailureKind, shortened
+from rankbeam.transforms.records.errors import Failure, FailureKind, pluralize, shortened
 from rankbeam.transforms.records.trajectories import AgentSteps, ApplicationAnswer, documents_of, in_rows, rows_of
 from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE, BucketFailures
 
 STAGE = "replay"
 _ROWS, _RANKINGS, _FAILURES, _TALLIES = "rows", "rankings", "failures", "tallies"
+_CONTEXTS = "contexts"
 
 batches.register()
 
@@ -262,15 +263,23 @@ def ranked_answers(element: SourceRows) -> SourceRows:
     return bucket, (source, rankings_in(batch))
 
 
-def context_counts(element: SourceRows) -> Iterator[tuple[int, int]]:
-    """The number of contexts of a source's answers; nothing if their contexts are unknown."""
-    _, (source, batch) = element
-    if (total := pc.sum(pc.list_value_length(batch["contexts"])).as_py()) is not None:
-        yield source, total
+def count_parts(element: CallAnswer) -> Iterator[tuple[tuple[int, str], int]]:
+    """The number of an answer's contexts by source, if they are known, and 1 if it ended early."""
+    answer: ApplicationAnswer = element.value
+    for source in (source for subject in element.subjects for source in subject.positions):
+        if answer.contexts is not None:
+            yield (source, _CONTEXTS), len(answer.contexts)
+        if answer.cut is not None:
+            yield (source, answer.cut), 1
 
 
-def context_warnings(element: tuple[int, int], warnings: Mapping[int, str]) -> Iterator[str]:
-    """The warnings of sources whose answers all lack contexts."""
-    source, total = element
-    if not total and source in warnings:
-        yield warnings[source]
+def part_warnings(
+    element: tuple[tuple[int, str], int], names: Mapping[int, str], without_contexts: Mapping[int, str]
+) -> Iterator[str]:
+    """The warnings of sources whose answers all lack contexts, or some of whose answers ended early."""
+    (source, part), total = element
+    if part != _CONTEXTS:
+        ended = f"{pluralize(total, 'answer')} ended early (finish reason: {part})"
+        yield f"{names[source]}: {ended}; judges and metrics take what there is as the whole answer"
+    elif not total and source in without_contexts:
+        yield without_contexts[source]

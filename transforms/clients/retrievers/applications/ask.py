@@ -16,6 +16,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, ApplicationAnswer, parts_of, steps_in, steps_of_parts
 
+_FINISH = "choices[0].finish_reason"
 _TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
 
 
@@ -84,6 +85,10 @@ class AdkApplication(HttpApplication):
         used = [event.get("usageMetadata") or {} for event in _events(reply)]
         tokens = Tokens(**{ours: sum(usage.get(theirs) or 0 for usage in used) for ours, theirs in _TOKENS.items()})
         return tokens if tokens.is_possible else Tokens()
+
+    def _cut(self, reply: Any) -> str | None:
+        reasons = [str(event["finishReason"]) for event in _events(reply) if event.get("finishReason")]
+        return reasons[-1] if reasons and reasons[-1] != "STOP" else None
 
     def _steps(self, reply: Any) -> AgentSteps | None:
         """The agent's calls of functions, in the events of its session; without ids if some context has none."""
@@ -174,8 +179,12 @@ class ChatApplication(HttpApplication):
         except (KeyError, TypeError, ValueError) as error:
             raise CallError(FailureKind.MALFORMED, f"tool_calls: {error}") from error
 
+    def _cut(self, reply: Any) -> str | None:
+        finish = self._value(_FINISH, reply)
+        return finish if finish in ("length", "max_tokens", "content_filter") else None
+
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
-        return is_done or any(finder("choices[0].finish_reason")(event) for event in events)
+        return is_done or any(finder(_FINISH)(event) for event in events)
 
 
 def _join_calls(calls: Iterable[Any]) -> list[Any]:

@@ -179,7 +179,8 @@ class HttpApplication(Http):
         first = reply["first_token_s"] if self.stream else None
         consumption = Consumption(self._tokens(reply), stored["seconds"], first)
         contexts = self._contexts(reply)
-        return ApplicationAnswer(text, contexts, consumption, self._steps(reply), self._citations(reply, contexts))
+        steps, citations = self._steps(reply), self._citations(reply, contexts)
+        return ApplicationAnswer(text, contexts, consumption, steps, citations, self._cut(reply))
 
     def tokens_of(self, answer: str) -> Tokens:
         """The tokens that an application reports; none if it reports none, or impossible numbers."""
@@ -218,6 +219,10 @@ class HttpApplication(Http):
         counts = {name: self._value(path, reply) for name, path in self.usage.items()}
         tokens = Tokens(**{name: count for name, count in counts.items() if type(count) is int})
         return tokens if tokens.is_possible else Tokens()
+
+    def _cut(self, reply: Any) -> str | None:  # noqa: ARG002
+        """The finish reason of an answer that ended early; None if it is complete, or the reply does not say."""
+        return None
 
     def _contexts(self, reply: Any) -> tuple[tuple[str | None, str | None], ...] | None:
         if self.results is None:
