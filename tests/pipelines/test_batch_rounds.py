@@ -215,6 +215,32 @@ def test_a_job_that_another_run_collected_meanwhile_is_not_collected_again(tmp_p
     assert not experiment.records[0].is_open
 
 
+def test_jobs_do_not_wait_for_another_whose_answers_cannot_be_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "rankbeam")
+    with served(tmp_path, {"create": ["over_limit"], "content": ["unavailable"]}, deadline="1m") as experiment:
+        decided, _ = experiment.run()
+        assert (decided, answered(experiment)) == ({}, once(experiment))
+    lines = [record.getMessage() for record in caplog.records]
+    (place,) = [place for place, line in enumerate(lines) if "cannot be read so far" in line]
+    unread = lines[place].split()[4]
+    assert [unread in line for line in lines[place + 1 :] if "calls are answered" in line] == [False, True]
+
+
+def test_collect_takes_files_that_lack_answers_as_they_are_ten_minutes_later(tmp_path: Path) -> None:
+    with served(tmp_path / "ledger", {"half_line": True}) as experiment:
+        experiment.create()
+        for _ in range(2):
+            done = rankbeam("batch", "collect", str(tmp_path))
+            assert "its files have 7 of the 8 answers that the service counts; after 10 minutes" in done.stderr
+            assert done.stdout == "1 batch job left open\n"
+        (record,) = experiment.records
+        BatchFolder(str(tmp_path / "ledger")).save(replace(record, unread_since="2026-01-01T00:00:00+00:00"))
+        assert rankbeam("batch", "collect", str(tmp_path)).stdout == "no batch job is open\n"
+    assert experiment.records[0].answered == CALLS - 1
+
+
 @pytest.mark.parametrize("ends", [False, True])
 def test_calls_that_two_runs_leave_to_jobs_are_paid_once(ends: bool, tmp_path: Path) -> None:
     """The first job has ended, or still runs, when the second run plans its own from what the ledger lacked before."""

@@ -4,10 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from google.genai.batches import _BatchJob_from_vertex
+from google.genai.types import BatchJob
 
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import Completion, Embedding, Role, read_answer
-from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests, GeminiJobs, VertexJobs
+from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests, GeminiJobs, VertexJobs, service_job
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
 from rankbeam.transforms.clients.secrets import Secrets
@@ -75,3 +77,10 @@ def test_a_batch_may_count_the_tokens_of_an_embedding_in_text(count: int | str) 
     reply = jobs.reply({"embedding": {"values": [0.5, 1]}, "tokenCount": count, "new": 1}, request, prompt)
     assert read_answer(reply.answer) == Embedding((0.5, 1.0), "m")
     assert reply.tokens == Tokens(12)
+
+
+@pytest.mark.parametrize(("stats", "answers"), [({"successfulCount": "7", "incompleteCount": "-1"}, 7), ({}, 0)])
+def test_a_job_says_how_many_answers_its_files_have(stats: dict[str, str], answers: int) -> None:
+    listed = {"name": "j", "displayName": "n", "state": "JOB_STATE_SUCCEEDED", "completionStats": stats}
+    job = BatchJob._from_response(response=_BatchJob_from_vertex(listed), kwargs={})
+    assert service_job(job).answers == answers

@@ -71,11 +71,13 @@ class VertexBatches(GeminiBatches):
             "name": f"{job.about['place']}{_JOBS}/{job.id}",
             "displayName": job.name,
             "state": f"JOB_STATE_{state}",
+            "completionStats": {"successfulCount": str(job.about.get("successes", 0)), "incompleteCount": "-1"},
             "outputConfig": {"gcsDestination": {"outputUriPrefix": job.about["answers"]}, "predictionsFormat": "jsonl"},
         }
 
     def _write(self, job: Job) -> None:
         answers, failures = self.book.output(job, "key", self._answered, _failed)
+        job.about["successes"] = len(answers)
         self.break_shape(answers)
         requests = {row["key"]: row["request"] for row in job.rows}
         other = {"contents": [{"role": "user", "parts": [{"text": "of another job"}]}]}

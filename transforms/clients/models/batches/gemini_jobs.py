@@ -152,7 +152,8 @@ def service_job(job: Any) -> ServiceJob:
     output = getattr(job.dest, "file_name", None) or getattr(job.dest, "gcs_uri", None)
     message = str(getattr(job.error, "message", None) or "")
     outputs = () if output is None else (output,)
-    return ServiceJob(job.name or "", job.display_name or "", state, state in _ENDED, outputs, message)
+    answers = getattr(job.completion_stats, "successful_count", None) or 0  # only Vertex AI counts them
+    return ServiceJob(job.name or "", job.display_name or "", state, state in _ENDED, outputs, message, answers)
 
 
 _WHOLE = "predictions"  # prefix of the file with all answers; while a job runs, other files repeat some of them

@@ -8,7 +8,8 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -29,7 +30,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallUsage, sum_by_position
 from rankbeam.transforms.records.errors import CallError, InputError
 
-_MOST_READS = 3  # of files with fewer answers than their service counts
+_COMPLETE_S = 600.0  # time after which files have all answers, even if the service counts more
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
 _logger = logging.getLogger(__name__)
 
@@ -244,15 +245,27 @@ class BatchJobs:
         job = None if record.job is None else await run.ended(record)
         if job is None and not run.waits:
             return {}
-        async with self._in_memory:
-            calls = self._folder.calls(record.hash)
-            if (matched := await self._match_answers(run, record, job, calls)) is None:
+        reads = 0
+        while True:
+            async with self._in_memory:
+                calls = self._folder.calls(record.hash)
+                matched = await self._match_answers(run, record, job, calls)
+                if isinstance(matched, JobAnswers):
+                    pause_s = self._make_room(service, job, matched)
+                    await asyncio.to_thread(recording.record, matched, calls)
+                    state = stored.GIVEN_UP if job is None or job.is_over_limit else stored.COLLECTED
+                    self._folder.save(matched.closed(record, state))
+                    self._folder.delete_part(record.hash)
+                    break
+            _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, matched)
+            if not record.unread_since:
+                record = replace(record, unread_since=self._clock.now().isoformat(timespec="seconds"))
+                self._folder.save(record)
+            if not run.waits:
                 return {}
-            pause_s = self._make_room(service, job, matched)
-            await asyncio.to_thread(recording.record, matched, calls)
-            state = stored.GIVEN_UP if job is None or job.is_over_limit else stored.COLLECTED
-            self._folder.save(matched.closed(record, state))
-            self._folder.delete_part(record.hash)
+            reads += 1
+            await self._pause(min(reads * FIRST_POLL_S, LONGEST_POLL_S))  # other jobs go on
+            job = await run.ended(record)  # its files may be other ones now
         if not matched.again:
             self._ended_parts.add(record.hash)
         self._report(record, service, job, matched)
@@ -286,26 +299,21 @@ class BatchJobs:
 
     async def _match_answers(
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
-    ) -> JobAnswers | None:
-        """The answers of a job; waits as long as they cannot be read, or returns None if the run does not wait."""
-        reads = fewer = 0
-        while True:
-            try:
-                matched = await run.match_answers(job, calls)
-                if job is None or matched.rows >= job.answers or fewer == _MOST_READS:
-                    return matched
-                fewer += 1
-                problem = f"its files have {matched.rows:,} of the {job.answers:,} answers that the service counts"
-            except CallError as error:
-                if not error.kind.is_transient:
-                    raise unreadable(record, error) from None
-                problem = error.message
-            _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, problem)
-            if not run.waits:
-                return None
-            reads += 1
-            await self._pause(min(reads * FIRST_POLL_S, LONGEST_POLL_S))
-            job = await run.ended(record)  # its files may be other ones now
+    ) -> JobAnswers | str:
+        """The answers of a job, or the reason why they cannot be read yet."""
+        try:
+            matched = await run.match_answers(job, calls)
+        except CallError as error:
+            if not error.kind.is_transient:
+                raise unreadable(record, error) from None
+            return error.message
+        unread_s = 0.0
+        if record.unread_since:
+            unread_s = (self._clock.now() - datetime.fromisoformat(record.unread_since)).total_seconds()
+        if job is None or matched.rows >= job.answers or unread_s >= _COMPLETE_S:
+            return matched
+        counts = f"its files have {matched.rows:,} of the {job.answers:,} answers that the service counts"
+        return f"{counts}; after {_COMPLETE_S / 60:.0f} minutes, they are taken as they are"
 
     def _report(
         self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: JobAnswers
