@@ -67,9 +67,8 @@ class GoldensFolder:
     def refuse_own(self, paths: Iterable[str]) -> None:
         """Refuse paths of the benchmark's own files: an export must not replace them."""
         names = [*self._object(MANIFEST).get("files", ()), MANIFEST, ABOUT, REVIEWS]
-        own_paths = {files.absolute(self.below(name)) for name in names}
         for path in paths:
-            if files.absolute(path) in own_paths:
+            if any(files.is_same(path, self.below(name)) for name in names):
                 raise InputError("is a file of the benchmark itself; choose another output", path=path)
 
     def documents(self) -> dict[str, dict[str, Any]]:

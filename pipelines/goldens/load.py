@@ -156,7 +156,7 @@ def _wrong_previous(
     previous = files.below(folder, model.previous)
     if not files.exists(GoldensFolder(previous).below(MANIFEST)):
         yield located.error(("previous",), f"{previous} holds no benchmark")
-    elif files.absolute(previous) == files.absolute(_output(model, folder, output)):
+    elif files.is_same(previous, _output(model, folder, output)):
         yield located.error(("previous",), "is the output itself; name another output")
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.records.items import (
     Golden,
+    GoldenEvidence,
     PooledPassages,
     Review,
     ReviewDecision,
@@ -71,6 +72,9 @@ def take_over(
         library: the documents now.
         pool: number of documents that were graded for each question.
     """
+    names = new_names(texts, library)
+    texts = {names.get(name, name): text for name, text in texts.items()}
+    items = [_with_names(golden, names) for golden in items]
     unchanged = {document.id for document in library.documents if texts.get(document.id) == document.text}
     goldens, refused = dict[str, Golden](), dict[str, Golden]()
     outdated, lost = list[str](), 0
@@ -87,10 +91,50 @@ def take_over(
     return PreviousQuestions(
         goldens,
         refused,
-        {name: review for name, review in reviews.items() if name in goldens or name in refused},
+        {
+            name: replace(review, evidence=review.evidence and _evidence_with_names(review.evidence, names))
+            for name, review in reviews.items()
+            if name in goldens or name in refused
+        },
         tuple(outdated),
         sum(name in reviews for name in outdated),
         len(unchanged),
         lost,
         pool,
     )
+
+
+def new_names(texts: Mapping[str, str], library: Library) -> dict[str, str]:
+    """The new ids of documents under their old ids, where only one is gone, and only one is new, with a text."""
+    now = {document.id: document.text for document in library.documents}
+    gone = _names_by_text({name: text for name, text in texts.items() if name not in now})
+    new = _names_by_text({name: text for name, text in now.items() if name not in texts})
+    return {
+        names[0]: new[text][0] for text, names in gone.items() if len(names) == 1 and len(new.get(text, ())) == 1
+    }
+
+
+def _names_by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    names = dict[str, list[str]]()
+    for name, text in texts.items():
+        names.setdefault(text, []).append(name)
+    return names
+
+
+def _with_names(golden: Golden, names: Mapping[str, str]) -> Golden:
+    made = golden.made
+    spans, evidence = tuple(_renamed(span, names) for span in made.spans), _evidence_with_names(made.evidence, names)
+    grades = tuple(
+        replace(grade, span=_renamed(grade.span, names), doc_id=names.get(grade.doc_id, grade.doc_id))
+        for grade in golden.grades
+    )
+    return replace(golden, made=replace(made, spans=spans, evidence=evidence), grades=grades)
+
+
+def _renamed(span: str, names: Mapping[str, str]) -> str:
+    doc_id, mark, place = span.rpartition("#")
+    return names.get(doc_id, doc_id) + mark + place
+
+
+def _evidence_with_names(evidence: Iterable[GoldenEvidence], names: Mapping[str, str]) -> tuple[GoldenEvidence, ...]:
+    return tuple(replace(piece, doc_id=names.get(piece.doc_id, piece.doc_id)) for piece in evidence)

@@ -143,6 +143,31 @@ def test_equal_documents_only_replace_rejected_questions(earlier: Path, tmp_path
     assert all(again[name] == graded[name] for name in before)
 
 
+def test_documents_under_other_ids_keep_their_questions_unless_two_have_the_same_text(
+    earlier: Path, tmp_path: Path
+) -> None:
+    rows = documents(24)
+    renamed = [{**row, "_id": f"docs/{row['_id']}#new"} for row in rows]
+    make_next(earlier, tmp_path, renamed)
+    before, after = queries(earlier), queries(tmp_path / "out")
+    assert before.keys() < after.keys()
+    for name, row in before.items():
+        assert after[name]["metadata"]["reviewed"] == row["metadata"]["reviewed"]
+    expected = {name: {f"docs/{doc_id}#new" for doc_id in ids} for name, ids in sources(earlier).items()}
+    now = sources(tmp_path / "out")
+    assert {name: now[name] for name in expected} == expected
+    graded = {
+        item["made"]["item_id"]: {(grade["doc_id"], grade["grade"]) for grade in item["grades"]}
+        for item in lines(tmp_path / "out" / "items.jsonl")
+    }
+    for item in lines(earlier / "items.jsonl"):
+        grades = {(f"docs/{grade['doc_id']}#new", grade["grade"]) for grade in item["grades"]}
+        assert grades <= graded[item["made"]["item_id"]]
+
+    twice = make_next(earlier, tmp_path / "twice", [*renamed, *({**row, "_id": f"copy-{row['_id']}"} for row in rows)])
+    assert f"previous: 0 of {ITEMS} questions are taken over" in twice.stderr
+
+
 def test_previous_is_checked_before_any_work(earlier: Path, tmp_path: Path) -> None:
     for keys, problem in (
         ({"previous": "nowhere"}, "previous: "),
@@ -152,6 +177,9 @@ def test_previous_is_checked_before_any_work(earlier: Path, tmp_path: Path) -> N
         outcome = rankbeam("goldens", goldens_file(tmp_path, **{**OPTIONS, **keys}))
         assert (outcome.status, problem in outcome.stderr) == (2, True), outcome.stderr
     assert not (tmp_path / "out").exists()
+    (tmp_path / "link").symlink_to(earlier)
+    outcome = rankbeam("goldens", goldens_file(tmp_path, **{**OPTIONS, "previous": str(earlier), "output": "link"}))
+    assert "is the output itself" in outcome.stderr
     damaged = shutil.copytree(earlier, tmp_path / "damaged")
     write(damaged / "items.jsonl", "{\n")
     outcome = rankbeam("goldens", goldens_file(tmp_path, **{**OPTIONS, "previous": str(damaged)}))

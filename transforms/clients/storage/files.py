@@ -84,6 +84,12 @@ def absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute()) if is_local(path) else path
 
 
+def is_same(path: str, other: str) -> bool:
+    """Return whether two paths name the same file or folder, maybe by a link."""
+    places = [Path(one).expanduser().resolve() if is_local(one) else one.rstrip("/") for one in (path, other)]
+    return places[0] == places[1]
+
+
 def exists(path: str) -> bool:
     with translate_errors(path, "cannot be looked up"):
         return Path(path).exists() if is_local(path) else bool(beam().exists(path))
