@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.inputs import write
-from support.traces import START, attributes, message, otlp, phoenix, span
+from support.traces import START, attributes, message, otlp, phoenix, span, typed
 
 from rankbeam.transforms.clients.formats.traces.spans import DETAILS, Span, read_spans, spans_of
 from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn, turn_of
@@ -56,6 +56,42 @@ def test_messages_in_log_events_and_under_older_names() -> None:
     last = span("t", 2, 5, {"gen_ai.operation.name": "chat"})
     logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"eventName": "other"}]}]}]}
     assert known(logs, otlp(root, chat, last)).answer == "New."
+
+
+OLD: list[tuple[str, dict[str, Any]]] = [
+    ("gen_ai.system.message", {"content": "Be brief."}),
+    ("gen_ai.user.message", {"content": "Who pays?"}),
+    ("gen_ai.assistant.message", {"tool_calls": [{"id": "1"}]}),
+    ("gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Owners."}}),
+]
+
+
+@pytest.mark.parametrize("form", ["logs", "strands", "azure", "content"])
+def test_messages_in_events_of_older_conventions(form: str) -> None:
+    """As OpenTelemetry's instrumentation of OpenAI 2.1b0, Strands, Azure's SDK and conventions 1.27 write them."""
+    asked = span("t", 1, 1, {"gen_ai.operation.name": "chat"})
+    records = [
+        {"traceId": "t", "spanId": "t-1", "timeUnixNano": "5", "attributes": attributes({"event.name": name}),
+         "body": typed(body)}
+        for name, body in OLD
+    ]  # fmt: skip
+    values: list[tuple[str, dict[str, Any]]] = {
+        "logs": [],
+        "strands": [("gen_ai.user.message", {"content": '[{"text": "Who pays?"}]'}),
+                    ("gen_ai.choice", {"finish_reason": "end_turn", "message": '[{"text": "Owners."}]'})],
+        "azure": [(name, {"gen_ai.event.content": json.dumps(body)}) for name, body in OLD],
+        "content": [("gen_ai.content.prompt", {"gen_ai.prompt": '[{"role": "user", "content": "Who pays?"}]'}),
+                    ("gen_ai.content.completion", {"gen_ai.completion": '[{"content": "Owners."}]'})],
+    }[form]  # fmt: skip
+    events = [{"name": name, "attributes": attributes(event)} for name, event in values]
+    logs = [{"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}] if form == "logs" else []
+    whole = turn_of(
+        [one for row in (*logs, otlp(span("t", 0, 0, {}), {**asked, "events": events})) for one in spans_of(row)],
+        START,
+        Naming(),
+    )
+    assert isinstance(whole, Turn), whole
+    assert (whole.question, whole.answer) == ("Who pays?", "Owners.")
 
 
 def test_what_people_and_programs_write_by_accident() -> None:

@@ -1,4 +1,4 @@
-"""Read spans: OTLP JSON, rows of flattened spans (Phoenix), Langfuse, LangSmith, MLflow, and ADK's `agent_events`.
+"""Read spans: OTLP JSON, flattened spans (Phoenix), Langfuse, LangSmith, MLflow, Opik, and ADK's `agent_events`.
 
 OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object
 in each line or in the file; attributes are lists of `{key, value: {stringValue: …}}`.
@@ -19,6 +19,13 @@ from rankbeam.transforms.clients.bigquery.read import batches
 from rankbeam.transforms.clients.formats.cases.objects import Shape, not_json, rows_in, shape_of
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
+from rankbeam.transforms.clients.formats.traces.observations import (
+    langsmith_run,
+    observed,
+    opik_span,
+    opik_trace,
+    unwrapped,
+)
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import first_of, parse_literal
 from rankbeam.transforms.records.errors import InputError, shortened
@@ -60,8 +67,8 @@ def read_spans(path: str) -> Iterator[Span]:
                 yield span
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             keys = shortened(", ".join(map(str, row)), 200)
-            problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix, traces of"
-            problem += f" Langfuse or MLflow, runs of LangSmith or events of ADK; its keys: {keys}"
+            problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix or Opik,"
+            problem += f" traces of Langfuse or MLflow, runs of LangSmith or events of ADK; its keys: {keys}"
             raise InputError(problem, path=path, line=line) from error
 
 
@@ -71,12 +78,16 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _otlp_spans(row)
     elif isinstance(row.get("observations"), list):
         yield from _langfuse_spans(row)
+    elif isinstance(row.get("trace"), Mapping) and isinstance(row.get("spans"), list):
+        yield from _langfuse_spans(opik_trace(row))
     elif isinstance(row.get("data"), Mapping) and isinstance(row["data"].get("spans"), list):
         yield from _mlflow_spans(row)
     elif "traceId" in row and ("parentObservationId" in row or {"type", "id"} <= row.keys()):
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif "run_type" in row and "trace_id" in row:
-        yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), _langsmith_run(row))
+        yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), langsmith_run(row))
+    elif {"trace_id", "id", "type", "input"} <= row.keys():
+        yield _observation(str(row["trace_id"]), str(row.get("parent_span_id") or ""), opik_span(row))
     elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, values in event_of(row):
             written = row["timestamp"]  # BigQuery exports write `2026-11-25 03:00:00.5 UTC`
@@ -119,7 +130,7 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise not_json(path, error) from error
         except (ValueError, RecursionError) as error:
             raise InputError(f"is not JSON ({error})", path=path) from error
-        if isinstance(value, dict) and ("resourceSpans" in value or "resourceLogs" in value):
+        if isinstance(value, dict) and ({"resourceSpans", "resourceLogs"} & value.keys() or {"trace", "spans"} <= value.keys()):
             yield 1, value
             return
     if shape_of(path) is Shape.LINES:
@@ -141,6 +152,8 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
                 values = _with_schema(
                     schema, _renamed(attribute_values(span.get("attributes"))), span.get("events") or ()
                 )
+                for place, event in enumerate(span.get("events") or ()):
+                    values |= _old_message(str(event.get("name")), place, attribute_values(event.get("attributes")))
                 yield Span(
                     span["traceId"],
                     span["spanId"],
@@ -154,16 +167,42 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
     for resource in row.get("resourceLogs") or ():
         for scope in resource.get("scopeLogs") or ():
             schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
-            for record in scope.get("logRecords") or ():
+            for place, record in enumerate(scope.get("logRecords") or ()):
                 values = attribute_values(record.get("attributes"))
                 named = record.get("eventName") or values.get("event.name")
                 is_old = _OLD_EVENT.fullmatch(str(named)) is not None
                 if (named == DETAILS or is_old) and record.get("traceId") and record.get("spanId"):
-                    at = seconds_of(record.get("timeUnixNano"))
-                    values = {SCHEMA: schema or _BEFORE} if is_old else _with_schema(schema, values)
+                    time = int(record.get("timeUnixNano") or 0) or int(record.get("observedTimeUnixNano") or 0)
+                    at = seconds_of(time)
+                    if is_old:
+                        body = _unwrap_value(record.get("body"))
+                        values |= body if isinstance(body, Mapping) else {}
+                        # Records of one span may have the same time.
+                        values = _old_message(str(named), time * _MOST_RECORDS + place, values) or {SCHEMA: schema or _BEFORE}
+                    else:
+                        values = _with_schema(schema, values)
                     yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, values)
 
 
+def _old_message(name: str, number: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The message in an event of a version before 1.37 as attributes of even older versions; none without a text."""
+    if not _OLD_EVENT.fullmatch(name):
+        return {}
+    if name.startswith("gen_ai.content."):
+        return {key: value for key, value in values.items() if key in ("gen_ai.prompt", "gen_ai.completion")}
+    content = parse_literal(values.get("gen_ai.event.content", values))
+    event = content if isinstance(content, Mapping) else values
+    inner = parse_literal(event.get("message", event))
+    message = inner if isinstance(inner, Mapping) else {"content": inner}
+    text = parse_literal(message.get("content"))
+    if text in (None, "", []):
+        return {}
+    key = f"gen_ai.completion.{number}" if name == "gen_ai.choice" else f"gen_ai.prompt.{number}"
+    role = "assistant" if name == "gen_ai.choice" else name.split(".")[1]
+    return {f"{key}.role": role, f"{key}.parts" if isinstance(text, list) else f"{key}.content": text}
+
+
+_MOST_RECORDS = 1_000_000
 _BEFORE = "before 1.37, without a schemaUrl"
 
 
@@ -229,38 +268,7 @@ def _mlflow_spans(row: Mapping[str, Any]) -> Iterator[Span]:
 def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
     times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
     failed = row.get("level") == "ERROR"
-    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, failed, _observed(row))
-
-
-def _observed(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of an observation under OpenInference's names."""
-    kind = {"GENERATION": "LLM", "CHAT_MODEL": "LLM"}.get(name := str(row.get("type")).upper(), name)
-    values = {"openinference.span.kind": kind, "input.value": row.get("input"), "output.value": row.get("output")}
-    if kind == "RETRIEVER":
-        results = parse_literal(row.get("output"))
-        values["retrieval.documents"] = results.get("documents") if isinstance(results, Mapping) else results
-    values |= {"llm.model_name": row["model"]} if row.get("model") else {}
-    tokens = {"llm.token_count.prompt": _tokens(row, "input"), "llm.token_count.completion": _tokens(row, "output")}
-    values |= {name: count for name, count in tokens.items() if count is not None}
-    values |= {"session.id": row["sessionId"]} if row.get("sessionId") else {}
-    values |= {"service.version": row["release"]} if row.get("release") else {}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _langsmith_run(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A run of LangSmith as an observation of Langfuse."""
-    extra = parse_literal(row.get("extra"))
-    metadata = (extra.get("metadata") if isinstance(extra, Mapping) else None) or {}
-    kind = str(row["run_type"])
-    return {
-        "id": str(row["id"]), "name": row.get("name"), "type": {"llm": "GENERATION"}.get(kind, kind),
-        "startTime": row.get("start_time"), "endTime": row.get("end_time"),
-        "level": "ERROR" if row.get("error") else "",
-        "input": _unwrapped(row.get("inputs"), "input"), "output": _unwrapped(row.get("outputs"), "output"),
-        "promptTokens": row.get("prompt_tokens"), "completionTokens": row.get("completion_tokens"),
-        "model": metadata.get("ls_model_name"),
-        "sessionId": first_of(metadata, "session_id", "thread_id", "conversation_id"),
-    }  # fmt: skip
+    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, failed, observed(row))
 
 
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,33 +280,14 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
     elif "traceloop.entity.input" in values or "traceloop.entity.output" in values:
         is_retrieval = values.get("gen_ai.operation.name") == "vector_db_retrieve"
         row = {"type": "RETRIEVER" if is_retrieval else values.get("traceloop.span.kind")}
-        row |= {part: _unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s") for part in ("input", "output")}
+        row |= {part: unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s") for part in ("input", "output")}
     elif "mlflow.spanType" in values:  # these attributes are JSON
         names = {"type": "spanType", "input": "spanInputs", "output": "spanOutputs"}
         names |= {"model": "llm.model", "usageDetails": "chat.tokenUsage"}
         row = {part: json.loads(values.get(f"mlflow.{name}") or "null") for part, name in names.items()}
     else:
         return dict(values)
-    return {**_observed(row), **values}
-
-
-def _unwrapped(value: Any, key: str) -> Any:
-    """The value in an object such as `{"input": "Who?"}`, in which tracers of LangChain wrap a text."""
-    inner = parse_literal(value)
-    is_wrapped = isinstance(inner, Mapping) and key in inner and {*inner} <= {key, "tags", "metadata", "kwargs"}
-    return inner[key] if is_wrapped else value
-
-
-_COUNTS = {"input": "promptTokens", "output": "completionTokens"}
-
-
-def _tokens(row: Mapping[str, Any], part: str) -> Any:
-    """Input or output tokens of a generation, with all details, such as those from a cache; None if unknown."""
-    details, usage = (parse_literal(row.get(name)) for name in ("usageDetails", "usage"))
-    if isinstance(details, Mapping) and details:
-        return sum(count or 0 for name, count in details.items() if name.startswith(part))
-    name = _COUNTS[part]
-    return first_of({name: row.get(name), **(usage if isinstance(usage, Mapping) else {})}, part, name)
+    return {**observed(row), **values}
 
 
 def _unwrap_value(value: Any) -> Any:
