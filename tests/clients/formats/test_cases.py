@@ -108,6 +108,14 @@ def test_rows_of_trulens_and_examples_of_langsmith(tmp_path: Path) -> None:
     assert (case.query_id, case.question, case.answer, case.reference) == ("e", Q, None, R)
 
 
+def test_rows_of_langsmith_that_may_be_examples_are_counted(tmp_path: Path) -> None:
+    row = {"inputs": {"question": Q}, "outputs": {"answer": A}}
+    for more, columns, count in (({}, {}, 1), ({"error": None}, {}, 0), ({}, {"reference": "outputs.answer"}, 0)):
+        cases(tmp_path, [{**row, **more}])
+        survey = survey_of(CaseSource(str(tmp_path / "f.jsonl"), columns))
+        assert survey.counts == ({"only outputs": 1} if count else {})
+
+
 def test_outputs_that_are_a_text_are_the_answer(tmp_path: Path) -> None:
     rows = [{"inputs": {"question": Q}, "outputs": A}, {"inputs": {"question": Q}, "outputs": A, "expectations": {}},
             {"example_id": "e", "input": {"question": Q}, "output": A, "reference_output": {}},

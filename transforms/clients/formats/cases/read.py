@@ -129,6 +129,9 @@ def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
     return list(inner or {key: None for row in values for key in row})
 
 
+_EXAMPLE = {"id", "inputs", "outputs", "metadata", "split", "created_at"}  # the keys of an example of LangSmith
+
+
 def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any]) -> Case:
     reading = _CaseRow(source, layout, line, *plain(layout.tool.name, row))
     question, history, last = reading.question()
@@ -145,6 +148,9 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
         attributes["history"] = json.dumps(history, ensure_ascii=False)
     steps, expected_steps = (reading.steps(name) for name in STEPS)
     texts = (query_id, question, answer, last, contexts, reference, relevant, attributes, steps, expected_steps)
+    is_named = not layout.columns.keys().isdisjoint(("answer", "reference"))
+    if layout.tool.name == "LangSmith" and not is_named and not {name.partition(".")[0] for name in row} - _EXAMPLE:
+        reading.notes.append("only outputs")
     json.dumps(texts, ensure_ascii=False, default=vars).encode()  # raises an error for a lone surrogate
     return Case(
         line, query_id, question, last if answer is None else answer, contexts, reference, relevant,

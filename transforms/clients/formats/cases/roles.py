@@ -31,6 +31,8 @@ NOTES = {
     "text history": "{count:,} rows have messages before the prompt as plain text; nothing shows who wrote them, so "
     "they are not used as history",
     "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
+    "only outputs": "{count:,} rows have only inputs and outputs, which are read as answers; if they are reference "
+    "answers of a LangSmith dataset, name them: columns: {{reference: outputs.KEY}}",
 }  # texts of the notes in `Case.notes`
 
 
