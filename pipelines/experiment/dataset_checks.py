@@ -14,20 +14,23 @@ from rankbeam.pipelines.experiment.file.generate import TemplateFile
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, ExpandedGrid, PlannedSource
+from rankbeam.pipelines.experiment.metrics import AnyMetric
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.sources import expand
-from rankbeam.transforms.clients.formats.syntax import tables
+from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.matching import number_of_parts
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
+from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
@@ -78,6 +81,30 @@ def wrong_dataset(file: ExperimentFile, expanded: ExpandedGrid) -> list[InputErr
     except InputError as error:
         wrong.append(error)
     return wrong
+
+
+def notes_on_steps(file: ExperimentFile, metrics: Iterable[AnyMetric]) -> Iterator[str]:
+    """A warning if metrics compare expected steps, and no reference answer has any."""
+    judged = (metric for metric in metrics if isinstance(metric, JudgedMetric))
+    names = [str(metric) for metric in judged if Need.EXPECTED_STEPS in metric.definition.needs]
+    answers = file.model.dataset.answers
+    stated = None if answers is None else answers.path or file.model.dataset.queries
+    if not names or answers is None or stated is None or is_table(stated):
+        return
+    path, misnamed = files.below(file.folder, stated), 0
+    for keys in _keys_of_references(path) if answers.path else (entry.attributes for _, entry in _entries(path)):
+        if EXPECTED_STEPS in keys:
+            return
+        misnamed += "steps" in keys
+    rows = pluralize(misnamed, "row has", "rows have")
+    advice = f"; {rows} steps, which are those of answers; rename the key" if misnamed else ""
+    yield f"{path}: no reference answer has {EXPECTED_STEPS}, so there is no value of {', '.join(names)}{advice}"
+
+
+def _keys_of_references(pattern: str) -> Iterator[Set[str]]:
+    for path in sources.expand(pattern):
+        for line, text in json_lines.numbered_lines(path):
+            yield json_lines.parse_object(path, line, text).keys()
 
 
 def _named_attributes(model: ExperimentModel, expanded: ExpandedGrid) -> set[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rankbeam.pipelines.config.references import refuse_problems
-from rankbeam.pipelines.experiment.dataset_checks import wrong_dataset
+from rankbeam.pipelines.experiment.dataset_checks import notes_on_steps, wrong_dataset
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
 from rankbeam.pipelines.experiment.file.keys import SPAN
@@ -59,7 +59,13 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         source.completed(folder, pool, model.output.rankings)
         for source, pool in zip(expanded.sources, pools.names, strict=True)
     )
-    notes = (*file.notes, *notes_on_metrics(file, metrics), *file.corpora.unused, *unused_criteria(file, metrics))
+    notes = (
+        *file.notes,
+        *notes_on_metrics(file, metrics),
+        *notes_on_steps(file, metrics),
+        *file.corpora.unused,
+        *unused_criteria(file, metrics),
+    )
     names = [configuration.name for configuration in expanded.configurations]
     statistics, answers = model.statistics.model_dump(exclude={"pairs"}), model.dataset.answers
     return Experiment(

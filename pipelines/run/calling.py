@@ -78,7 +78,9 @@ def _warnings_of_contexts(experiment: Experiment) -> dict[int, str]:
             is_function = isinstance(retriever, CallableApplication)
             place = "" if is_function else f" at {retriever.results}"
             advice = "return them as contexts" if is_function else "correct the path, or leave it out"
-            texts[source] = f"{_name(experiment, source)}: no answer has contexts{place}, so judges and metrics see none; {advice}"
+            texts[source] = (
+                f"{_name(experiment, source)}: no answer has contexts{place}, so judges and metrics see none; {advice}"
+            )
     return texts
 
 

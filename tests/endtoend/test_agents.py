@@ -236,3 +236,24 @@ def test_an_eval_set_may_have_tool_uses_alone(tmp_path: Path) -> None:
     outcome = evaluate(tmp_path, replay, dataset={"file": "a.evalset.json"}, metrics=["TrajectoryExact"])
     assert outcome.status == 0, outcome.stderr
     assert values(tmp_path, "pay") == {"TrajectoryExact": 1.0}
+
+
+@pytest.mark.parametrize("is_attribute", [True, False])
+def test_references_without_expected_steps_are_named_and_so_are_steps_in_their_place(
+    is_attribute: bool, tmp_path: Path
+) -> None:
+    texts = {"_id": "q", "text": "Who pays?"}
+    stated = {"reference": ANSWER, "steps": [FIND]}
+    query = {**texts, **stated} if is_attribute else texts
+    write(tmp_path / "queries.jsonl", json.dumps(query) + "\n")
+    write(tmp_path / "answers.jsonl", json.dumps({"query_id": "q", "answer": ANSWER, "steps": [FIND]}) + "\n")
+    references = "reference" if is_attribute else {"path": "answers.jsonl"}
+    experiment = {
+        "name": "e", "dataset": {"queries": "queries.jsonl", "answers": references}, "output": {"path": "out"},
+        "configurations": [{"name": "agent", "answers": {"type": "replay", "path": "answers.jsonl"}}],
+    }  # fmt: skip
+    for metrics, are_missing in ((["TrajectoryExact", "Steps"], True), (["Steps", "TokenF1"], False)):
+        path = write(tmp_path / "e.yaml", yaml.safe_dump({**experiment, "metrics": metrics}))
+        done = rankbeam("validate", path)
+        problem = "no reference answer has expected_steps, so there is no value of TrajectoryExact; 1 row has steps,"
+        assert (done.status, problem in done.stderr) == (0, are_missing), done.stderr

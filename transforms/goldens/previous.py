@@ -109,9 +109,7 @@ def new_names(texts: Mapping[str, str], library: Library) -> dict[str, str]:
     now = {document.id: document.text for document in library.documents}
     gone = _names_by_text({name: text for name, text in texts.items() if name not in now})
     new = _names_by_text({name: text for name, text in now.items() if name not in texts})
-    return {
-        names[0]: new[text][0] for text, names in gone.items() if len(names) == 1 and len(new.get(text, ())) == 1
-    }
+    return {names[0]: new[text][0] for text, names in gone.items() if len(names) == 1 and len(new.get(text, ())) == 1}
 
 
 def _names_by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:

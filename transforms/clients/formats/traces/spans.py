@@ -42,6 +42,8 @@ _EPOCH = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (math.inf, 1e9))
 """Units of times since 1970: numbers below the first are seconds, then milliseconds (pandas), microseconds and
 nanoseconds (OTLP)."""
 _PREFIX = "attributes."
+_WHOLE = ({"resourceSpans"}, {"resourceLogs"}, {"trace", "spans"})
+"""Keys of an export that is one object over several lines: of OTLP, or of a trace of Opik."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
             raise not_json(path, error) from error
         except (ValueError, RecursionError) as error:
             raise InputError(f"is not JSON ({error})", path=path) from error
-        if isinstance(value, dict) and ({"resourceSpans", "resourceLogs"} & value.keys() or {"trace", "spans"} <= value.keys()):
+        if isinstance(value, dict) and any(names <= value.keys() for names in _WHOLE):
             yield 1, value
             return
     if shape_of(path) is Shape.LINES:
@@ -177,8 +179,8 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
                     if is_old:
                         body = _unwrap_value(record.get("body"))
                         values |= body if isinstance(body, Mapping) else {}
-                        # Records of one span may have the same time.
-                        values = _old_message(str(named), time * _MOST_RECORDS + place, values) or {SCHEMA: schema or _BEFORE}
+                        number = time * _MOST_RECORDS + place  # records of one span may have the same time
+                        values = _old_message(str(named), number, values) or {SCHEMA: schema or _BEFORE}
                     else:
                         values = _with_schema(schema, values)
                     yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, values)
