@@ -61,6 +61,10 @@ SAME: dict[str, dict[str, Any]] = {
         "attributes.input.value": Q, "attributes.output.value": A, "reference": R,
         "attributes.retrieval.documents": [{"document.content": text} for text in C],
     },
+    "Langfuse, experiment": {
+        "item": {"id": hashed_id(Q), "input": {"question": Q}, "expected_output": R}, "trace_id": "t",
+        "output": {"answer": A, "contexts": C}, "evaluations": None,
+    },
     "LangSmith": {
         "inputs": {"question": Q}, "outputs": {"answer": A, "contexts": C}, "reference_outputs": {"answer": R},
     },
@@ -106,6 +110,14 @@ def test_rows_of_trulens_and_examples_of_langsmith(tmp_path: Path) -> None:
         assert (case.query_id, case.question, case.answer, case.reference) == ("e", Q, None, R)
     (case,) = cases(tmp_path, "node_id,input.question,output.answer\ne,Who pays?,Owners pay.\n", "phoenix.csv")
     assert (case.query_id, case.question, case.answer, case.reference) == ("e", Q, None, R)
+
+
+@pytest.mark.parametrize(
+    "stated", [{"input": Q, "expectedOutput": R}, {"input": {"question": Q}, "expectedOutput": {"answer": R}}]
+)
+def test_items_of_a_dataset_of_langfuse(stated: dict[str, Any], tmp_path: Path) -> None:
+    (case,) = cases(tmp_path, [{"id": "i", "status": "ACTIVE", "datasetId": "d", **stated}])
+    assert (case.query_id, case.question, case.answer, case.reference) == ("i", Q, None, R)
 
 
 def test_rows_of_langsmith_that_may_be_examples_are_counted(tmp_path: Path) -> None:

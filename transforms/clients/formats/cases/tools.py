@@ -79,6 +79,7 @@ def _if_text(*names: str) -> tuple[str, ...]:
 
 _LAST_OF_CHAT = "[-1].content"
 _ITEMS = ("item", "datasource_item.item", "datasource_item")
+_EXPECTED = ("expectedOutput", "expected_output")
 _RESULT = "eval_metric_result_per_invocation[-1]."
 
 OWN = "rankbeam"  # the "tool" of rankbeam's own lines
@@ -105,6 +106,22 @@ TOOLS = (
          "contexts": ("retrieved_contexts",), "context_ids": ("retrieved_context_ids",),
          "reference": ("reference",), "relevant": ("reference_context_ids",), "config": _CONFIGS,
          "expected_steps": ("reference_tool_calls",)},
+    ),
+    Tool(
+        "Langfuse, dataset",
+        _marks("input expectedOutput datasetId", "input expected_output dataset_id"),
+        {"id": ("id",), "question": (*_under(["input"], QUESTIONS), *_if_text("input")),
+         "reference": (*_under(_EXPECTED, (*REFERENCES, *ANSWERS)), *_if_text(*_EXPECTED))},
+        own=("input", *_EXPECTED),
+    ),
+    Tool(
+        "Langfuse, experiment",
+        _marks("item output evaluations"),
+        {"id": ("item.id",), "question": (*_under(["item.input"], QUESTIONS), *_if_text("item.input")),
+         "answer": (*_under(["output"], ANSWERS), *_if_text("output")), "contexts": _under(["output"], CONTEXTS),
+         "reference": (*_under(["item.expected_output"], (*REFERENCES, *ANSWERS)),
+                       *_if_text("item.expected_output"))},
+        own=("item", "output"),
     ),
     Tool(
         "DeepEval",
