@@ -50,10 +50,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
 
 
 def without_fence(answer: str) -> str:
-    """The JSON of an answer that has thoughts before it, or a code fence around it with prose beside the fence."""
-    text = re.sub(r"^\s*<think>.*?</think>\s*", "", answer, flags=re.DOTALL)
-    fenced = re.match(r"[^{]*?```(?:json)?\s*(\{.*\})\s*```", text, re.DOTALL | re.IGNORECASE)
-    return fenced[1] if fenced else text
+    """The JSON of an answer that has a code fence around it, with prose beside the fence."""
+    fenced = re.match(r"[^{]*?```(?:json)?\s*(\{.*\})\s*```", answer, re.DOTALL | re.IGNORECASE)
+    return fenced[1] if fenced else answer
 
 
 def malformed(message: str) -> CallError:

@@ -34,6 +34,15 @@ def test_halves_of_characters_are_not_kept() -> None:
     assert read_answer(written) == Completion("a� b", "")
 
 
+def test_thoughts_before_an_answer_are_not_part_of_it() -> None:
+    for text in ("<think>Who?\n\nHm.</think>\n\nOwners.", "\n<think>\n\n</think>Owners."):
+        assert read_answer(Stored(text, "stop").written()) == Completion("Owners.", "")
+    quoted = "Write <think>Who?</think>."
+    assert read_answer(Stored(quoted, "stop").written()) == Completion(quoted, "")
+    with pytest.raises(CallError, match="the answer is empty"):
+        read_answer(Stored("<think>Who?</think>", "stop").written())
+
+
 @pytest.mark.parametrize("answer", ["", "[]", '{"text": 1, "finish": "stop"}', '{"finish": "stop"}'])
 def test_what_is_no_stored_answer_is_malformed(answer: str) -> None:
     with pytest.raises(CallError) as caught:

@@ -76,7 +76,7 @@ def test_the_other_steps_are_read_as_what_they_say() -> None:
 
 def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() -> None:
     assert read("support", FOUR, f"```json\n{GOOD}\n```\n") == read("support", FOUR, GOOD)
-    for around in ("<think>Is {it}?</think>\n{}", "```JSON {} ```", "Sure:\n\n```json\n{}\n```\n\nHope this helps!"):
+    for around in ("```JSON {} ```", "Sure:\n\n```json\n{}\n```\n\nHope this helps!"):
         assert read("support", FOUR, around.replace("{}", GOOD)) == read("support", FOUR, GOOD)
     coded = '{"statements": ["Write ```json {} ```."]}'
     assert read("statements", {}, coded) == read("statements", {}, f"```\n{coded}\n```") == ("Write ```json {} ```.",)

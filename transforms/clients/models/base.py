@@ -79,10 +79,11 @@ class Stored:
 
 
 _STORED = TypeAdapter(Stored)
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 
 
 def read_answer(answer: str) -> Completion | Embedding:
-    """The content of an answer.
+    """The content of an answer, without a model's thoughts before it: not all services take these out.
 
     Raises:
         CallError: the model refused to answer (`BLOCKED`), was cut short (`TRUNCATED`), or gave nothing usable
@@ -103,9 +104,10 @@ def read_answer(answer: str) -> Completion | Embedding:
         raise CallError(FailureKind.TRUNCATED, f"the answer reached its limit of tokens {cut}")
     if stored.finish != STOP:
         raise CallError(FailureKind.MALFORMED, f"the answer ended early: {stored.finish}")
-    if stored.text is None or not stored.text.strip():
+    text = _THOUGHTS.sub("", stored.text or "")
+    if not text.strip():
         raise CallError(FailureKind.MALFORMED, "the answer is empty")
-    return Completion(stored.text, stored.model_version)
+    return Completion(text, stored.model_version)
 
 
 class ModelParameters(Parameters):
