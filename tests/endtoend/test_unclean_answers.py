@@ -65,11 +65,11 @@ def test_streams_and_agents_of_adk_say_why_they_ended() -> None:
     chat = ChatApplication(url="http://localhost/", stream=True)
     events: list[Any] = [{"choices": [{"delta": {"content": "Owners"}}]}, {"choices": []}]
     adk = AdkApplication(url="http://localhost/", app="a")
-    said = {"content": {"parts": [{"text": "Owners"}]}}
+    event = {"content": {"parts": [{"text": "Owners"}]}}
     for finish, cut in (("length", "length"), ("stop", None), ("tool_calls", None)):
         events[1:1] = [{"choices": [{"delta": {}, "finish_reason": finish}]}]
         streamed = {"seconds": 1, "reply": {"first_token_s": 1, "events": events}}
         assert chat.read(json.dumps(streamed)).cut == cut
         del events[1]
     for finish, cut in (("MAX_TOKENS", "MAX_TOKENS"), ("STOP", None), (None, None)):
-        assert adk.read(json.dumps({"seconds": 1, "reply": [{**said, "finishReason": finish}]})).cut == cut
+        assert adk.read(json.dumps({"seconds": 1, "reply": [{**event, "finishReason": finish}]})).cut == cut

@@ -120,13 +120,13 @@ def _names_by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _with_names(golden: Golden, names: Mapping[str, str]) -> Golden:
-    made = golden.made
-    spans, evidence = tuple(_renamed(span, names) for span in made.spans), _evidence_with_names(made.evidence, names)
+    item = golden.made
+    spans, evidence = tuple(_renamed(span, names) for span in item.spans), _evidence_with_names(item.evidence, names)
     grades = tuple(
         replace(grade, span=_renamed(grade.span, names), doc_id=names.get(grade.doc_id, grade.doc_id))
         for grade in golden.grades
     )
-    return replace(golden, made=replace(made, spans=spans, evidence=evidence), grades=grades)
+    return replace(golden, made=replace(item, spans=spans, evidence=evidence), grades=grades)
 
 
 def _renamed(span: str, names: Mapping[str, str]) -> str:

@@ -92,15 +92,15 @@ def test_judging_a_file_of_spans_names_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("has_trace", [True, False])
 def test_traces_that_opik_exports(has_trace: bool, tmp_path: Path) -> None:
     """As `opik export` of Opik 2.2 writes a trace, or its spans alone."""
-    asked, at = {"input": {"question": "Who pays?"}, "output": {"output": "Owners."}}, "2026-11-25 03:00:0{}+00:00"
+    dialog, at = {"input": {"question": "Who pays?"}, "output": {"output": "Owners."}}, "2026-11-25 03:00:0{}+00:00"
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
-    names = [("a", None, "general", asked), ("b", "a", "llm", {"model": "m", "usage": usage, "input": {}})]
+    names = [("a", None, "general", dialog), ("b", "a", "llm", {"model": "m", "usage": usage, "input": {}})]
     spans = [
         {"id": name, "trace_id": "t", "parent_span_id": parent, "name": name, "type": kind,
          "start_time": at.format(place), "end_time": at.format(5), "error_info": None, **more}
         for place, (name, parent, kind, more) in enumerate(names)
     ]  # fmt: skip
-    trace = {"id": "t", "name": "t", "start_time": at.format(0), "thread_id": "c", **asked}
+    trace = {"id": "t", "name": "t", "start_time": at.format(0), "thread_id": "c", **dialog}
     value = {"trace": trace, "spans": spans} if has_trace else spans
     path = write(tmp_path / "trace_t.json", json.dumps(value, indent=2))
     turn = turn_of([*read_spans(path)], START, Naming(question="question"))

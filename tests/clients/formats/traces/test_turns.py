@@ -69,7 +69,7 @@ OLD: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("form", ["logs", "strands", "azure", "content"])
 def test_messages_in_events_of_older_conventions(form: str) -> None:
     """As OpenTelemetry's instrumentation of OpenAI 2.1b0, Strands, Azure's SDK and conventions 1.27 write them."""
-    asked = span("t", 1, 1, {"gen_ai.operation.name": "chat"})
+    inference = span("t", 1, 1, {"gen_ai.operation.name": "chat"})
     records = [
         {"traceId": "t", "spanId": "t-1", "timeUnixNano": "5", "attributes": attributes({"event.name": name}),
          "body": typed(body)}
@@ -86,7 +86,7 @@ def test_messages_in_events_of_older_conventions(form: str) -> None:
     events = [{"name": name, "attributes": attributes(event)} for name, event in values]
     logs = [{"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]}] if form == "logs" else []
     whole = turn_of(
-        [one for row in (*logs, otlp(span("t", 0, 0, {}), {**asked, "events": events})) for one in spans_of(row)],
+        [one for row in (*logs, otlp(span("t", 0, 0, {}), {**inference, "events": events})) for one in spans_of(row)],
         START,
         Naming(),
     )

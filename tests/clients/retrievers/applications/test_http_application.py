@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from support.odd_server import Behaviour, Seen, reset, saying, served, whole
 
+from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication, ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.callables import plain
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
@@ -379,3 +380,8 @@ def test_what_is_no_answer_is_refused() -> None:
         plain(3)
     with pytest.raises(CallError, match="the system returned int as contexts; return a list"):
         plain({"answer": "yes", "contexts": 3})
+
+
+@pytest.mark.parametrize("kind", [HttpApplication, ChatApplication, AdkApplication])
+def test_an_answer_may_take_as_long_as_that_of_a_model(kind: type[HttpApplication]) -> None:
+    assert kind.default_quota.timeout_s == ModelParameters.default_quota.timeout_s

@@ -12,6 +12,7 @@ from rankbeam.transforms.clients.calls.services import Connection, open_connecti
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
@@ -62,6 +63,8 @@ class HttpApplication(Http):
     stream: bool = False
     end: _Path | None = None
 
+    # Models answer behind it: an attempt that is given up too early is paid for, and repeated.
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=600, timeout_s=120)
     default_top_k: ClassVar[int | None] = None
     reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps", "end", "citations"}
     added: ClassVar[frozenset[str]] = Http.added | {"steps", "end", "citations"}
