@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Generic, ParamSpec, TypeVar
 
@@ -34,40 +34,6 @@ class Workers(Generic[Result]):
         self._threads.shutdown()
 
 
-class Prefetcher(Generic[Result]):
-    """Makes items in a thread while earlier items are in use; the thread starts before the first item is requested."""
-
-    def __init__(
-        self, items: Iterator[Result], ready: int = 2, before: int = 0, maker: ThreadPoolExecutor | None = None
-    ) -> None:
-        self._items, self._ready = items, ready
-        self._maker = maker or ThreadPoolExecutor(1, thread_name_prefix="ahead")
-        self._owned = maker is None
-        self._waiting = deque(self._next() for _ in range(max(ready, before)))
-
-    def __iter__(self) -> Iterator[Result]:
-        """Yield the items, and raise the error that ended them."""
-        try:
-            while results := self._waiting.popleft().result():
-                if len(self._waiting) < self._ready:
-                    self._waiting.append(self._next())
-                yield results.pop()
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        for future in self._waiting:
-            future.cancel()
-        wait(self._waiting)
-        if self._owned:
-            self._maker.shutdown()
-        if isinstance(self._items, Generator):
-            self._items.close()
-
-    def _next(self) -> Future[list[Result]]:
-        return self._maker.submit(lambda: list(islice(self._items, 1)))
-
-
 def read_ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
     """Make items in a separate thread while earlier items are in use.
 
@@ -77,4 +43,17 @@ def read_ahead(items: Iterator[Result], ready: int = 2) -> Iterator[Result]:
     >>> list(read_ahead(iter([1, 2, 3])))
     [1, 2, 3]
     """
-    yield from Prefetcher(items, ready)
+    maker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+
+    def make_next() -> Future[list[Result]]:
+        return maker.submit(lambda: list(islice(items, 1)))
+
+    waiting = deque(make_next() for _ in range(ready))
+    try:
+        while results := waiting.popleft().result():
+            waiting.append(make_next())
+            yield results.pop()
+    finally:
+        maker.shutdown(cancel_futures=True)
+        if isinstance(items, Generator):
+            items.close()

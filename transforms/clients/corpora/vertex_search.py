@@ -62,7 +62,9 @@ class DocumentsApi:
     async def connect(self) -> "DocumentsConnection":
         prefix = "" if self.location == "global" else f"{self.location}-"
         endpoint = self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
-        return DocumentsConnection(await open_channels(endpoint, _documents), await open_channels(endpoint, _chunks))
+        documents = await open_channels(endpoint, "google.cloud.discoveryengine_v1", "DocumentService")
+        chunks = await open_channels(endpoint, "google.cloud.discoveryengine_v1alpha", "ChunkService")
+        return DocumentsConnection(documents, chunks)
 
     def read(self, answer: str) -> Any:
         return ANSWERS.read(answer)
@@ -143,17 +145,3 @@ def _document(document: Any) -> dict[str, Any]:
         "text": document.content.raw_bytes.decode("utf-8", "replace") if is_text else "",
         "values": json.loads(document.json_data) if document.json_data else MessageToDict(document.struct_data),
     }
-
-
-def _documents() -> tuple[Any, Any]:
-    from google.cloud.discoveryengine_v1 import DocumentServiceAsyncClient
-    from google.cloud.discoveryengine_v1.services.document_service.transports import DocumentServiceGrpcAsyncIOTransport
-
-    return DocumentServiceAsyncClient, DocumentServiceGrpcAsyncIOTransport
-
-
-def _chunks() -> tuple[Any, Any]:
-    from google.cloud.discoveryengine_v1alpha import ChunkServiceAsyncClient
-    from google.cloud.discoveryengine_v1alpha.services.chunk_service.transports import ChunkServiceGrpcAsyncIOTransport
-
-    return ChunkServiceAsyncClient, ChunkServiceGrpcAsyncIOTransport

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
@@ -20,6 +21,7 @@ from rankbeam.transforms.clients.storage.remedies import reason
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 _ENDPOINT = re.compile(r"(?:(?P<scheme>https?)://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(?P<port>\d{1,5}))?/?")
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 _LOOPBACK = {"localhost", "127.0.0.1", "[::1]"}
 _PROBE_TIMEOUT_S = 2.0
 
@@ -183,15 +185,22 @@ class ChannelConnection:
         await self.channels.close()
 
 
-async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -> Channels:
-    """Channels to an `Endpoint`, with the credentials of the environment; `library` imports client and transport."""
+async def open_channels(endpoint: str, package: str, service: str) -> Channels:
+    """Channels to an `Endpoint` of a service in a package of Google's, with the credentials of the environment."""
     # In threads: importing takes seconds, and so does the metadata server. Other calls go on meanwhile.
-    client, transport = await asyncio.to_thread(library)
+    client, transport = await asyncio.to_thread(_import_client, package, service)
     address = await address_of(endpoint)
     credentials = await asyncio.to_thread(default_credentials, transport.AUTH_SCOPES) if address.secure else None
     channels = Channels(address, credentials, client, transport)
     await channels.connect()
     return channels
+
+
+def _import_client(package: str, service: str) -> tuple[Any, Any]:
+    """The client and the transport of a service, such as "SearchService"."""
+    module = f"{package}.services.{_WORD_START.sub('_', service).lower()}"
+    client = getattr(import_module(module), f"{service}AsyncClient")
+    return client, getattr(import_module(f"{module}.transports"), f"{service}GrpcAsyncIOTransport")
 
 
 def default_credentials(scopes: tuple[str, ...]) -> Any:

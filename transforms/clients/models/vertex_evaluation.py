@@ -68,7 +68,8 @@ class VertexEvaluation(ModelParameters):
 
     async def connect(self) -> "EvaluationConnection":
         endpoint = self.api_endpoint or f"{self.location}-aiplatform.googleapis.com"
-        return EvaluationConnection(await open_channels(endpoint, _library), self.place)
+        channels = await open_channels(endpoint, "google.cloud.aiplatform_v1", "EvaluationService")
+        return EvaluationConnection(channels, self.place)
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,6 @@ def metric_of(prompt: Prompt) -> tuple[str, dict[str, str]]:
     parts += [f"# {name}\n{{{name}}}" for name in names]
     instance = {name: text["text"] for name, text in zip(names, prompt.values["texts"], strict=True)}
     return "\n\n".join(parts), {name: prompt.values[name] for name in ("criterion", "examples")} | instance
-
-
-def _library() -> tuple[Any, Any]:
-    from google.cloud.aiplatform_v1.services.evaluation_service import EvaluationServiceAsyncClient
-    from google.cloud.aiplatform_v1.services.evaluation_service.transports import EvaluationServiceGrpcAsyncIOTransport
-
-    return EvaluationServiceAsyncClient, EvaluationServiceGrpcAsyncIOTransport
 
 
 def _request(place: str, prompt: Prompt) -> Any:

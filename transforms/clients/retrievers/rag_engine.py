@@ -125,7 +125,8 @@ class RagEngine(RemoteRetriever):
         return super().refuses_repeats(unit) and self.doc_id.field != "chunk"
 
     async def connect(self) -> "RagConnection":
-        return RagConnection(await open_channels(self._endpoint, _library), self)
+        channels = await open_channels(self._endpoint, "google.cloud.aiplatform_v1", "VertexRagService")
+        return RagConnection(channels, self)
 
     def read(self, answer: str) -> Ranking:
         contexts = parse_answer(_ANSWER, answer)
@@ -204,10 +205,3 @@ def _contexts(response: Any) -> list[dict[str, Any]]:
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _library() -> tuple[Any, Any]:
-    from google.cloud.aiplatform_v1 import VertexRagServiceAsyncClient
-    from google.cloud.aiplatform_v1.services.vertex_rag_service.transports import VertexRagServiceGrpcAsyncIOTransport
-
-    return VertexRagServiceAsyncClient, VertexRagServiceGrpcAsyncIOTransport

@@ -169,7 +169,8 @@ class VertexSearch(RemoteRetriever):
         return self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
 
     async def connect(self) -> "SearchConnection":
-        return SearchConnection(await open_channels(self._endpoint, _library), self)
+        channels = await open_channels(self._endpoint, "google.cloud.discoveryengine_v1", "SearchService")
+        return SearchConnection(channels, self)
 
     def read(self, answer: str) -> Ranking:
         results = parse_answer(_ANSWER, answer)
@@ -280,10 +281,3 @@ def _score(result: Any) -> float | None:
     # Reading an absent key of a protobuf map creates it, so test for the key first.
     values = result.model_scores["relevance_score"].values if "relevance_score" in result.model_scores else ()
     return values[0] if values else None
-
-
-def _library() -> tuple[Any, Any]:
-    from google.cloud.discoveryengine_v1 import SearchServiceAsyncClient
-    from google.cloud.discoveryengine_v1.services.search_service.transports import SearchServiceGrpcAsyncIOTransport
-
-    return SearchServiceAsyncClient, SearchServiceGrpcAsyncIOTransport

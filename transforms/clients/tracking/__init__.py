@@ -110,7 +110,8 @@ def resource_id(experiment: str, trial: Trial) -> str:
 
 async def _log(location: str, experiment: str, trials: Sequence[tuple[str, Trial]], endpoint: Endpoint | None) -> None:
     region = location.rpartition("/")[2]
-    channels = await open_channels(endpoint or f"{region}-aiplatform.googleapis.com", _library)
+    endpoint = endpoint or f"{region}-aiplatform.googleapis.com"
+    channels = await open_channels(endpoint, "google.cloud.aiplatform_v1", "MetadataService")
     try:
         store = f"{location}/metadataStores/default"
         await _ensure_store(channels, location, store)
@@ -173,10 +174,3 @@ async def _is_there(channels: Channels, method: str, **request: Any) -> bool:
 
 async def _attempt(channels: Channels, method: str, **request: Any) -> Any:
     return await channels.attempt(lambda client: getattr(client, method)(**request, timeout=_TIMEOUT_S))
-
-
-def _library() -> tuple[Any, Any]:
-    from google.cloud.aiplatform_v1 import MetadataServiceAsyncClient
-    from google.cloud.aiplatform_v1.services.metadata_service.transports import MetadataServiceGrpcAsyncIOTransport
-
-    return MetadataServiceAsyncClient, MetadataServiceGrpcAsyncIOTransport

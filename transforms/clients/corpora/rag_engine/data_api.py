@@ -104,7 +104,8 @@ class DataApi:
     async def connect(self) -> "DataConnection":
         region = self.location.rpartition("/")[2]
         endpoint = self.api_endpoint or f"{region}-aiplatform.googleapis.com"
-        return DataConnection(await open_channels(endpoint, _library), self.location)
+        channels = await open_channels(endpoint, "google.cloud.aiplatform_v1", "VertexRagDataService")
+        return DataConnection(channels, self.location)
 
     def read(self, answer: str) -> Any:
         return ANSWERS.read(answer)
@@ -264,12 +265,3 @@ _REQUESTS = {
         module=_LONGRUNNING,
     ),
 }
-
-
-def _library() -> tuple[Any, Any]:
-    from google.cloud.aiplatform_v1 import VertexRagDataServiceAsyncClient
-    from google.cloud.aiplatform_v1.services.vertex_rag_data_service.transports import (
-        VertexRagDataServiceGrpcAsyncIOTransport,
-    )
-
-    return VertexRagDataServiceAsyncClient, VertexRagDataServiceGrpcAsyncIOTransport
