@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.campaigns import examples
 from support.connections import call
+from support.odd_server import saying, served
 from support.standins import Faults, Standin, serve
 from support.standins.rerankers import relevance
 
@@ -103,6 +104,19 @@ def test_google_says_how_long_to_wait() -> None:
         error = scores(vertex(server))
     assert (error.kind, error.retry_after_s) == (FailureKind.QUOTA, 7.5)
     assert error.message == "HTTP 429 RESOURCE_EXHAUSTED: slow down"
+
+
+def test_a_spent_quota_of_the_day_stops_the_pool() -> None:
+    detail = {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "RankPerDay"}]}
+    body = {"error": {"message": "spent", "status": "RESOURCE_EXHAUSTED", "details": [detail]}}
+
+    async def ask() -> Any:
+        async with served(saying(json.dumps(body).encode(), "429 Spent")) as server:
+            ranking = VertexRanking(project="p", api_endpoint=server.url)
+            return await call(ranking, ranking.payload((QUERY, TEXTS)))
+
+    (error,) = asyncio.run(ask())
+    assert (error.kind, error.stops_pool) == (FailureKind.QUOTA, True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -73,7 +73,9 @@ class HttpConnection:
             raise problem from None
         message = self.secrets.hide(problem.message)
         # `from None`: httpx's errors hold the request, and some quote its headers, which may hold secrets.
-        raise CallError(problem.kind, message, retry_after_s=problem.retry_after_s) from None
+        raise CallError(
+            problem.kind, message, retry_after_s=problem.retry_after_s, stops_pool=problem.stops_pool
+        ) from None
 
     async def close(self) -> None:
         await self.clients.close()
