@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -70,6 +70,14 @@ class SystemClock:
 
 SYSTEM_CLOCK = SystemClock()
 _lock = threading.Lock()
+
+
+async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event; return whether it was set in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 @functools.cache

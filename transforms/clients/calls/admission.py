@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from rankbeam.transforms.clients.calls.health import Breaker, StartedAttempt, StepBreaker
-from rankbeam.transforms.clients.clock import Clock
+from rankbeam.transforms.clients.clock import Clock, is_set_within
 from rankbeam.transforms.kernels.pacing import Pacer, TokenReservation, first_to_begin, lane_pacer
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -97,7 +97,7 @@ class Admission:
                 self._pacer.settle(permit.reservation, permit.used)
             self._wake_next()
             if not (is_closed and self._allows(breaker)):
-                breaker.notify()  # attempts of other lanes wait for this breaker
+                breaker.service.notify()  # attempts of other lanes wait for this breaker
 
     def watch(self, breaker: Breaker) -> None:
         """Check a breaker again whenever an attempt of another lane changes it."""
@@ -112,12 +112,8 @@ class Admission:
 
     async def pause(self, seconds: float) -> None:
         """Wait; raises `LaneStopped` if the lane is stopped."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-        except TimeoutError:
-            return
-        raise LaneStopped
+        if await is_set_within(self._stop, seconds):
+            raise LaneStopped
 
     def stop(self) -> None:
         """Let no further attempt begin; called on the loop."""

@@ -4,29 +4,16 @@ import math
 import random
 from collections import Counter as Tally
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (if no tokens are counted: in the same way) before it gives up
 _MOST_TRUNCATED = 2
 _MOST_FORMS = 6  # at least the number of request parts that a service may refuse one after the other
-
-
-@dataclass(frozen=True)
-class AnsweredCall:
-    """A call that a service answered."""
-
-    open_call: OpenCall
-    reply: Reply  # the answer, with the tokens of all attempts
-    outcomes: Sequence[Any]
-    attempts: int
-    seconds: float
 
 
 class Attempts:

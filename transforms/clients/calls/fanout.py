@@ -130,25 +130,22 @@ class FanOut:
     def taken(self) -> Iterator[Outcome | RecalledTasks | None]:
         """Read the tasks of all lanes that were begun, and yield every outcome as it arrives."""
         with self._clock.at_work():
-            yield from self._take_outcomes()
+            try:
+                self._look_up()
+                while not self.ended:
+                    has_read = not self.is_full() and self._read_tasks()
+                    if not self._outcomes and (recalled := self._next_recalled()) is not None:
+                        yield recalled
+                        continue
+                    yield self._outcomes.get(0.0 if has_read else _TICK_S)
+                    if self._has_failed():
+                        self._begin_no_more()
+                while self._outcomes:
+                    yield self._outcomes.get()
+            finally:  # the caller may have failed
+                self._begin_no_more()
         for end in sorted(self._ends, key=lambda end: isinstance(end.exception(), LaneStopped)):
             end.result()  # raises the first error, rather than the `LaneStopped` of lanes that it stopped
-
-    def _take_outcomes(self) -> Iterator[Outcome | RecalledTasks | None]:
-        try:
-            self._look_up()
-            while not self.ended:
-                has_read = not self.is_full() and self._read_tasks()
-                if not self._outcomes and (recalled := self._next_recalled()) is not None:
-                    yield recalled
-                    continue
-                yield self._outcomes.get(0.0 if has_read else _TICK_S)
-                if self._has_failed():
-                    self._begin_no_more()
-            while self._outcomes:
-                yield self._outcomes.get()
-        finally:  # the caller may have failed
-            self._begin_no_more()
 
     def counted(self) -> Counts:
         """The counts since the last call of this method."""
@@ -163,7 +160,7 @@ class FanOut:
         for lane, run in self._runs:
             for (counter, service), number in run.tally.items():
                 total[counter, self._stage.pools[service]] += number
-            total[Counter.CALLS_PLANNED, lane.pools[0]] += run.left
+            total[Counter.CALLS_PLANNED, lane.pools[0]] += run.feed.left
             for pool, seconds in run.waited_s.items():
                 total[Counter.THROTTLED_S, pool] += int(seconds)
         return total
@@ -180,7 +177,7 @@ class FanOut:
                 pool,
                 total[Counter.CALLS_MADE],
                 total[Counter.LEDGER_HITS],
-                tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools),
+                tuple(run.records[pool].name for lane, run in self._runs if pool in lane.pools),
                 self._stage.name,
                 model or None,
                 Tokens(total[Counter.INPUT_TOKENS], total[Counter.CACHED_TOKENS], total[Counter.OUTPUT_TOKENS]),
@@ -198,7 +195,7 @@ class FanOut:
     def warnings(self) -> list[str]:
         refused: Tally[Pools] = Tally()
         for lane, run in self._runs:
-            refused[lane.pools] += run.over_budget
+            refused[lane.pools] += run.budget.refused
         texts = [warning for _, run in self._runs for warning in run.warnings()]
         return list(dict.fromkeys([*texts, *(over_budget(pools, number) for pools, number in (+refused).items())]))
 

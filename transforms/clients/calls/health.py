@@ -206,9 +206,6 @@ class StepBreaker:
     def is_open(self) -> bool:
         return self.service.is_open or self.answers.is_open
 
-    def notify(self) -> None:
-        self.service.notify()
-
     def is_given_up(self, now: float) -> bool:
         return self.service.is_given_up(now) or self.answers.is_given_up(now)
 

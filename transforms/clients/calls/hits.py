@@ -33,10 +33,6 @@ class Hits:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def added(self, key: str, depth: SearchDepth | None) -> None:
-        """Note that this lane has added an answer to the ledger, which is not in the index yet."""
-        self._added[key] = depth
-
     def has_many(self) -> bool:
         """Return whether enough answers are missing from the index to refresh it: they take less memory there."""
         return len(self._added) >= _MOST_ADDED

@@ -8,12 +8,12 @@ import asyncio
 import math
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rankbeam.transforms.clients.calls.attempts import AnsweredCall, Attempts
+from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
@@ -99,7 +99,7 @@ class SharedServices:
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
         self.account = Account()
-        self.added: dict[str, SearchDepth | None] = {}
+        self.added: dict[str, SearchDepth | None] = {}  # answers in the ledger that are not in the index yet
         self.flushes: list[Callable[[], None]] = []
         self._requests: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
@@ -233,13 +233,14 @@ class CallOwner(Protocol):
 
     def is_held(self) -> bool:
         """True while no call may begin, because answers cannot be written."""
-        ...
 
-    def answered(self, answered: AnsweredCall) -> None: ...
+    def answered(
+        self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: int, seconds: float
+    ) -> None:
+        """Take the answer to a call, with the tokens of all attempts."""
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
         """Take the final failure of a call."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ feed ─► driver ─► in the ledger? ─┬─ hit ──► read, some at a
 import asyncio
 import logging
 from collections import Counter as Tally
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
-from rankbeam.transforms.clients.calls.attempts import AnsweredCall, after
+from rankbeam.transforms.clients.calls.attempts import after
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
@@ -54,11 +55,9 @@ class Room(Protocol):
 
     def is_full(self) -> bool:
         """True while too many outcomes wait for their reader."""
-        ...
 
     def most_held(self) -> int:
         """The most bytes that the open tasks of one lane may hold."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,13 @@ class LaneRun:
 
     def __init__(self, lane: Lane, feed: Feed, context: FanOutContext) -> None:
         stage, ledger, shared, clock = context.stage, context.ledger, context.shared, context.clock
-        self._stage, self._lane, self._feed, self._ledger = stage, lane, feed, ledger
+        self._stage, self._lane, self.feed, self._ledger = stage, lane, feed, ledger
         self._room, self._clock = context.room, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums, self._recalled_sums = CallSums(), CallSums()
         self._answer_counts: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
-        self._records = {
+        self.records = {
             pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
         }
         self._writer = ledger.writer(self._write_records, clock)
@@ -96,7 +95,7 @@ class LaneRun:
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, context.emit)
         self._unexpected = UnexpectedErrors(ledger.keep_log)
-        self._budget = Budget(shared.account)
+        self.budget = Budget(shared.account)
         self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
         lane_context = LaneContext(
             lane.number,
@@ -106,7 +105,7 @@ class LaneRun:
             self._tally,
             self.sums,
             self._in_flight,
-            self._budget,
+            self.budget,
             self._unexpected,
             clock,
         )
@@ -121,23 +120,19 @@ class LaneRun:
     @property
     def tally(self) -> Counts:
         tally = self._tally.copy()
-        for service, number in self._feed.recalled.items():
+        for service, number in self.feed.recalled.items():
             tally[Counter.CALLS_PLANNED, service] += number
             tally[Counter.LEDGER_HITS, service] += number
         return tally
 
     def recalled_usages(self) -> list[tuple[str, CallUsage]]:
         """Usage, when they were made, of the calls that the ledger answered; by service and position."""
-        return [*self._recalled_sums.usages(), *self._feed.recalled_usages()]
+        return [*self._recalled_sums.usages(), *self.feed.recalled_usages()]
 
     @property
     def waited_s(self) -> dict[str, float]:
         """For each pool, how long at least one attempt waited for the pace."""
         return {name: pool.admission.waited_s for name, pool in self._pools.items()}
-
-    @property
-    def left(self) -> int:
-        return self._feed.left
 
     async def run(self) -> None:
         """Run all tasks of the feed until they have outcomes; raises `LaneStopped` if the lane was stopped before."""
@@ -181,19 +176,11 @@ class LaneRun:
         pool_warnings = (warning for pool in self._pools.values() for warning in pool.warnings())
         return [*self._lookup.warnings(), *pool_warnings, *self._unexpected.warnings()]
 
-    @property
-    def over_budget(self) -> int:
-        """Number of calls that were not made because of their possible cost."""
-        return self._budget.refused
-
-    def record_name(self, pool: str) -> str:
-        return self._records[pool].name
-
     async def _make_calls(self) -> None:
         number, accounts = self._lane.number, [self._stage.accounts.get(pool) or pool for pool in self._lane.pools]
         leases = [self._ledger.lease(f"quota pool {name}, lane {number}", self._clock) for name in accounts]
         pause = next(iter(self._pools.values())).admission.pause
-        records = list(self._records.values())
+        records = list(self.records.values())
         hooks = SessionHooks(self._look_again, self.stop, pause, self._hits.has_many)
         async with LedgerSession(self._ledger, leases, self._writer, records, hooks, self._clock.monotonic):
             try:
@@ -212,7 +199,7 @@ class LaneRun:
         while not self._is_over() and not self._is_stopped:
             self._note_recalled()
             self._has_room = self._driver.held_bytes < self._room.most_held() * (1.0 if self._has_room else 0.75)
-            groups = self._feed.take() if self._has_room and not self._room.is_full() else []
+            groups = self.feed.take() if self._has_room and not self._room.is_full() else []
             for group, size in groups:
                 self._driver.start(group, size)
             if groups or not self._has_room:
@@ -225,14 +212,14 @@ class LaneRun:
         self._has_missed.set()
 
     def _note_recalled(self) -> None:
-        for service, number in self._feed.recalled.items():
+        for service, number in self.feed.recalled.items():
             if number:
                 self._pools[self._stage.pools[service]].answered_before(service)
 
     async def _read_all_hits(self) -> None:
         """Read hits from the ledger, until all tasks have an outcome."""
         while not self._is_over() and not self._is_stopped:
-            is_worth_it = self._feed.has_ended or not self._has_room or len(self._hits) >= _HITS_AT_ONCE
+            is_worth_it = self.feed.has_ended or not self._has_room or len(self._hits) >= _HITS_AT_ONCE
             await (self._read_hits() if self._hits and is_worth_it else self._wait_for_news())
 
     async def _wait_for_news(self) -> None:
@@ -241,7 +228,7 @@ class LaneRun:
             await self._news.wait()
 
     def _is_over(self) -> bool:
-        return self._feed.has_ended and not self._driver.open
+        return self.feed.has_ended and not self._driver.open
 
     def is_held(self) -> bool:
         return self._writer.problem is not None
@@ -316,16 +303,17 @@ class LaneRun:
         await self._read_hits()
         return not self._is_over()
 
-    def answered(self, answered: AnsweredCall) -> None:
-        call = answered.open_call.call
+    def answered(
+        self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: int, seconds: float
+    ) -> None:
+        call = open_call.call
         if call.key is not None:
-            reply, now = answered.reply, self._clock.now()
-            arguments = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
-            self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *arguments))
-            self._hits.added(call.key, call.depth)
+            further = (attempts, seconds, self._clock.now(), reply.tokens, call.service)
+            self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *further))
+            self._shared.added[call.key] = call.depth
             self._answer_counts[self._stage.pools[call.service]] += 1
-        self._driver.settle(answered.open_call, answered.outcomes)
-        self._shared.ended(call, answered.reply)
+        self._driver.settle(open_call, outcomes)
+        self._shared.ended(call, reply)
         self._news.set()
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
@@ -334,7 +322,7 @@ class LaneRun:
         self._news.set()
 
     def _write_records(self) -> None:
-        for record in self._records.values():
+        for record in self.records.values():
             record.write()
         self._unexpected.write()
 
@@ -342,7 +330,7 @@ class LaneRun:
         services, tally = self._stage.services_of([pool]), self.tally
         counters = (Counter.LEDGER_HITS, Counter.CALLS_MADE, Counter.CALLS_PLANNED)
         hits, calls, planned = (sum(tally[counter, name] for name in services) for counter in counters)
-        planned += self.left if pool == next(iter(self._pools)) else 0
+        planned += self.feed.left if pool == next(iter(self._pools)) else 0
         stage = self._stage
         usages = tuple(
             (stage.name, stage.model(name) or "", usage) for name, usage in self.sums.usages() if name in services

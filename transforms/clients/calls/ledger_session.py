@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
+from rankbeam.transforms.clients.clock import is_set_within
 from rankbeam.transforms.clients.ledger import Ledger, LedgerWriter, UseRecord
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease
 from rankbeam.transforms.records.errors import InputError
@@ -115,7 +116,7 @@ class LedgerSession:
 
     async def _keep_up(self) -> None:
         try:
-            while not await self._has_ended(_TICK_S):
+            while not await is_set_within(self._ended, _TICK_S):
                 self._check_writer()
                 if self._clock() - self._stop_checked >= _STOP_EVERY_S:
                     await self._refuse_cancelled()
@@ -125,12 +126,6 @@ class LedgerSession:
         except InputError as error:
             self._problem = InputError(error.problem, path=error.path)  # not a subclass: workers send its name
             self._hooks.stop()
-
-    async def _has_ended(self, seconds: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._ended.wait()
-        return self._ended.is_set()
 
     def _check_writer(self) -> None:
         """Begin no call while the writer has a problem; end the lane if the problem lasts."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, LaneStopped
-from rankbeam.transforms.clients.calls.attempts import AnsweredCall, Attempts, after
+from rankbeam.transforms.clients.calls.attempts import Attempts, after
 from rankbeam.transforms.clients.calls.combined_calls import CallCombiner, CombinedCall
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
@@ -201,11 +201,8 @@ class PoolCalls:
         for part, part_reply, values in open_call.parts_of(reply, outcomes):
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            self._owner.answered(
-                AnsweredCall(
-                    part, part_reply, [after(value, count, part_reply.tokens) for value in values], count, seconds
-                )
-            )
+            settled = [after(value, count, part_reply.tokens) for value in values]
+            self._owner.answered(part, part_reply, settled, count, seconds)
             count, seconds = 0, 0.0
 
     async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
-from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock, is_set_within
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
@@ -336,12 +336,8 @@ class BatchJobs:
             self.warnings.append(f"{about}: {matched.unproved:,} {by_key}")
 
     async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopped.wait()
-        except TimeoutError:
-            return
-        raise LaneStopped
+        if await is_set_within(self._stopped, seconds):
+            raise LaneStopped
 
 
 async def _run_all(works: Sequence[Coroutine[Any, Any, dict[str, str]]]) -> list[dict[str, str]]:
