@@ -19,27 +19,21 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds that never decrease."""
-        ...
 
     def now(self) -> datetime:
         """The time of day, in UTC."""
-        ...
 
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that makes calls; it runs in its own thread."""
-        ...
 
     def condition(self) -> threading.Condition:
         """A condition for threads to wait for, with timeouts by this clock."""
-        ...
 
     def start(self, work: Callable[[], None], name: str) -> threading.Thread:
         """Start a thread that ends with the process."""
-        ...
 
     def at_work(self) -> AbstractContextManager[None]:
         """Mark the calling thread as working, except while it waits for a `condition`."""
-        ...
 
 
 class SystemClock:

@@ -138,7 +138,6 @@ class RetrieveFn(beam.DoFn):
 
 
 def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iterator[str]:
-    """A warning about texts of which a model saw only a part."""
     source, (cut, total) = element
     documents = searched[source]
     if cut and documents.embeddings is not None:

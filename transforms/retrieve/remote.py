@@ -60,7 +60,6 @@ def tasks_of(
 def tasks_of_rewritten(
     element: SourceRows, works: Mapping[int, Retrieve], last: Mapping[int, int | None]
 ) -> Iterator[TaskBatch]:
-    """The tasks that send rewritten queries to their remote retriever."""
     bucket, (source, queries) = element
     if source in works:
         yield from tasks_of((bucket, queries), {source: works[source]}, last)

@@ -92,7 +92,6 @@ def _judged_cells(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
 
 
 def _slices(queries: int, values: Mapping[str, list[str]]) -> pa.ListArray:
-    """Every named attribute with its value, for each query."""
     kind = tables.QUERY_METRICS.field("slices").type
     by_name = np.array(list(values.values()), object).reshape(len(values), queries)
     structs = pa.StructArray.from_arrays(

@@ -159,7 +159,6 @@ def _read_table(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
 
 
 def _statuses(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """The status of every configuration's answers."""
     for path in paths:
         with parquet.open_file(path) as file:
             yield from file.iter_batches(columns=["config_id", "status"])

@@ -67,7 +67,6 @@ def describe(source: TableSource) -> Description:
 
 
 def columns_of(source: TableSource) -> tuple[str, ...]:
-    """The names of a table's columns, in order."""
     with refusals(source):
         return tuple(field.name for field in _table(source, IMPATIENT).schema)
 
@@ -246,7 +245,6 @@ def batches(source: TableSource, columns: Sequence[str]) -> Iterator[pa.RecordBa
 
 
 def _open_streams(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
-    """The names of the streams of a new session."""
     from google.cloud.bigquery_storage_v1 import types
 
     resource, project = stored_table(source, columns)

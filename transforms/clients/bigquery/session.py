@@ -76,7 +76,6 @@ IMPATIENT = Patience(attempts=3)  # for checks before the work begins, while the
 
 
 def again_after(*troubles: ErrorKind) -> retry_base:
-    """Repeat work that returns an error of one of these kinds."""
     return retry_if_result(lambda error: error is not None and error.trouble in troubles)
 
 

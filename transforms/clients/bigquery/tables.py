@@ -98,7 +98,6 @@ def _new(session: Session, name: str, columns: list[Column]) -> Any:
 
 
 def _problems(name: str, table: Any) -> Iterator[str]:
-    """The reason why rows cannot be written to an existing table."""
     if table.table_type != "TABLE":
         yield f"{name} is a {table.table_type}, not a table"
         return

@@ -208,7 +208,6 @@ class Admission:
         self._wake_next()
 
     def _note_failure(self, permit: Permit, error: CallError) -> None:
-        """Adapt the pace to a failed attempt."""
         if error.kind is FailureKind.QUOTA:
             self._pacer.push_back(self._clock.monotonic())
             permit.used = 0.0

@@ -221,11 +221,9 @@ class FanOut:
         return sum(feed.fill(most) for feed in self._feeds) > 0
 
     def most_held(self) -> int:
-        """The most bytes that the open tasks of one lane may hold."""
         return _MOST_HELD_BYTES // len(self._feeds)
 
     def _pool_and_model(self, service: str) -> tuple[str, str]:
-        """The pool and the model of a service."""
         return self._stage.pools[service], self._stage.model(service) or ""
 
     def is_full(self) -> bool:

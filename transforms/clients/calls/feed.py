@@ -71,7 +71,6 @@ class Feed:
         return True
 
     def look_up(self, lookup: Lookup) -> None:
-        """Look up which tasks can be recalled, before the first one is read."""
         if self._recall is not None:
             self._number = self._recall.look_up(lookup)
 

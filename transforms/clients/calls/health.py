@@ -118,7 +118,6 @@ class Breaker:
         self._opened, self._is_probing, self._is_given_up = None, False, False
 
     def answered_before(self) -> None:
-        """Record that the ledger has an answer of the service."""
         self._has_answered = True
 
     def failed(self, begun: StartedAttempt, error: CallError, now: float) -> None:

@@ -81,7 +81,6 @@ class Budget:
             self.wake()
 
     def wake(self) -> None:
-        """Let waiting attempts check the budget again."""
         self._account.changed.set()
 
 

@@ -217,7 +217,6 @@ class LaneRun:
                 self._pools[self._stage.pools[service]].answered_before(service)
 
     async def _read_all_hits(self) -> None:
-        """Read hits from the ledger, until all tasks have an outcome."""
         while not self._is_over() and not self._is_stopped:
             is_worth_it = self.feed.has_ended or not self._has_room or len(self._hits) >= _HITS_AT_ONCE
             await (self._read_hits() if self._hits and is_worth_it else self._wait_for_news())
@@ -256,7 +255,6 @@ class LaneRun:
         self._has_missed.set()
 
     def _take_outcome(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
-        """Take the outcome of a call that another lane has made."""
         if isinstance(outcome, CallError):
             self.failed(open_call, outcome)
             return

@@ -306,7 +306,6 @@ class PoolCalls:
         return self._cost(most) if most.total else max(self._cost(most), self._shared.dearest.get(service, 0.0))
 
     def _cost(self, tokens: Tokens) -> float:
-        """The cost of one attempt; 0 without a price."""
         return self._quota.cost(1, tokens) or 0.0
 
     def _count_tokens(self, service: str, attempts: Attempts, tokens: Tokens) -> None:

@@ -66,11 +66,9 @@ class Connection(Protocol):
         Raises:
             CallError: there is no answer; its kind decides whether the call is retried, and its tokens are counted.
         """
-        ...
 
     async def close(self) -> None:
         """Release the resources that `connect` acquired."""
-        ...
 
 
 class Service(Protocol):
@@ -86,7 +84,6 @@ class Service(Protocol):
         Raises:
             InputError: the configuration cannot work, for example because credentials or a variable are missing.
         """
-        ...
 
     def read(self, answer: str) -> Any:
         """The value of an answer; called for new answers and for those in the ledger.
@@ -95,11 +92,9 @@ class Service(Protocol):
             CallError: the answer is not in the service's format (`MALFORMED`), ends too early (`TRUNCATED`), is a
                 refusal (`BLOCKED`), or cannot be used as configured (`INVALID`).
         """
-        ...
 
     def most_tokens(self, payload: str) -> Tokens:
         """The most tokens that one attempt uses, for quota and budget to reserve; zero if tokens are not charged."""
-        ...
 
 
 async def open_connection(module: str, parameters: Service) -> Connection:

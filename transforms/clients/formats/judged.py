@@ -145,7 +145,6 @@ def repeated_id(ids: pa.Array | pa.ChunkedArray) -> str | None:
 
 
 def _without_repeats(judgements: pa.Table, advice: str) -> tuple[pa.Table, int]:
-    """The judgements without repeats, and the number of repeats."""
     position, documents = judgements["position"].to_numpy().astype(np.int64), _judged_things(judgements)
     is_repeated = repeats(position, documents)
     if not is_repeated.any():
@@ -201,7 +200,6 @@ def _subtopic_numbers(query: IntArray, subtopic: pa.Array) -> IntArray:
 
 
 def _most_subtopics(judgements: pa.Table) -> int:
-    """The largest number of distinct subtopics of any query."""
     numbers = judgements.group_by("query_id").aggregate([("subtopic", "count_distinct")])
     return int(pc.max(numbers["subtopic_count_distinct"]).as_py() or 0)
 

@@ -62,7 +62,6 @@ def read_references(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def reference_rows(pattern: str) -> Iterator[dict[str, Any]]:
-    """The rows of all files that a path or pattern names."""
     for path in sources.expand(pattern):
         for batch in read_references(path):
             yield from batch.to_pylist()
@@ -80,7 +79,6 @@ def join_references(
     parts: Mapping[str, Sequence[pa.RecordBatch]],
     summary: DatasetSummary,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries of one bucket with their reference answers."""
     if references.path is None:
         return from_attribute(queries, references.attribute, summary)
     known = pa.chunked_array([batch["query_id"] for batch in parts["queries"]], pa.string())
@@ -93,7 +91,6 @@ def join_references(
 def with_references(
     queries: pa.RecordBatch, known: pa.ChunkedArray, references: Sequence[pa.RecordBatch], summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries of one bucket with reference answers from a file."""
     table = pa.Table.from_batches(references, columns.REFERENCES).combine_chunks()
     ids = table["query_id"]
     foreign = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
@@ -110,7 +107,6 @@ def with_references(
 def from_attribute(
     queries: pa.RecordBatch, name: str, summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Use an attribute of the queries as their reference answers."""
     attributes = queries["attributes"]
     items, owner = attributes.flatten(), pc.list_parent_indices(attributes)
     is_answer = pc.equal(items.field("name"), name)

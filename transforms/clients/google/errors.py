@@ -90,7 +90,6 @@ def short_message(message: str) -> str:
 
 
 def build_request(make: Callable[[], T]) -> T:
-    """The protocol buffer message of a request."""
     try:
         return make()
     except (ValueError, TypeError) as error:

@@ -58,7 +58,6 @@ class Clients:
 
     @contextmanager
     def one(self) -> Iterator[httpx.AsyncClient]:
-        """A client for one call."""
         free = (client for client, calls in self._open.items() if calls < _CALLS_PER_CLIENT)
         client = next(free, None) or self._new()
         self._open[client] = self._open.get(client, 0) + 1

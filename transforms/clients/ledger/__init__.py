@@ -115,7 +115,6 @@ class Ledger:
             store.put_use(self.folder, store.tried_name(pool, lane), content)
 
     def keep_log(self, name: str, text: str) -> str:
-        """Write the log of an unexpected error; returns its path."""
         return store.put_use(self.folder, name, text.encode("utf-8", "backslashreplace"))
 
     def request_stop(self) -> None:

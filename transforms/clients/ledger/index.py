@@ -59,7 +59,6 @@ class Index:
 
     @property
     def checks(self) -> IntArray:
-        """The hashes of all rows."""
         return np.asarray(self._columns["check"])
 
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":

@@ -129,7 +129,6 @@ def left_in(folder: str) -> Iterator[tuple[list[LedgerEntry], int]]:
 
 
 def _entry(line: bytes) -> LedgerEntry | None:
-    """The answer in a line; None if the line is incomplete."""
     if len(line) < _DIGITS or line[:_DIGITS] != b"%08x" % zlib.crc32(line[_DIGITS:]):
         return None
     key, depth, answer, attempts, seconds, moment, tokens, service, via = json.loads(line[_DIGITS:])

@@ -157,7 +157,6 @@ class StoredRow(NamedTuple):
 
     @property
     def answer(self) -> bytes:
-        """The answer, as JSON."""
         answer: bytes = self.base[-1]
         return answer
 
@@ -170,7 +169,6 @@ class StoredRow(NamedTuple):
 
 
 def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
-    """Convert entries to rows of a part, in the current format."""
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
 
 
@@ -275,7 +273,6 @@ def _further_of(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def _base(rows: pa.Table, moments: pa.ChunkedArray) -> Iterator[tuple[Any, ...]]:
-    """The values of the columns of format 1, without the hash."""
     return zip(*((moments if name == "finished_at" else rows.column(name)).to_pylist() for name in _BASE), strict=True)
 
 

@@ -92,7 +92,6 @@ def tried_name(pool: str, lane: int) -> str:
 
 
 def new_journal(folder: str) -> Path:
-    """The path of a new journal in a ledger on this machine."""
     return Path(folder, f"{UNFINISHED}journal-{uuid.uuid4().hex}.jsonl")
 
 

@@ -104,7 +104,6 @@ def _content(part: StoredFile) -> tuple[list[pa.Table], str]:
 
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
-    """The use of the ledger by each run, and the unreadable records."""
     records = [(stored.path, uses.read(stored)) for stored in store.uses_in(folder)]
     unreadable = [(path, "not a record of how a run used the ledger") for path, use in records if use is None]
     runs = grouped((use.run_id, use) for _, use in records if use is not None)

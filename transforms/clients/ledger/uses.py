@@ -94,7 +94,6 @@ _FORM = TypeAdapter(LedgerUse)
 
 
 def read(stored: StoredFile) -> LedgerUse | None:
-    """Parse a record; None for a file that is not a record."""
     try:
         values = json.loads(files.read_all(stored.path))
         usages = [(row["stage"], row["model"], row) for row in values.get("took", ())]

@@ -64,11 +64,9 @@ class PendingEntries:
         return piece
 
     def written(self) -> None:
-        """Note that the taken entries are on the filesystem."""
         self._has_failed = False
 
     def put_back(self, piece: list[LedgerEntry]) -> None:
-        """Return taken entries that could not be written."""
         self._entries.extendleft(reversed(piece))
         self._bytes += sum(len(entry.answer) for entry in piece)
         self._due = self._clock() + self._flush_s
@@ -128,7 +126,6 @@ class LedgerWriter:
 
     @property
     def unwritten(self) -> int:
-        """Number of entries that are not on the filesystem."""
         return self._added - self._durable
 
     @property

@@ -180,7 +180,6 @@ class ModelParameters(Parameters):
         }
 
     def key(self, kind: str, prompt: Prompt) -> str:
-        """The content key of a prompt to this model."""
         return content_key(prompt.identity(self.identity(kind)))
 
     async def connect(self) -> Connection:

@@ -39,7 +39,6 @@ _BLOCKS = {
 
 
 async def connect(parameters: Gemini) -> "GeminiConnection":
-    """Find credentials, or the value of the key, and create a client."""
     key, secrets = await resolve_key(parameters.api_key)
     genai = await asyncio.to_thread(import_module, "google.genai")  # takes a second
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons

@@ -48,7 +48,6 @@ def folders_of(name: str) -> Iterator[str]:
 
 
 def folder_named(name: str) -> str:
-    """The folder of a model on this machine."""
     places = list(folders_of(name))
     for place in places:
         if Path(place).is_dir() if files.is_local(place) else matching.matches(files.join(place, "**")):
@@ -83,7 +82,6 @@ class ModelFiles:
 
     @cached_property
     def pooling(self) -> str | None:
-        """The pooling named in the settings; None without settings."""
         settings = self._settings("1_Pooling/config.json")
         modes = [mode for mode, is_set in settings.items() if mode.startswith("pooling_mode_") and is_set is True]
         if not modes:

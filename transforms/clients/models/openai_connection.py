@@ -35,7 +35,6 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 async def connect(parameters: OpenAi) -> "OpenAiConnection":
-    """Find the value of the key, and create a client."""
     key, secrets = await resolve_key(parameters.api_key)
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:

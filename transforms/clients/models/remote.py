@@ -121,7 +121,6 @@ class RemoteModel(PrefixedModel):
 
     @property
     def most_texts(self) -> int:
-        """The most texts that one request embeds."""
         return self.texts_per_request or 1
 
     @property

@@ -55,12 +55,10 @@ def found_among(model: str, names: Collection[str]) -> str:
 
 
 def too_large() -> CallError:
-    """The error of a call whose reply has more than `MOST_BYTES`."""
     return CallError(FailureKind.MALFORMED, f"the answer has more than {MOST_BYTES >> 20} MB")
 
 
 def unreadable(error: Exception) -> CallError:
-    """The error of a call whose reply cannot be read."""
     first = str(error).strip().partition("\n")[0]
     return CallError(FailureKind.MALFORMED, f"the answer cannot be read: {type(error).__name__}: {first[:200]}")
 

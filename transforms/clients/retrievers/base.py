@@ -65,11 +65,9 @@ class Retriever(Protocol):
         Raises:
             CallError: there is no answer, after any retries; becomes a row of `failures`.
         """
-        ...
 
     def close(self) -> None:
         """Release what `open` acquired."""
-        ...
 
 
 class RetrieverParameters(Parameters):

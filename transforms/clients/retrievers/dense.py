@@ -71,7 +71,6 @@ class Dense(RetrieverParameters):
         yield from filter(str.strip, _texts(units, self.fields, rows))
 
     def prepare(self, documents: Documents) -> None:
-        """Make the file of vectors, unless it is kept already."""
         self.search(documents).close()
 
     def search(self, documents: Documents) -> Retriever:

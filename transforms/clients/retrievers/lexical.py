@@ -65,7 +65,6 @@ class LexicalParameters(RetrieverParameters):
         return self.search(Documents(corpus))
 
     def prepare(self, documents: Documents) -> None:
-        """Build the index, unless it exists already."""
         self.search(documents).close()
 
     def index(self, documents: Documents) -> IndexedUnits:

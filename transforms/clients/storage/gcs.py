@@ -29,7 +29,6 @@ def prepare(path: str) -> None:
 
 
 def errors(path: str) -> tuple[type[Exception], ...]:
-    """The error classes of a path's filesystem."""
     if not path.startswith(SCHEME):
         return other_filesystems.errors(path)
     from google.api_core.exceptions import GoogleAPIError
@@ -47,7 +46,6 @@ def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
 
 
 def error_text(error: BaseException, path: str) -> str:
-    """An error of a path's filesystem, with advice, in one line."""
     if not path.startswith(SCHEME):
         return other_filesystems.error_text(error, path)
     bucket = path.removeprefix(SCHEME).partition("/")[0]

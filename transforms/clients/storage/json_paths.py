@@ -42,7 +42,6 @@ def refuse_invalid(text: str | bytes) -> None:
 
 
 def check_path(path: str) -> None:
-    """Refuse an invalid JMESPath."""
     try:
         finder(path)
     except jmespath.exceptions.JMESPathError as error:

@@ -9,7 +9,6 @@ _REMEDIES = (
 
 
 def errors(path: str) -> tuple[type[Exception], ...]:
-    """The error classes of a path's filesystem besides OSError."""
     if "://" not in path:
         return ()
     from apache_beam.io.aws.clients.s3.messages import S3ClientError

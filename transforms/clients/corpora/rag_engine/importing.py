@@ -45,7 +45,6 @@ class UnfilledCorpus:
     distrusted: CorpusDescription | None = None
 
     def suffices(self, about: CorpusDescription) -> bool:
-        """Return whether a corpus with this description needs no import."""
         return about.complete and about.failed <= self.most_failures and about != self.distrusted
 
 

@@ -106,7 +106,6 @@ def _type_of(uri: str) -> str:
 
 
 def _do_all(work: Callable[[Any], object], items: Iterator[Any]) -> int:
-    """Do work on all items, some at a time; returns their number."""
     done = 0
     with ThreadPoolExecutor(_THREADS) as threads:
         while part := list(islice(items, _AT_ONCE)):

@@ -130,7 +130,6 @@ class Uses:
         )
 
     def failed(self, identity: str) -> Mapping[str, str]:
-        """Recorded reasons why documents of a corpus could not be imported."""
         content = self._objects.read(self._place(identity))
         return {} if content is None else _parse_use(content, self._place(identity)).failed
 

@@ -93,7 +93,6 @@ class NeededCorpus:
 
 
 def operation_key(kind: str, location: str, identity: str, number: int) -> str:
-    """The ledger's key for the name of an operation on a corpus."""
     return content_key(
         {"stage": "corpora", "operation": kind, "location": location, "identity": identity, "number": number}
     )
@@ -159,7 +158,6 @@ class CreateCorpus(DataWork[NeededCorpus]):
 
 
 def wait_for_success(name: str) -> Steps[Operation]:
-    """Wait until a long-running operation has succeeded; returns it."""
     operation = yield from wait_for_end(name)
     if operation.error is not None:
         raise operation.error

@@ -300,7 +300,6 @@ def contradiction(ids: Mapping[str, Any]) -> str | None:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a JSON value, as text."""
     return {"dict": "an object", "list": "a list", "str": "a text"}.get(
         type(value).__name__, shortened(repr(value), 60)
     )

@@ -200,7 +200,6 @@ _PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
-    """A pattern of relative paths as a regular expression."""
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(_PARTS.get(piece, re.escape(piece)) for piece in pieces))
 

@@ -57,7 +57,6 @@ def unreadable(error: Exception, path: str, line: int | None = None) -> InputErr
 
 
 def parse_model(path: str, line: int, text: str, model: type[Model]) -> Model:
-    """Parse a line's JSON object and validate it as a model."""
     value = parse_object(path, line, text)
     _refuse_half(path, line, text, value)
     return validate_model(path, line, value, model)
@@ -79,7 +78,6 @@ def as_object(path: str, line: int, value: Any) -> dict[str, Any]:
 
 
 def validate_model(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
-    """Validate the values of a line, or of a table's row, as a model."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

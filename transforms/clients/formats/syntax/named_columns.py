@@ -39,12 +39,10 @@ OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade"
 
 
 def has_columns(names: Container[str], role: str) -> bool:
-    """Return whether names include all columns of a role."""
     return all(any(name in names for name in known) for known in COLUMN_NAMES[role].values())
 
 
 def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_case: bool = False) -> dict[str, str]:
-    """Find each known column's name in a table."""
     names = {}
     problems = []
     by_spelling = {name.lower() if any_case else name: name for name in columns}
@@ -74,7 +72,6 @@ def refuse_repeated(path: str, columns: Sequence[str], line: int | None = None) 
 
 
 def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
-    """A table's names for the optional columns that it has."""
     by_spelling = {name.lower() if any_case else name: name for name in columns}
     matches = {
         ours: [by_spelling[name] for name in theirs if name in by_spelling]

@@ -129,7 +129,6 @@ def read_parquet_values(path: str, role: str) -> Iterator[tuple[int, dict[str, A
 def parquet_rows(
     path: str, file: pq.ParquetFile, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows with their numbers, from 1, as Python values."""
     row = 0
     try:
         for batch in file.iter_batches(_SAMPLE_ROWS, columns=columns, use_threads=False):
@@ -146,7 +145,6 @@ def check_parquet(path: str, role: str) -> None:
 
 
 def parquet_has_rows(path: str) -> bool:
-    """Return whether a file has rows, according to its footer."""
     with open_file(path) as file:
         return bool(file.metadata.num_rows)
 

@@ -293,7 +293,6 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap a value of OTLP."""
     if not isinstance(value, Mapping):
         return value
     kinds = {name.replace("_v", "V"): inner for name, inner in value.items() if inner is not None}  # as Phoenix has it

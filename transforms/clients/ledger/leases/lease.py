@@ -38,19 +38,15 @@ class LeasePlace(Protocol):
 
     def read(self, name: str) -> ReadFile | None:
         """The file; None if there is none."""
-        ...
 
     def create(self, name: str, content: bytes) -> bool:
         """Create a file; returns False if another process was faster."""
-        ...
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         """Replace a file if it has not changed since it was read; returns whether it was replaced."""
-        ...
 
     def delete(self, name: str, seen: ReadFile) -> None:
         """Delete a file if it has not changed since it was read."""
-        ...
 
 
 BEAT_S = 10.0

@@ -37,7 +37,6 @@ _NOT_SENT = ("http_options", "system_instruction")
 
 
 async def connect(parameters: Gemini) -> "GeminiJobs":
-    """Find the key or credentials, and create a client."""
     connection = await gemini_connection.connect(parameters)
     return VertexJobs(connection) if parameters.on_vertex else GeminiJobs(connection)
 
@@ -128,7 +127,6 @@ class GeminiJobs:
         return BatchRow(key, response) if isinstance(response, dict) else self.failed(key, row.get("error"))
 
     def failed(self, key: str, error: Any) -> BatchRow:
-        """The row of a request that failed."""
         message = error.get("message") if isinstance(error, dict) else error
         return BatchRow(key, None, self.connection.secrets.hide(str(message or "")))
 

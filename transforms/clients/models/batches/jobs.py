@@ -124,7 +124,6 @@ class JobAnswers:
         return sum(self.tokens.values(), NO_TOKENS)
 
     def closed(self, record: BatchJobRecord, state: str) -> BatchJobRecord:
-        """The record of the job once these answers are in the ledger."""
         refused = {str(reason): number for reason, number in self.refused.items()}
         closed = replace(record.closed(state), answered=len(self.replies), refused=refused)
         return replace(closed, input_tokens=self.usage.input, output_tokens=self.usage.output)

@@ -281,7 +281,6 @@ class BatchJobs:
         return () if self._answered(calls) else calls
 
     def _answered(self, calls: Iterable[PendingCall]) -> list[str]:
-        """The keys of calls that have an answer in the ledger."""
         return [entry.key for entry in self._ledger.find({call.key: None for call in calls})]
 
     def _make_room(self, service: BatchedService, job: ServiceJob | None, matched: JobAnswers) -> float:

@@ -54,21 +54,17 @@ class BatchService(Protocol):
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
         """Create a job; returns its id."""
-        ...
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
         """All jobs with a name, the oldest first."""
-        ...
 
     async def job(self, job: str) -> ServiceJob: ...
 
     async def cancel(self, job: str) -> None:
         """Ask the service to end a job; existing answers are kept."""
-        ...
 
     def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
         """The rows of a job's output, in any order; `lines` are the requests, for services whose rows have no keys."""
-        ...
 
     async def close(self) -> None: ...
 

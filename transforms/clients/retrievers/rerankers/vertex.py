@@ -74,7 +74,6 @@ class VertexRanking(Reranker):
 
     @cached_property
     def form(self) -> Http:
-        """The request and the answer in the API's REST form."""
         return Http(
             url=f"https://{_HOST}/v1/{self.resource}:rank",
             body={
