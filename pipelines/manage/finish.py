@@ -17,7 +17,8 @@ from rankbeam.pipelines.manage.derived import build_duckdb, monitor
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
+from rankbeam.transforms.clients.ledger.leases.places import place_of
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 
 _LOOK_S, _MOST_S = 1.0, 3600.0

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
-from rankbeam.transforms.clients.ledger import ClearResult, CompactionResult, LedgerSurvey, clear, store, survey
-from rankbeam.transforms.clients.ledger import compact as merge_parts
+from rankbeam.transforms.clients.ledger import store
+from rankbeam.transforms.clients.ledger.merging import CompactionResult
+from rankbeam.transforms.clients.ledger.merging import compact as merge_parts
+from rankbeam.transforms.clients.ledger.survey import ClearResult, LedgerSurvey, clear, survey
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError, pluralize
 

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.clients.bigquery.names import is_table
-from rankbeam.transforms.clients.ledger import Owner, read_also
+from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.clients.ledger.store import read_also
 from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run

@@ -14,7 +14,7 @@ from support.data import REPOSITORY
 from support.json_server import responding
 from support.runs import rankbeam
 
-from rankbeam.transforms.clients.ledger import survey
+from rankbeam.transforms.clients.ledger.survey import survey
 
 RELEASED = REPOSITORY / "tests" / "support" / "first_release_ledger"
 

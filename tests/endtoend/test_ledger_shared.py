@@ -17,7 +17,7 @@ from support.remote import answers, dataset, http, write_experiment
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.ledger import survey
+from rankbeam.transforms.clients.ledger.survey import survey
 
 QUERIES = 40
 

@@ -17,8 +17,10 @@ from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
+from rankbeam.transforms.clients.ledger.leases.places import place_of
+from rankbeam.transforms.clients.ledger.survey import survey
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallAnswer, Usage

@@ -10,7 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.leases import Holder
+from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.errors import InputError
 

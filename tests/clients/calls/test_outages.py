@@ -10,7 +10,7 @@ import pytest
 from support.campaigns import in_campaigns
 from support.services import Echo, Script, failing, make, run_all, taking, task
 
-from rankbeam.transforms.clients.ledger import clear
+from rankbeam.transforms.clients.ledger.survey import clear
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask

@@ -10,7 +10,8 @@ from support.services import Echo, Script, run_all, task
 from rankbeam.transforms.clients.calls import fake
 from rankbeam.transforms.clients.calls.fake import FakeService
 from rankbeam.transforms.clients.calls.fanout import FanOut, SingleService
-from rankbeam.transforms.clients.ledger import Ledger, clear
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.survey import clear
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, CallAnswer, FailedTask
 from rankbeam.transforms.records.errors import FailureKind, InputError

@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineC
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles, StagedFolder
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.leases import Holder
+from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import ImportQuota, Quota
 from rankbeam.transforms.records.errors import CallError, FailureKind

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, clear, compact, store, survey
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
+from rankbeam.transforms.clients.ledger.merging import compact
 from rankbeam.transforms.clients.ledger.rows import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout, table_of
+from rankbeam.transforms.clients.ledger.survey import clear, survey
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from support.processes import Process
 
-from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, survey
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.ledger.journal import left_in
+from rankbeam.transforms.clients.ledger.survey import clear, survey
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support import memory_filesystem, strict_gcs
 from support.strategies import lists_up_to
 
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, LeasePlace, ReadFile
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease, LeaseLost, LeasePlace, ReadFile
 from rankbeam.transforms.clients.ledger.leases.places import ElsewherePlace, GcsPlace, LocalPlace
 from rankbeam.transforms.clients.ledger.leases.process import start_time
 from rankbeam.transforms.records.errors import InputError

@@ -22,8 +22,9 @@ from support.data import REPOSITORY
 from support.processes import Process
 from support.strategies import lists_up_to
 
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner, clear, survey
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner
 from rankbeam.transforms.clients.ledger.rows import SCHEMA
+from rankbeam.transforms.clients.ledger.survey import clear, survey
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 

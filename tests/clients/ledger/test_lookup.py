@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Lookup, compact, store
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Lookup, store
+from rankbeam.transforms.clients.ledger.merging import compact
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import table_of
 from rankbeam.transforms.records.calls.steps import SearchDepth

@@ -19,9 +19,11 @@ from support.data import REPOSITORY
 from support.processes import Process
 
 from rankbeam.pipelines.manage.ledger import run
-from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, compact, merging, store, survey
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, merging, store
 from rankbeam.transforms.clients.ledger.leases import places
+from rankbeam.transforms.clients.ledger.merging import compact
 from rankbeam.transforms.clients.ledger.store import StoredFile
+from rankbeam.transforms.clients.ledger.survey import clear, survey
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -182,6 +184,7 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
 
 def in_process(code: str, *arguments: object) -> Process:
     head = "import sys, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
+    head += "from rankbeam.transforms.clients.ledger.merging import compact\n"
     head += "from rankbeam.transforms.records.calls.steps import SearchDepth\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.call import with_lost_attempts
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner, survey
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner
+from rankbeam.transforms.clients.ledger.survey import survey
 from rankbeam.transforms.records.calls.steps import CallUsage, Usage
 from rankbeam.transforms.records.reply import Tokens
 

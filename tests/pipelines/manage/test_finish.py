@@ -16,7 +16,8 @@ from support.runs import run_experiment
 
 from rankbeam.pipelines.manage import finish, jobs
 from rankbeam.pipelines.manage.jobs import RunRecord
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
+from rankbeam.transforms.clients.ledger.leases.places import place_of
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 STARTED = "2026-01-02T03:04:05+00:00"

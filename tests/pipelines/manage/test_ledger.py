@@ -11,7 +11,8 @@ from support.cli import rankbeam
 from support.data import REPOSITORY
 
 from rankbeam.pipelines.manage.ledger import ledger_folder, run, show
-from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner
+from rankbeam.transforms.clients.ledger.survey import survey
 from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 

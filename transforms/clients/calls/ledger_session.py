@@ -14,7 +14,7 @@ from types import TracebackType
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.clock import is_set_within
 from rankbeam.transforms.clients.ledger import Ledger, LedgerWriter, UseRecord
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
 from rankbeam.transforms.records.errors import InputError
 
 _TICK_S = 0.25

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import store, uses
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
+from rankbeam.transforms.clients.ledger.leases.places import place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
-from rankbeam.transforms.clients.ledger.merging import CompactionResult, compact
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
-from rankbeam.transforms.clients.ledger.store import read_also
-from rankbeam.transforms.clients.ledger.survey import ClearResult, LedgerSurvey, RunUse, clear, survey
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
 from rankbeam.transforms.clients.storage import files
@@ -25,23 +23,15 @@ from rankbeam.transforms.records.calls.steps import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 __all__ = [
-    "ClearResult",
-    "CompactionResult",
     "LaneCounts",
     "Lease",
     "Ledger",
     "LedgerEntry",
-    "LedgerSurvey",
     "LedgerUse",
     "LedgerWriter",
     "Lookup",
     "Owner",
-    "RunUse",
     "UseRecord",
-    "clear",
-    "compact",
-    "read_also",
-    "survey",
 ]
 
 

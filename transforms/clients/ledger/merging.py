@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from rankbeam.transforms.clients.ledger import store
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
+from rankbeam.transforms.clients.ledger.leases.places import place_of
 from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import WRITTEN, PartLayout
 from rankbeam.transforms.clients.ledger.store import StoredFile

@@ -15,7 +15,8 @@ from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
-from rankbeam.transforms.clients.ledger.leases import Holder, process
+from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError, FailureKind
 

@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDes
 from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, Track, lacking_files
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.leases import Holder
+from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Steps, Usage
 from rankbeam.transforms.records.errors import CallError

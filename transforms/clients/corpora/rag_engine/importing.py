@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claim_corpus, 
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles
-from rankbeam.transforms.clients.ledger.leases import Holder
+from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.calls.steps import Steps, pause
