@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from rankbeam.transforms.records.errors import InputError, did_you_mean
@@ -26,6 +26,15 @@ def is_alias(model: str) -> bool:
     (True, False)
     """
     return _ALIAS.fullmatch(model.lower()) is not None
+
+
+def matching(form: re.Pattern[str], problem: str) -> AfterValidator:
+    def checked(value: str) -> str:
+        if form.fullmatch(value) is None:
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(checked)
 
 
 class Parameters(BaseModel):

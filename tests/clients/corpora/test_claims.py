@@ -18,10 +18,10 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, hold
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.description import RUN, CorpusDescription
-from rankbeam.transforms.clients.corpora.rag_engine.importing import ImportFiles, Track, UnfilledCorpus, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.importing import Track, UnfilledCorpus, fill_corpora, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles, StagedFolder
-from rankbeam.transforms.clients.corpora.rag_engine.work import STUCK_S, CreateCorpus, NeededCorpus, wait_for_end
+from rankbeam.transforms.clients.corpora.rag_engine.work import STUCK_S, NeededCorpus, create_corpus, wait_for_end
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -117,9 +117,9 @@ def test_one_run_imports_each_file_once(
     holders = [elsewhere(f"r{number}") for number in range(runs)]
     own = replace(ABOUT, claim=asdict(holders[0])) if claims == "first" else ABOUT
     (resource,) = simulated(
-        random, api, clock, [CreateCorpus(api).steps(NeededCorpus(own, PARAMETERS.vector_database()))], {}
+        random, api, clock, [create_corpus(LOCATION, NeededCorpus(own, PARAMETERS.vector_database()))], {}
     ).values()
-    works = [ImportFiles(api).steps(Track((filling(resource),), 1400, holder)) for holder in holders]
+    works = [fill_corpora(LOCATION, print, Track((filling(resource),), 1400, holder)) for holder in holders]
     killed = {0: clock.at + random.uniform(0, 300)} if dies and runs > 1 else {}
     results = simulated(random, api, clock, works, killed)
 
@@ -141,10 +141,10 @@ def test_a_claim_of_a_process_that_has_ended_here_is_taken_over_at_once() -> Non
     )
     api, me = MemoryApi(LOCATION, state=there), claimant("new", NOW)
     own = replace(ABOUT, claim={**asdict(me), "token": "old", "pid_started": "long ago"})
-    create = CreateCorpus(api).steps(NeededCorpus(own, PARAMETERS.vector_database()))
+    create = create_corpus(LOCATION, NeededCorpus(own, PARAMETERS.vector_database()))
     (resource,) = simulated(Random(0), api, clock, [create], {}).values()
     began = clock.at
-    simulated(Random(0), api, clock, [ImportFiles(api).steps(Track((filling(resource),), 1400, me))], {})
+    simulated(Random(0), api, clock, [fill_corpora(LOCATION, print, Track((filling(resource),), 1400, me))], {})
     assert clock.at - began < 120
 
 

@@ -15,10 +15,10 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, about
-from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, UnfilledCorpus, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles, StagedFolder
-from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus, request
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -73,7 +73,7 @@ def filled(
         for number, resource in enumerate(resources)
     ]
     dealt = tracks([replace(filling, **changes) for filling in fillings], ImportQuota(), ME)
-    return corpus_client(api, folder, clock).fill(dealt, ImportFiles(api))
+    return corpus_client(api, folder, clock).fill(dealt, print, print)
 
 
 def counts_by_name(there: RagState) -> Counter[str]:
@@ -172,7 +172,7 @@ def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
     api = MemoryApi(LOCATION, state=there)
     here = corpus_client(api, tmp_path, clock)
     names = here.create(needed_corpora(0, 1))
-    operations = here._alone.done(_Begin(api), names)  # as a run that is killed now
+    operations = here._done(begun, names)  # as a run that is killed now
     corpora = here.find(needed_corpora(0, 1))
 
     assert {corpus.corpus.name for corpus in corpora} == set(names)
@@ -202,16 +202,12 @@ def test_a_corpus_is_kept_from_its_last_use_on() -> None:
     assert corpus.used("run", NOW) == corpus
 
 
-class _Begin(ImportFiles):
-    """Begins an import, and does not wait for it."""
-
-    def steps(self, item: str) -> Any:
-        from rankbeam.transforms.clients.corpora.rag_engine.work import request
-
-        config = {
-            **PARAMETERS.import_config(),
-            "max_embedding_requests_per_min": 700,
-            "gcs_source": {"uris": [staged().uri(folder) for folder in staged().folders]},
-            "import_result_gcs_sink": {"output_uri_prefix": "gs://bucket/result"},
-        }
-        return (yield [request("import", corpus=item, config=config)])
+def begun(corpus: str) -> Any:
+    """Begin an import, and do not wait for it."""
+    config = {
+        **PARAMETERS.import_config(),
+        "max_embedding_requests_per_min": 700,
+        "gcs_source": {"uris": [staged().uri(folder) for folder in staged().folders]},
+        "import_result_gcs_sink": {"output_uri_prefix": "gs://bucket/result"},
+    }
+    return (yield [request("import", corpus=corpus, config=config)])

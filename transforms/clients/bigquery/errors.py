@@ -71,7 +71,15 @@ class BigQueryError(RankbeamError):
         return BigQueryError, (self.trouble, self.message)
 
     def advice(self, dataset: DatasetName) -> str:
-        return f"{self}{_advice(self, dataset)}"
+        advice = advice_of(self, dataset.project)
+        if self.trouble is ErrorKind.PERMISSION:
+            advice = (
+                "; grant the account the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
+                f"BigQuery Job User (roles/bigquery.jobUser) on the project {dataset.project}"
+            )
+        if self.trouble is ErrorKind.MISSING and "dataset" in self.message.lower():
+            advice = f"; make the dataset: bq --location=LOCATION mk --dataset {dataset.project}:{dataset.dataset}"
+        return f"{self}{advice}"
 
 
 class LoadFailed(RankbeamError):
@@ -116,18 +124,6 @@ def of_job(job: Any) -> BigQueryError | None:
 def _unless_concurrent(trouble: ErrorKind, message: str) -> ErrorKind:
     """BigQuery gives no separate reason for transactions that it aborts; their message shows it."""
     return ErrorKind.CONCURRENT if _CONCURRENT.search(message) else trouble
-
-
-def _advice(error: BigQueryError, dataset: DatasetName) -> str:
-    name = f"{dataset.project}:{dataset.dataset}"
-    if error.trouble is ErrorKind.PERMISSION:
-        return (
-            "; grant the account the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
-            f"BigQuery Job User (roles/bigquery.jobUser) on the project {dataset.project}"
-        )
-    if error.trouble is ErrorKind.MISSING and "dataset" in error.message.lower():
-        return f"; make the dataset: bq --location=LOCATION mk --dataset {name}"
-    return advice_of(error, dataset.project)
 
 
 def advice_of(error: BigQueryError, project: str | None) -> str:

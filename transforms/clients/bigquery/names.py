@@ -11,6 +11,7 @@ In an experiment, a query is a mapping (`locations`); the string is accepted whe
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 
 from rankbeam.transforms.records.errors import InputError, shortened
@@ -54,13 +55,11 @@ class TableName:
     @classmethod
     def parse(cls, text: str) -> "TableName":
         """From `project.dataset.table`, with or without `bigquery://`."""
-        dataset, dot, table = text.removeprefix(SCHEME).rpartition(".")
-        if not dot or not _TABLE.fullmatch(table):
-            raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table")
-        try:
-            return cls(DatasetName.parse(dataset), table)
-        except InputError as error:
-            raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table") from error
+        dataset, _, table = text.removeprefix(SCHEME).rpartition(".")
+        if _TABLE.fullmatch(table):
+            with suppress(InputError):
+                return cls(DatasetName.parse(dataset), table)
+        raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table")
 
     @property
     def quoted(self) -> str:

@@ -100,14 +100,10 @@ def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | 
     """The error of a response whose HTTP status is not 200; its body may be a proxy's instead of Google's."""
     error = _error(body)
     name, text = error.get("status") or "", error.get("message") or body.decode(errors="replace")
-    details = list(details_of(error))
+    details = list(mappings(error.get("details")))
     wait = wait_s(details, retry_after_s) if kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE) else None
     message = short_message(f"HTTP {status} {name}: {text}")
     return CallError(kind, message, retry_after_s=wait, stops_pool=kind is FailureKind.QUOTA and is_daily(details))
-
-
-def details_of(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    return mappings(error.get("details"))
 
 
 def wait_s(details: list[Mapping[str, Any]], otherwise: float | None) -> float | None:

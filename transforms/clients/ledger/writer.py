@@ -101,7 +101,7 @@ class LedgerWriter:
         self._added = self._durable = 0
         self._hurried = self._closing = False
         self._failures = 0
-        self._error: InputError | None = None
+        self.problem: InputError | None = None  # the error of the last write; None if it succeeded
         self._thread: threading.Thread | None = None
         self._merging = _PartMerger(folder)
         self._journal = Journal(folder) if is_local else None
@@ -127,11 +127,6 @@ class LedgerWriter:
     @property
     def unwritten(self) -> int:
         return self._added - self._durable
-
-    @property
-    def problem(self) -> InputError | None:
-        """The error of the last write; None if it succeeded."""
-        return self._error
 
     def flush(self) -> None:
         """Write all entries added so far; on return, they are on the filesystem."""
@@ -159,8 +154,8 @@ class LedgerWriter:
         self._hurried = number > self._durable
         self._changed.notify_all()
         self._changed.wait_for(lambda: self._durable >= number or self._failures > failures or self._closing)
-        if self._durable < number and self._error is not None:
-            raise self._error
+        if self._durable < number and self.problem is not None:
+            raise self.problem
 
     def _work(self) -> None:
         while self._wait():
@@ -195,7 +190,7 @@ class LedgerWriter:
         self._merging.add(part)
         with self._changed:
             self._durable += len(piece)
-            self._error = None
+            self.problem = None
             if journal is not None:
                 journal.delete_ended()
             self._pending.written()
@@ -209,8 +204,8 @@ class LedgerWriter:
         )
         with self._changed:
             self._pending.put_back(piece)
-            self._error = InputError(message, path=self._folder)
-            self._error.__cause__ = error
+            self.problem = InputError(message, path=self._folder)
+            self.problem.__cause__ = error
             self._failures += 1
             self._hurried = False
             self._changed.notify_all()

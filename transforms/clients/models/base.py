@@ -55,21 +55,13 @@ class Embedding:
 
 @dataclass(frozen=True)
 class Stored:
-    """An answer as it is stored in the ledger.
+    """An answer as it is stored in the ledger."""
 
-    Attributes:
-        text: the answer; None for an embedding.
-        finish: end of the answer.
-        block: the reason for a refusal; None if the model answered.
-        model_version: the model that gave the answer.
-        vector: the embedding; None for a text.
-    """
-
-    text: str | None
+    text: str | None  # None for an embedding
     finish: str = STOP
-    block: str | None = None
+    block: str | None = None  # the reason for a refusal; None if the model answered
     model_version: str = ""
-    vector: tuple[FiniteFloat, ...] | None = None
+    vector: tuple[FiniteFloat, ...] | None = None  # None for a text
 
     def written(self) -> str:
         values = {name: value for name, value in vars(self).items() if name != "vector" or value is not None}

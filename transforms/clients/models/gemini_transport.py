@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from rankbeam.transforms.clients.google import errors
-from rankbeam.transforms.clients.google.errors import details_of, is_daily, short_message, wait_s
+from rankbeam.transforms.clients.google.errors import is_daily, mappings, short_message, wait_s
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, too_large, unreadable
 from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
@@ -113,4 +113,4 @@ def _headers(error: Any) -> Mapping[str, str]:
 def _details(body: Any) -> Iterator[Mapping[str, Any]]:
     """The typed details of an error's body."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    return details_of(error) if isinstance(error, Mapping) else iter(())
+    return mappings(error.get("details")) if isinstance(error, Mapping) else iter(())

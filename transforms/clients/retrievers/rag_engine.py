@@ -9,11 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapter, model_validator
+from pydantic import Field, FiniteFloat, PrivateAttr, TypeAdapter, model_validator
 
 from rankbeam.transforms.clients.calls.answers import encode_answer, parse_answer
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
+from rankbeam.transforms.clients.parameters import matching
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.records.calls.quota import Quota
@@ -24,12 +25,7 @@ from rankbeam.transforms.records.reply import Reply
 
 Text = Annotated[str, Field(min_length=1)]
 _CORPUS = re.compile(r"(?P<parent>projects/[^/\s]+/locations/(?P<location>[a-z0-9-]+))/ragCorpora/[^/\s]+")
-
-
-def _checked_corpus(value: str) -> str:
-    if _CORPUS.fullmatch(value) is None:
-        raise ValueError("is not a corpus; give its full name: projects/PROJECT/locations/LOCATION/ragCorpora/CORPUS")
-    return value
+_NO_CORPUS = "is not a corpus; give its full name: projects/PROJECT/locations/LOCATION/ragCorpora/CORPUS"
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class RagEngine(RemoteRetriever):
             similarities.
     """
 
-    corpus: Annotated[str, AfterValidator(_checked_corpus)] | None = None
+    corpus: Annotated[str, matching(_CORPUS, _NO_CORPUS)] | None = None
     rag_file_ids: tuple[Text, ...] = ()
     vector_similarity_threshold: FiniteFloat | None = None
     metadata_filter: Text | None = None

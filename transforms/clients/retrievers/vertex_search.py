@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, model_validator
+from pydantic import Field, FiniteFloat, TypeAdapter, model_validator
 from pydantic_core import PydanticCustomError
 
 from rankbeam.transforms.clients.calls.answers import encode_answer, parse_answer, validate_reply
@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing_extra
 from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, Endpoint, open_channels
 from rankbeam.transforms.clients.google.errors import build_request
+from rankbeam.transforms.clients.parameters import matching
 from rankbeam.transforms.clients.retrievers.base import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.records.calls.quota import Quota
@@ -31,18 +32,13 @@ _SERVING_CONFIG = re.compile(
     r"(?P<project>projects/[^/\s]+)/locations/(?P<location>[a-z0-9-]+)/collections/[^/\s]+"
     r"/(?:engines|dataStores)/[^/\s]+/servingConfigs/[^/\s]+"
 )
+_NO_SERVING_CONFIG = (
+    "is not a serving config; give its full name: projects/PROJECT/locations/LOCATION/collections/COLLECTION/"
+    "(engines or dataStores)/NAME/servingConfigs/CONFIG"
+)
 _CHUNK_NAME = re.compile(r".*/documents/([^/]+)/chunks/([^/]+)", re.DOTALL)
 _BOLD = re.compile("</?b>")
 _NUMBER_IN_DOCUMENT = re.compile(r"\D*(\d+)")
-
-
-def _checked_serving_config(value: str) -> str:
-    if _SERVING_CONFIG.fullmatch(value) is None:
-        raise ValueError(
-            "is not a serving config; give its full name: projects/PROJECT/locations/LOCATION/collections/COLLECTION/"
-            "(engines or dataStores)/NAME/servingConfigs/CONFIG"
-        )
-    return value
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ class VertexSearch(RemoteRetriever):
         doc_id: rules for extracting a document's id.
     """
 
-    serving_config: Annotated[str, AfterValidator(_checked_serving_config)]
+    serving_config: Annotated[str, matching(_SERVING_CONFIG, _NO_SERVING_CONFIG)]
     mode: Literal["documents", "chunks"] = "documents"
     previous_chunks: Neighbours = 0
     next_chunks: Neighbours = 0

@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.description import RUN, CorpusDescription, expiry
-from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, UnfilledCorpus, tracks
+from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
@@ -236,8 +236,7 @@ class Builder:
     def _fill(self, fillings: Sequence[UnfilledCorpus]) -> list[FilledCorpus]:
         if not fillings:
             return []
-        work = ImportFiles(self._client.api, self._watch, self._report)
-        return self._client.fill(tracks(fillings, self._quota, self._me), work)
+        return self._client.fill(tracks(fillings, self._quota, self._me), self._watch, self._report)
 
     def _discard_corpora(
         self, filled: Sequence[FilledCorpus], named: Mapping[str, Request]

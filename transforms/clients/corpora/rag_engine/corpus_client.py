@@ -6,28 +6,24 @@ think that a bundle that only waits has hung.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from rankbeam.transforms.clients.calls.fanout import SingleService
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.claims import end_use, register_use
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
-    SERVICE,
-    DataApi,
-    ListedFile,
-    Operation,
-    StartedOperation,
-)
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, StartedOperation
 from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription
-from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, ImportFiles, Track, lacking_files
+from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, Track, fill_corpora, lacking_files
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases.lease import Holder
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, Usage
+from rankbeam.transforms.records.calls.steps import Steps, Usage, results_or_raise
 from rankbeam.transforms.records.errors import CallError
 
+Value = TypeVar("Value")
 DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)
 """The documented quota of a project and region: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas"""
 _MOST_OPERATIONS = 64
@@ -43,32 +39,25 @@ class CorpusClient:
         self.warnings: list[str] = self._alone.warnings
 
     def find(
-        self, needed: Sequence[work.NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
+        self, needed: Sequence[work.NeededCorpus] = (), watch: work.Watch | None = None
     ) -> tuple[work.ExistingCorpus, ...]:
         """All of rankbeam's corpora, preferred ones first, after imports into needed ones have ended."""
-        existing: tuple[work.ExistingCorpus, ...] = self._alone.one(work.FindCorpora(self.api, watch), needed)
-        return existing
+        return self._one(work.find_corpora, needed, watch)
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
-        files: tuple[ListedFile, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_files), corpus)
-        return files
+        return self._one(work.listed_files, corpus)
 
     def locations(self) -> tuple[str, ...]:
-        locations: tuple[str, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_locations), None)
-        return locations
+        return self._one(work.listed_locations, None)
 
     def create(self, needed: Sequence[work.NeededCorpus]) -> "list[str | CallError]":
         """Create corpora; returns for each the name of the resource, or the error."""
-        return self._alone.done(work.CreateCorpus(self.api), needed)
+        return self._done(partial(work.create_corpus, self.api.location), needed)
 
-    def fill(self, tracks: Sequence[Track], importing: ImportFiles) -> list[FilledCorpus]:
+    def fill(self, tracks: Sequence[Track], watch: work.Watch, report: Callable[[str], None]) -> list[FilledCorpus]:
         """Import files, into one corpus of each track at a time."""
-        done: list[FilledCorpus] = []
-        for outcome in self._alone.done(importing, tracks):
-            if isinstance(outcome, CallError):
-                raise outcome
-            done += outcome
-        return done
+        filled = self._done(partial(fill_corpora, self.api.location, report), tracks, watch)
+        return list(chain.from_iterable(results_or_raise(filled)))
 
     def lacking(self, resources: Sequence[str], staged: StagedFiles) -> "list[Mapping[str, str] | CallError]":
         return self._done(lambda resource: lacking_files(resource, staged), resources)
@@ -85,8 +74,14 @@ class CorpusClient:
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
         return self._done(work.delete_corpus, resources)
 
-    def _done(self, steps: Callable[[Any], Steps[Any]], items: Sequence[Any]) -> list[Any]:
-        return self._alone.done(work.DataSteps(self.api, steps=steps), items)
+    def _done(
+        self, steps: Callable[[Any], Steps[Value]], items: Sequence[Any], watch: work.Watch | None = None
+    ) -> "list[Value | CallError]":
+        return self._alone.done(work.DataWork(self.api, steps, watch), items)
+
+    def _one(self, steps: Callable[[Any], Steps[Value]], item: Any, watch: work.Watch | None = None) -> Value:
+        value: Value = self._alone.one(work.DataWork(self.api, steps, watch), item)
+        return value
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:
         """The operations that earlier runs began on a corpus, from the ledger; "" for one with an unknown name."""

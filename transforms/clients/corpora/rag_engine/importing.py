@@ -92,23 +92,18 @@ def tracks(fillings: Sequence[UnfilledCorpus], quota: ImportQuota, me: Holder) -
     return [Track(staged, share, me, quota.give_up_after_s) for staged, share in dealt]
 
 
-@dataclass(frozen=True)
-class ImportFiles(work.DataWork[Track]):
-    """Imports files into the corpora of a track; an error only ends the work on one corpus."""
-
-    report: Callable[[str], None] = lambda _: None
-
-    def steps(self, item: Track) -> Steps[tuple[FilledCorpus, ...]]:
-        filled = []
-        for filling in item.fillings:
-            file_import = _Import(self, filling, item)
-            try:
-                filled.append((yield from file_import.steps()))
-            except CallError as error:
-                filled.append(FilledCorpus(filling.about, filling.resource, error=error))
-                with suppress(CallError):  # the claim ends with this process
-                    yield from file_import.released()
-        return tuple(filled)
+def fill_corpora(location: str, report: Callable[[str], None], track: Track) -> Steps[tuple[FilledCorpus, ...]]:
+    """Import files into the corpora of a track; an error only ends the work on one corpus."""
+    filled = []
+    for filling in track.fillings:
+        file_import = _Import(location, report, filling, track)
+        try:
+            filled.append((yield from file_import.steps()))
+        except CallError as error:
+            filled.append(FilledCorpus(filling.about, filling.resource, error=error))
+            with suppress(CallError):  # the claim ends with this process
+                yield from file_import.released()
+    return tuple(filled)
 
 
 def lacking_files(resource: str, staged: StagedFiles) -> Steps[Mapping[str, str]]:
@@ -125,9 +120,8 @@ def lacking_files(resource: str, staged: StagedFiles) -> Steps[Mapping[str, str]
 
 
 class _Import:
-    def __init__(self, importing: ImportFiles, filling: UnfilledCorpus, track: Track) -> None:
-        self._location, self._filling, self._track = importing.api.location, filling, track
-        self._report = importing.report
+    def __init__(self, location: str, report: Callable[[str], None], filling: UnfilledCorpus, track: Track) -> None:
+        self._location, self._report, self._filling, self._track = location, report, filling, track
         self._claimed: CorpusDescription | None = None
         self._config = {**filling.config, "max_embedding_requests_per_min": track.embeddings_per_minute}
         self._next, self._sinks = filling.imports, list[str]()

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.google.channels import Endpoint
+from rankbeam.transforms.clients.parameters import matching
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, SearchedCorpus
 
@@ -114,26 +115,15 @@ _TYPES: dict[str, type[_Database]] = {
 Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecone, BeforeValidator(_parse_database)]
 
 
-def _matching(form: re.Pattern[str], problem: str) -> AfterValidator:
-    def checked(value: str) -> str:
-        if form.fullmatch(value) is None:
-            raise ValueError(problem)
-        return value
-
-    return AfterValidator(checked)
-
-
-Location = Annotated[str, _matching(_LOCATION, "is not a location; give projects/PROJECT/locations/REGION")]
+Location = Annotated[str, matching(_LOCATION, "is not a location; give projects/PROJECT/locations/REGION")]
 Staging = Annotated[
     str,
-    _matching(_STAGING, "is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER"),
+    matching(_STAGING, "is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER"),
     AfterValidator(lambda value: value.rstrip("/")),
 ]
-Keep = Annotated[
-    str, _matching(_KEEP, "says how long the corpus is kept: run, always, or a number of days such as 14d")
-]
+Keep = Annotated[str, matching(_KEEP, "says how long the corpus is kept: run, always, or a number of days such as 14d")]
 Model = Annotated[
-    str, _matching(_MODEL, "is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E")
+    str, matching(_MODEL, "is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E")
 ]
 
 

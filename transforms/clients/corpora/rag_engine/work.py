@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
@@ -22,6 +22,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 Item = TypeVar("Item")
+Watch = Callable[[Operation], None]
 STAGE = "corpora"
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
@@ -35,25 +36,19 @@ _NO_LIST = {FailureKind.INVALID, FailureKind.NOT_FOUND, FailureKind.PERMISSION}
 
 @dataclass(frozen=True)
 class DataWork(Generic[Item]):
-    """Base of all works on corpora."""
+    """A work on corpora: what it does for one item, and who is told of operations that it polls."""
 
     api: DataApi
-    watch: Callable[[Operation], None] = lambda _: None
+    steps: Callable[[Item], Steps[Any]]
+    watch: Watch | None = None
     stage: ClassVar[str] = STAGE
     services: ClassVar[Sequence[str]] = (SERVICE,)
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
         value = self.api.read(reply.answer)
-        if isinstance(value, Operation):
+        if self.watch is not None and isinstance(value, Operation):
             self.watch(value)
         return value
-
-
-@dataclass(frozen=True)
-class DataSteps(DataWork[Item]):
-    """A work on corpora whose steps are a function of the item."""
-
-    steps: Callable[[Item], Steps[Any]] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -98,63 +93,60 @@ def operation_key(kind: str, location: str, identity: str, number: int) -> str:
     )
 
 
-class FindCorpora(DataWork[Sequence[NeededCorpus]]):
-    """Finds rankbeam's existing corpora, once all imports into needed ones have ended.
+def find_corpora(needed_corpora: Sequence[NeededCorpus]) -> Steps[tuple[ExistingCorpus, ...]]:
+    """Find rankbeam's existing corpora, once all imports into needed ones have ended.
 
     An earlier run may have been killed while it created a corpus or imported files. These operations go on, and are
     waited for, so that nothing is created twice and the limit on concurrent imports is not exceeded.
     """
-
-    def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[ExistingCorpus, ...]]:
-        existing = ours((yield from listed_corpora()))
-        by_identity = {corpus.about.identity: corpus for corpus in reversed(existing)}
-        waited = False
-        for needed in item:
-            corpus = by_identity.get(needed.about.identity)
-            if corpus is None:
-                waited |= yield from self._waited_for(needed.creations[-1:])
-            elif not corpus.suffices(needed.most_failures):
-                running = yield from running_imports(corpus.corpus.name)
-                known = [name for name in needed.imports[-1:] if name.startswith(f"{corpus.corpus.name}/")]
-                waited |= yield from self._waited_for(dict.fromkeys([*running, *known]))
-        return ours((yield from listed_corpora())) if waited else existing
-
-    def _waited_for(self, operations: Iterable[str]) -> Steps[bool]:
-        """Wait for operations; returns whether the service still knew any of them."""
-        waited = False
-        for operation in filter(None, operations):
-            try:
-                yield from wait_for_end(operation)
-            except CallError as error:
-                if error.kind is not FailureKind.NOT_FOUND:  # the service forgets operations that ended long ago
-                    raise
-            else:
-                waited = True
-        return waited
+    existing = ours((yield from listed_corpora()))
+    by_identity = {corpus.about.identity: corpus for corpus in reversed(existing)}
+    waited = False
+    for needed in needed_corpora:
+        corpus = by_identity.get(needed.about.identity)
+        if corpus is None:
+            waited |= yield from _waited_for(needed.creations[-1:])
+        elif not corpus.suffices(needed.most_failures):
+            running = yield from running_imports(corpus.corpus.name)
+            known = [name for name in needed.imports[-1:] if name.startswith(f"{corpus.corpus.name}/")]
+            waited |= yield from _waited_for(dict.fromkeys([*running, *known]))
+    return ours((yield from listed_corpora())) if waited else existing
 
 
-class CreateCorpus(DataWork[NeededCorpus]):
-    """Creates a corpus without files."""
+def _waited_for(operations: Iterable[str]) -> Steps[bool]:
+    """Wait for operations; returns whether the service still knew any of them."""
+    waited = False
+    for operation in filter(None, operations):
+        try:
+            yield from wait_for_end(operation)
+        except CallError as error:
+            if error.kind is not FailureKind.NOT_FOUND:  # the service forgets operations that ended long ago
+                raise
+        else:
+            waited = True
+    return waited
 
-    def steps(self, item: NeededCorpus) -> Steps[str]:
-        corpus_about = item.about
-        fields = {
-            "display_name": corpus_about.display_name,
-            "description": corpus_about.description(),
-            "vector_db_config": item.database,
-        }
-        first = len(item.creations)
-        for number in range(first, first + _MOST_LOST):
-            key = operation_key("create", self.api.location, corpus_about.identity, number)
-            (started,) = results_or_raise((yield [request("create", key, corpus=fields)]))
-            if started.operation:
-                return (yield from wait_for_success(started.operation)).resource
-            for seconds in _LOOK_AGAIN_S:
-                yield [pause(seconds)]
-                for existing in ours((yield from listed_corpora())):
-                    if existing.about.identity == corpus_about.identity:
-                        return existing.corpus.name
-        raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
+
+def create_corpus(location: str, needed: NeededCorpus) -> Steps[str]:
+    """Create a corpus without files; returns the name of its resource."""
+    own = needed.about
+    fields = {
+        "display_name": own.display_name,
+        "description": own.description(),
+        "vector_db_config": needed.database,
+    }
+    first = len(needed.creations)
+    for number in range(first, first + _MOST_LOST):
+        key = operation_key("create", location, own.identity, number)
+        (started,) = results_or_raise((yield [request("create", key, corpus=fields)]))
+        if started.operation:
+            return (yield from wait_for_success(started.operation)).resource
+        for seconds in _LOOK_AGAIN_S:
+            yield [pause(seconds)]
+            for existing in ours((yield from listed_corpora())):
+                if existing.about.identity == own.identity:
+                    return existing.corpus.name
+    raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
 def wait_for_success(name: str) -> Steps[Operation]:

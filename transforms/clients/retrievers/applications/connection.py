@@ -37,16 +37,11 @@ async def connect(parameters: HttpApplication) -> "ApplicationConnection":
 
 @dataclass(frozen=True)
 class ApplicationConnection(HttpConnection):
-    """An open client of an application.
-
-    Attributes:
-        tokens: total of the tokens of all replies, by the names in `usage`.
-        unanswered: number of attempts without a reply, by payload.
-    """
+    """An open client of an application."""
 
     parameters: HttpApplication
-    tokens: Tally[str] = field(default_factory=Tally, init=False)
-    unanswered: Tally[str] = field(default_factory=Tally, init=False)
+    tokens: Tally[str] = field(default_factory=Tally, init=False)  # of all replies, by the names in `usage`
+    unanswered: Tally[str] = field(default_factory=Tally, init=False)  # attempts without a reply, by payload
 
     @property
     def warnings(self) -> list[str]:
@@ -177,13 +172,9 @@ async def _lines(response: httpx.Response) -> AsyncIterator[str]:
 
 @dataclass(frozen=True)
 class AdkConnection(ApplicationConnection):
-    """An open client of ADK's API server: a session is created, the agent runs, and the session is deleted.
+    """An open client of ADK's API server: a session is created, the agent runs, and the session is deleted."""
 
-    Attributes:
-        deletions: the deletions of sessions that have not ended; no answer waits for them.
-    """
-
-    deletions: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    deletions: set[asyncio.Task[None]] = field(default_factory=set, init=False)  # no answer waits for them
 
     async def close(self) -> None:
         await asyncio.gather(*self.deletions)
