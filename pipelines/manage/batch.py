@@ -107,4 +107,4 @@ async def _cancel_job(record: BatchJobRecord) -> BatchJobRecord:
     except CallError as error:
         raise InputError(f"batch job {record.name} cannot be cancelled: {error.message}") from None
     finally:
-        await connection.close()
+        await connection.connection.close()

@@ -73,7 +73,7 @@ class RetrieveRankings(beam.PTransform):
             self._queries_by_share(judged)
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
-            >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), *after)
+            >> beam.FlatMap(retrieve_share, self.retrievers, self.top_k, self.searched, *after)
             .with_output_types(SourceRows, failures=BucketFailures, warnings=str, cut=CutOfSource)
             .with_outputs(FAILURES, WARNINGS, CUT, main="rankings")
         )
@@ -105,36 +105,35 @@ def prepare(
         yield source
 
 
-class RetrieveFn(beam.DoFn):
-    """Runs a source's retriever on a share of the queries."""
-
-    def __init__(
-        self, retrievers: Mapping[int, RetrieverParameters], top_k: Mapping[int, int], searched: Mapping[int, Documents]
-    ) -> None:
-        self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
-
-    def process(self, element: tuple[Share, Iterable[Bucketed]], *_: object) -> Iterator[object]:
-        (source, _share), parts = element
-        parameters = self._retrievers[source]
-        with blame_component(parameters, "open"):
-            retriever = parameters.search(self._searched[source])
-        if not hasattr(retriever, "retrieve"):
-            raise InputError(
-                f"{class_name(parameters)}.open must return a Retriever, and returned {type(retriever).__name__}"
-            )
-        try:
-            for bucket, judged in parts:
-                rows, failures = retrieve(retriever, judged, self._top_k[source])
-                count(Counter.QUERIES_ASKED, judged.num_rows)
-                count(Counter.FAILURES, len(failures))
-                yield bucket, (source, rows)
-                for failure in failures:
-                    yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
-            for warning in dict.fromkeys(getattr(retriever, "warnings", ())):
-                yield beam.pvalue.TaggedOutput(WARNINGS, warning)
-            yield beam.pvalue.TaggedOutput(CUT, (source, getattr(retriever, "cut_queries", (0, 0))))
-        finally:
-            retriever.close()
+def retrieve_share(
+    element: tuple[Share, Iterable[Bucketed]],
+    retrievers: Mapping[int, RetrieverParameters],
+    top_k: Mapping[int, int],
+    searched: Mapping[int, Documents],
+    *_: object,
+) -> Iterator[object]:
+    """Run a source's retriever on a share of the queries."""
+    (source, _share), parts = element
+    parameters = retrievers[source]
+    with blame_component(parameters, "open"):
+        retriever = parameters.search(searched[source])
+    if not hasattr(retriever, "retrieve"):
+        raise InputError(
+            f"{class_name(parameters)}.open must return a Retriever, and returned {type(retriever).__name__}"
+        )
+    try:
+        for bucket, judged in parts:
+            rows, failures = retrieve(retriever, judged, top_k[source])
+            count(Counter.QUERIES_ASKED, judged.num_rows)
+            count(Counter.FAILURES, len(failures))
+            yield bucket, (source, rows)
+            for failure in failures:
+                yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
+        for warning in dict.fromkeys(getattr(retriever, "warnings", ())):
+            yield beam.pvalue.TaggedOutput(WARNINGS, warning)
+        yield beam.pvalue.TaggedOutput(CUT, (source, getattr(retriever, "cut_queries", (0, 0))))
+    finally:
+        retriever.close()
 
 
 def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iterator[str]:

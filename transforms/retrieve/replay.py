@@ -100,7 +100,7 @@ class ReplayAnswers(beam.PTransform):
             {JUDGED: judged, _ROWS: judged.pipeline | "ReadAnswers" >> answers}
             | "GroupByBucket" >> beam.CoGroupByKey()
             | "Replay"
-            >> beam.ParDo(ReplayFn(self.replays))
+            >> beam.FlatMap(replay_bucket, self.replays)
             .with_output_types(
                 SourceRows, rankings=SourceRows, failures=BucketFailures, tallies=tuple[int, ReplayTally]
             )
@@ -114,34 +114,29 @@ class ReplayAnswers(beam.PTransform):
         return outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings
 
 
-class ReplayFn(beam.DoFn):
-    """Joins the answers and the queries of a bucket."""
-
-    def __init__(self, replays: Mapping[int, Replay]) -> None:
-        self._replays = dict(replays)
-
-    def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        bucket, parts = element
-        queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
-        answers = grouped(parts[_ROWS])
-        for source, replay in self._replays.items():
-            rows = answers.get(source, [])
-            try:
-                known, lacking, empty, tally = match_answers(queries, rows, keeps_samples=replay.keeps_samples)
-            except Conflict as conflict:
-                several = "; if several systems gave them, name one: answers: {config: …}, and the key that"
-                several += " holds their names, if it is another one: columns: {config: KEY}"
-                raise conflict.located(replay.path, replay.reader, several if replay.config is None else "") from None
-            count(Counter.FAILURES, len(lacking) + len(empty))
-            yield bucket, (source, known)
-            yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(_first(known)))))
-            yield beam.pvalue.TaggedOutput(_TALLIES, (source, tally))
-            problems = [(query_id, "no answer") for query_id in lacking] + [
-                (query_id, "an empty answer") for query_id in empty
-            ]
-            for query_id, lack in problems:
-                failure = Failure(STAGE, FailureKind.NOT_FOUND, query_id, 0, f"{replay.shown} has {lack} to the query")
-                yield beam.pvalue.TaggedOutput(_FAILURES, (bucket, (source, failure)))
+def replay_bucket(element: tuple[int, Mapping[str, Iterable[Any]]], replays: Mapping[int, Replay]) -> Iterator[object]:
+    """Join the answers and the queries of a bucket."""
+    bucket, parts = element
+    queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
+    answers = grouped(parts[_ROWS])
+    for source, replay in replays.items():
+        rows = answers.get(source, [])
+        try:
+            known, lacking, empty, tally = match_answers(queries, rows, keeps_samples=replay.keeps_samples)
+        except Conflict as conflict:
+            several = "; if several systems gave them, name one: answers: {config: …}, and the key that"
+            several += " holds their names, if it is another one: columns: {config: KEY}"
+            raise conflict.located(replay.path, replay.reader, several if replay.config is None else "") from None
+        count(Counter.FAILURES, len(lacking) + len(empty))
+        yield bucket, (source, known)
+        yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(_first(known)))))
+        yield beam.pvalue.TaggedOutput(_TALLIES, (source, tally))
+        problems = [(query_id, "no answer") for query_id in lacking] + [
+            (query_id, "an empty answer") for query_id in empty
+        ]
+        for query_id, lack in problems:
+            failure = Failure(STAGE, FailureKind.NOT_FOUND, query_id, 0, f"{replay.shown} has {lack} to the query")
+            yield beam.pvalue.TaggedOutput(_FAILURES, (bucket, (source, failure)))
 
 
 def match_answers(

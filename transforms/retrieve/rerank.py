@@ -133,7 +133,7 @@ class ScoreInProcess(beam.PTransform):
     works: Mapping[int, Reranking]
 
     def expand(self, items: beam.PCollection[Bucketed]) -> Any:  # Beam warns of tuples
-        score = beam.ParDo(ScoreResultsFn(self.works, self.evaluation)).with_output_types(ScoresOfQuery, cut=Cut)
+        score = beam.FlatMap(score_in_process, self.works, self.evaluation).with_output_types(ScoresOfQuery, cut=Cut)
         outputs = items | "Score" >> score.with_outputs("cut", main="scores")
         encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}
         warnings = (
@@ -144,29 +144,24 @@ class ScoreInProcess(beam.PTransform):
         return outputs.scores, warnings
 
 
-class ScoreResultsFn(beam.DoFn):
-    """Scores results with models in this process; each model sees each text of a query once."""
-
-    def __init__(self, works: Mapping[int, Reranking], evaluation: Evaluation) -> None:
-        self._works, self._evaluation = works, evaluation
-
-    def process(self, element: Bucketed) -> Iterator[object]:
-        bucket, items = element
-        for item in items_in(items):
-            known: defaultdict[str, dict[str, ScoredPair]] = defaultdict(dict)
-            for sources, passages in _requests(item, self._works, self._evaluation):
-                work = self._works[sources[0]]
-                if not isinstance(work, CrossEncode):
-                    continue
-                scored = known[work.service]
-                for query, texts in calls_of(work, item.text, passages):
-                    scored |= work.scored(query, [text for text in texts if text_hash(text) not in scored])
-                scores = tuple((name, pair.score) for name, pair in scored.items())
-                yield from ((bucket, (item.query_id, source, scores)) for source in sources)
-            for service, scored in known.items():
-                count(Counter.PAIRS_SCORED, len(scored))
-                cut = sum(pair.is_cut for pair in scored.values())
-                yield beam.pvalue.TaggedOutput("cut", (service, (cut, len(scored))))
+def score_in_process(element: Bucketed, works: Mapping[int, Reranking], evaluation: Evaluation) -> Iterator[object]:
+    """Score results with models in this process; each model sees each text of a query once."""
+    bucket, items = element
+    for item in items_in(items):
+        known: defaultdict[str, dict[str, ScoredPair]] = defaultdict(dict)
+        for sources, passages in _requests(item, works, evaluation):
+            work = works[sources[0]]
+            if not isinstance(work, CrossEncode):
+                continue
+            scored = known[work.service]
+            for query, texts in calls_of(work, item.text, passages):
+                scored |= work.scored(query, [text for text in texts if text_hash(text) not in scored])
+            scores = tuple((name, pair.score) for name, pair in scored.items())
+            yield from ((bucket, (item.query_id, source, scores)) for source in sources)
+        for service, scored in known.items():
+            count(Counter.PAIRS_SCORED, len(scored))
+            cut = sum(pair.is_cut for pair in scored.values())
+            yield beam.pvalue.TaggedOutput("cut", (service, (cut, len(scored))))
 
 
 def not_computed(element: Bucketed, works: Mapping[int, Reranking]) -> Iterator[FailedTask]:
@@ -205,7 +200,7 @@ class CollectReranked(beam.PTransform):
             by_bucket
             | "GroupScores" >> beam.CoGroupByKey()
             | "Rank"
-            >> beam.ParDo(RankFn(self.works))
+            >> beam.FlatMap(rank_bucket, self.works)
             .with_output_types(SourceRows, failures=BucketFailures, left=Left)
             .with_outputs(FAILURES, "left", main="rankings")
         )
@@ -229,36 +224,31 @@ def failed_by_bucket(failed: FailedTask) -> Iterator[tuple[int, tuple[str, int, 
         yield subject.bucket, (subject.query_id, source, failed.failure)
 
 
-class RankFn(beam.DoFn):
-    """Makes a bucket's reranked rankings."""
-
-    def __init__(self, works: Mapping[int, Reranking]) -> None:
-        self._works = works
-
-    def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        bucket, parts = element
-        scores: defaultdict[tuple[str, int], dict[str, float | None]] = defaultdict(dict)
-        for query_id, source, text_scores in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):
-            scores[query_id, source] |= dict(text_scores)
-        failures = {(query_id, source): failure for query_id, source, failure in parts.get(_FAILED, ())}
-        for items in parts[_ITEMS]:
-            rankings: defaultdict[int, list[tuple[str, Ranking]]] = defaultdict(list)
-            for item in items_in(items):
-                for source, system in _systems_by_source(item, self._works):
-                    if system.failed:  # the retriever's ranking has this failure already
-                        continue
-                    key, passages = (item.query_id, source), item.contexts(system)
-                    failure = failures.get(key) or _without_any_text(item.query_id, passages)
-                    if failure is not None:
-                        count(Counter.FAILURES, 1)
-                        yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
-                        continue
-                    ranking, unscored = rank_passages(passages, scores[key])
-                    rankings[source].append((item.query_id, ranking))
-                    for reason, number in unscored.items():
-                        yield beam.pvalue.TaggedOutput("left", ((source, reason), (number, 1)))
-            for source, ranked in rankings.items():
-                yield bucket, (source, batch_of(ranked, None))
+def rank_bucket(element: tuple[int, Mapping[str, Iterable[Any]]], works: Mapping[int, Reranking]) -> Iterator[object]:
+    """Make the reranked rankings of a bucket."""
+    bucket, parts = element
+    scores: defaultdict[tuple[str, int], dict[str, float | None]] = defaultdict(dict)
+    for query_id, source, text_scores in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):
+        scores[query_id, source] |= dict(text_scores)
+    failures = {(query_id, source): failure for query_id, source, failure in parts.get(_FAILED, ())}
+    for items in parts[_ITEMS]:
+        rankings: defaultdict[int, list[tuple[str, Ranking]]] = defaultdict(list)
+        for item in items_in(items):
+            for source, system in _systems_by_source(item, works):
+                if system.failed:  # the retriever's ranking has this failure already
+                    continue
+                key, passages = (item.query_id, source), item.contexts(system)
+                failure = failures.get(key) or _without_any_text(item.query_id, passages)
+                if failure is not None:
+                    count(Counter.FAILURES, 1)
+                    yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
+                    continue
+                ranking, unscored = rank_passages(passages, scores[key])
+                rankings[source].append((item.query_id, ranking))
+                for reason, number in unscored.items():
+                    yield beam.pvalue.TaggedOutput("left", ((source, reason), (number, 1)))
+        for source, ranked in rankings.items():
+            yield bucket, (source, batch_of(ranked, None))
 
 
 def rank_passages(passages: Sequence[Passage], known: Mapping[str, float | None]) -> tuple[Ranking, Mapping[str, int]]:

@@ -88,32 +88,27 @@ def texts_by_bucket(answer: CallAnswer, works: Works) -> Iterator[tuple[int, tup
         yield subject.bucket, (subject.query_id, works[answer.work][1], answer.value)
 
 
-class AskFn(beam.DoFn):
-    """Makes a bucket's rewritten queries for each source that uses them."""
-
-    def __init__(self, evaluation: Evaluation) -> None:
-        rewritten = {number: source.rewrite for number, source in enumerate(evaluation.sources)}
-        self._rewritten = {number: rewrite for number, rewrite in rewritten.items() if rewrite is not None}
-        self._owners = {number: evaluation.owner(number) for number in self._rewritten}
-
-    def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        bucket, parts = element
-        texts: dict[tuple[str, int], tuple[str, ...]] = {}
-        for query_id, sources, written in parts[TEXTS]:
-            texts |= dict.fromkeys(((query_id, source) for source in sources), written)
-        failed = {(query_id, source) for query_id, source in parts[FAILED]}
-        for judged in parts[JUDGED]:
-            for source, rewrite in self._rewritten.items():
-                ids, new_texts = judged["query_id"].to_pylist(), list[str | None]()
-                for query_id, text in zip(ids, judged["text"].to_pylist(), strict=True):
-                    new = asked_text(rewrite, text or "", texts.get((query_id, source)))
-                    new_texts.append(None if (query_id, source) in failed else new)
-                column = pa.array(new_texts, pa.string())
-                batch = judged.set_column(judged.schema.get_field_index("text"), judged.schema.field("text"), column)
-                yield bucket, (source, batch.filter(column.is_valid()))
-                written_for = [texts[query_id, source] for query_id in ids if (query_id, source) in texts]
-                if empty := sum(not _text_of(rewrite, written) for written in written_for):
-                    yield beam.pvalue.TaggedOutput(_EMPTY, (self._owners[source], empty))
+def rewrite_bucket(element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation) -> Iterator[object]:
+    """Make the rewritten queries of a bucket, for each source that uses them."""
+    bucket, parts = element
+    plans = {number: source.rewrite for number, source in enumerate(evaluation.sources)}
+    rewritten = {number: rewrite for number, rewrite in plans.items() if rewrite is not None}
+    texts: dict[tuple[str, int], tuple[str, ...]] = {}
+    for query_id, sources, written in parts[TEXTS]:
+        texts |= dict.fromkeys(((query_id, source) for source in sources), written)
+    failed = {(query_id, source) for query_id, source in parts[FAILED]}
+    for judged in parts[JUDGED]:
+        for source, rewrite in rewritten.items():
+            ids, new_texts = judged["query_id"].to_pylist(), list[str | None]()
+            for query_id, text in zip(ids, judged["text"].to_pylist(), strict=True):
+                new = asked_text(rewrite, text or "", texts.get((query_id, source)))
+                new_texts.append(None if (query_id, source) in failed else new)
+            column = pa.array(new_texts, pa.string())
+            batch = judged.set_column(judged.schema.get_field_index("text"), judged.schema.field("text"), column)
+            yield bucket, (source, batch.filter(column.is_valid()))
+            written_for = [texts[query_id, source] for query_id in ids if (query_id, source) in texts]
+            if empty := sum(not _text_of(rewrite, written) for written in written_for):
+                yield beam.pvalue.TaggedOutput(_EMPTY, (evaluation.owner(source), empty))
 
 
 def asked_text(rewrite: RewrittenQuery, query: str, written: tuple[str, ...] | None) -> str | None:
@@ -161,7 +156,7 @@ class AskRewritten(beam.PTransform):
             }
             | "GroupTexts" >> beam.CoGroupByKey()
             | "Ask"
-            >> beam.ParDo(AskFn(self.evaluation))
+            >> beam.FlatMap(rewrite_bucket, self.evaluation)
             .with_output_types(SourceRows, empty=tuple[int, int])
             .with_outputs(_EMPTY, main="queries")
         )

@@ -109,9 +109,6 @@ class GeminiJobs:
             for line in filter(None, content.split(b"\n")):
                 yield self._row(object_in(line))
 
-    async def close(self) -> None:
-        await self.connection.close()
-
     def _embedding_request(self, prompt: Prompt) -> dict[str, Any]:
         task, dimensions = prompt.values.get("task_type"), self.connection.parameters.dimensions
         return {

@@ -223,7 +223,7 @@ class BatchJobs:
                     connection = jobs_connection.connection
                     self._refused_parts[name] = connection.refusals.parts
                     self.warnings += [warning for warning in connection.warnings if warning not in self.warnings]
-                    await jobs_connection.close()
+                    await connection.close()
 
     def _job_run(self, service: BatchedService, connection: BatchService, waits: bool) -> JobRun:
         deadline_s = service.settings.deadline_s

@@ -99,9 +99,6 @@ class OpenAiJobs:
         except httpx.HTTPError as error:
             raise error_of(error, connection.secrets.hide) from None
 
-    async def close(self) -> None:
-        await self.connection.close()
-
 
 def _url(step: str) -> str:
     return "/v1/embeddings" if step == EMBED else "/v1/chat/completions"

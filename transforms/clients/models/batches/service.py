@@ -66,8 +66,6 @@ class BatchService(Protocol):
     def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
         """The rows of a job's output, in any order; `lines` are the requests, for services whose rows have no keys."""
 
-    async def close(self) -> None: ...
-
 
 async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The lines of a file that arrives in pieces; the last line need not have a line break."""
