@@ -129,20 +129,17 @@ def configs_until(pattern: str, target: str, reader: ReplayReader) -> set[str]:
 
 
 def _row(path: str, line: int, stated: _Answer) -> dict[str, Any]:
-    contexts = stated.contexts
+    contexts, seconds = stated.contexts, stated.seconds
+    is_duration = type(seconds) in (int, float) and 0 <= seconds <= sys.float_info.max
     return {
         "query_id": json_id(path, line, stated.query_id),
         "answer": stated.answer,
         "contexts": None if contexts is None else [_context(path, line, context) for context in contexts],
         "line": line,
         "steps": _step_rows(path, line, stated.steps),
-        "seconds": float(stated.seconds) if _is_duration(stated.seconds) else None,
+        "seconds": float(seconds) if is_duration else None,
         **_tokens(stated.tokens),
     }
-
-
-def _is_duration(stated: Any) -> bool:
-    return type(stated) in (int, float) and 0 <= stated <= sys.float_info.max
 
 
 def _step_rows(path: str, line: int, steps: AgentSteps | None) -> list[dict[str, Any]] | None:

@@ -14,6 +14,7 @@ alert has one column, `message`, and a row for each reason; Terraform fills in t
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,13 +97,10 @@ def _source(name: str, trees: "Mapping[str, exp.Query]") -> str:
     read = read_by(trees[name], trees) if name in trees else {name}
     if not read & (tables.TABLES.keys() - {UNBOUNDED}):
         return f"  sql_table_name: `@{{dataset}}.{name}` ;;\n"
-    query = written_out(trees[name].sql("bigquery", pretty=True), read, trees, _scan) if name in trees else _scan(name)
+    scan = partial(_scan, "@{dataset}", _DAYS, _NOW)  # Looker fills in the dataset
+    query = written_out(trees[name].sql("bigquery", pretty=True), read, trees, scan) if name in trees else scan(name)
     indented = "".join(f"      {line}\n" for line in query.splitlines())
     return f"  derived_table: {{\n    sql:\n{indented}    ;;\n  }}\n"
-
-
-def _scan(name: str) -> str:
-    return scan(name, f"`@{{dataset}}.{name}`", _DAYS, _NOW)  # Looker fills in the dataset
 
 
 def _dimension(column: str, kind: str) -> Iterator[str]:
@@ -132,13 +130,9 @@ def alerts() -> dict[Path, str]:
     for path in sorted(SOURCES.glob("*.sql")):
         text = path.read_text(encoding="utf-8")
         read = read_by(sqlglot.parse_one(text, dialect="bigquery", into=exp.Select), trees)
-        whole = written_out(text, read, trees, _scan_of_alerts)
+        whole = written_out(text, read, trees, partial(_scan, "${project}.${dataset}", _ALERT_DAYS, "@run_time"))
         contents[FOR_ALERTS / path.name] = _ALERT_HEAD + _SETTINGS.sub(r"${\1}", whole)
     return contents
-
-
-def _scan_of_alerts(name: str) -> str:
-    return scan(name, f"`${{project}}.${{dataset}}.{name}`", _ALERT_DAYS, "@run_time")
 
 
 def written_out(text: str, read: set[str], trees: "Mapping[str, exp.Query]", bounded: Callable[[str], str]) -> str:
@@ -149,8 +143,8 @@ def written_out(text: str, read: set[str], trees: "Mapping[str, exp.Query]", bou
     return f"WITH {parts}\n{text}"
 
 
-def scan(name: str, table: str, days: str, now: str) -> str:
-    query = f"SELECT * FROM {table}"  # noqa: S608  a text that is written into files
+def _scan(dataset: str, days: str, now: str, name: str) -> str:
+    query = f"SELECT * FROM `{dataset}.{name}`"  # noqa: S608  a text that is written into files
     bound = f"WHERE {PARTITIONED_BY} >= TIMESTAMP_SUB({now}, INTERVAL {days} DAY)"
     return query if name == UNBOUNDED else f"{query} {bound}"
 
