@@ -11,7 +11,8 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batches.jobs import existing_job, may_answer
-from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
+from rankbeam.transforms.clients.models.batches.make import BatchJobs
+from rankbeam.transforms.clients.models.batches.service import BatchedService
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge import steps  # noqa: F401  registers the steps that read answers
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, did_you_mean

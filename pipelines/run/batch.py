@@ -33,7 +33,8 @@ from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.run import Run
 
 if TYPE_CHECKING:
-    from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
+    from rankbeam.transforms.clients.models.batches.make import BatchJobs
+    from rankbeam.transforms.clients.models.batches.service import BatchedService
 
 _logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ def cost_by_stage(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float
 
 def services_of(services: Mapping[str, ConfiguredService], pools: Mapping[str, Quota]) -> "list[BatchedService]":
     """The services whose calls go to batch jobs."""
-    from rankbeam.transforms.clients.models.batches.make import BatchedService
+    from rankbeam.transforms.clients.models.batches.service import BatchedService
 
     batched_services = []
     for name, service in services.items():

@@ -14,7 +14,7 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.traces import message, otlp, span
 
-from rankbeam.transforms.clients.formats.cases.read import hashed_id
+from rankbeam.transforms.clients.formats.syntax.ids import hashed_id
 from rankbeam.transforms.clients.public import FOLDER
 
 DATA = [

@@ -17,7 +17,8 @@ from rankbeam.transforms.clients.clock import SYSTEM_CLOCK
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, BatchRound, PendingCall
 from rankbeam.transforms.clients.models.batches.jobs import JobRun
-from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
+from rankbeam.transforms.clients.models.batches.make import BatchJobs
+from rankbeam.transforms.clients.models.batches.service import BatchedService
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.prompt import Prompt

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from support.inputs import write
 
 from rankbeam.transforms.clients.formats.cases.objects import rows_in
-from rankbeam.transforms.clients.formats.cases.read import Case, hashed_id, read_cases
+from rankbeam.transforms.clients.formats.cases.read import Case, read_cases
 from rankbeam.transforms.clients.formats.cases.roles import queries_in, read_qrels, read_replayed, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.syntax.ids import hashed_id
 from rankbeam.transforms.records.errors import InputError
 
 Q, A, R = "Who pays?", "Owners [1].", "Owners pay."

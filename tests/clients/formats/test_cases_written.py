@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rankbeam.transforms.clients.formats.cases.read import hashed_id, read_cases
+from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.roles import survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.syntax.ids import hashed_id
 
 FOLDER = Path(__file__).parent / "written"
 ROWS = [

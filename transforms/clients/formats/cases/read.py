@@ -1,6 +1,5 @@
 """Read cases: take values from the paths of a tool or of the user, check them, and bring them to one form."""
 
-import hashlib
 import json
 import math
 import re
@@ -16,7 +15,7 @@ from rankbeam.transforms.clients.formats.cases.google import calls_in, messages_
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
-from rankbeam.transforms.clients.formats.syntax.ids import as_text, json_id
+from rankbeam.transforms.clients.formats.syntax.ids import as_text, hashed_id, json_id
 from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, parse_literal, value_at
 from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
@@ -129,9 +128,6 @@ def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
     return list(inner or {key: None for row in values for key in row})
 
 
-_EXAMPLE = {"id", "inputs", "outputs", "metadata", "split", "created_at"}  # the keys of an example of LangSmith
-
-
 def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any]) -> Case:
     reading = _CaseRow(source, layout, line, *plain(layout.tool.name, row))
     question, history, last = reading.question()
@@ -149,23 +145,13 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
     steps, expected_steps = (reading.steps(name) for name in STEPS)
     texts = (query_id, question, answer, last, contexts, reference, relevant, attributes, steps, expected_steps)
     is_named = not layout.columns.keys().isdisjoint(("answer", "reference"))
-    if layout.tool.name == "LangSmith" and not is_named and not {name.partition(".")[0] for name in row} - _EXAMPLE:
+    if not is_named and tools.has_only_outputs(layout.tool, row):
         reading.notes.append("only outputs")
     json.dumps(texts, ensure_ascii=False, default=vars).encode()  # raises an error for a lone surrogate
     return Case(
         line, query_id, question, last if answer is None else answer, contexts, reference, relevant,
         as_text(reading.value("config")).strip(), attributes, tuple(reading.notes), steps, expected_steps,
     )  # fmt: skip
-
-
-def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
-    """An id for a question without one: a hash of its text.
-
-    >>> hashed_id("Who?") == hashed_id(" Who? "), hashed_id("Who?")
-    (True, 'qd991a24e8e04')
-    """
-    content = question.strip() if not history else json.dumps([question.strip(), *history], ensure_ascii=False)
-    return f"q{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 @dataclass

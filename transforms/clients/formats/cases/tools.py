@@ -282,8 +282,14 @@ def tool_of(keys: Iterable[str]) -> Tool:
     return next((tool for tool in TOOLS if any(mark <= known for mark in tool.marks)), COMMON)
 
 
+_EXAMPLE = {"id", "inputs", "outputs", "metadata", "split", "created_at"}
 _FLAT = ("inputs.", "outputs.", "reference.", "reference_outputs.", "input.", "output.", "metadata.")
 """Prefixes of columns in tables of LangSmith and Phoenix, which have one for each key of these objects."""
+
+
+def has_only_outputs(tool: Tool, row: Mapping[str, Any]) -> bool:
+    """Return whether a row may be an example of a LangSmith dataset, whose outputs are reference answers."""
+    return tool.name == "LangSmith" and {name.partition(".")[0] for name in row} <= _EXAMPLE
 
 
 def contradiction(ids: Mapping[str, Any]) -> str | None:

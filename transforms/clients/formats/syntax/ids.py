@@ -1,8 +1,9 @@
 """The rules for ids in every format; ids and texts made of numbers, bytes, dates and JSON values."""
 
+import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from typing import Any
@@ -78,3 +79,13 @@ def as_text(value: object) -> str:
         sort_keys=True,
         default=lambda inner: inner.decode() if isinstance(inner, bytes) else str(inner),
     )
+
+
+def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
+    """An id for a question without one: a hash of its text.
+
+    >>> hashed_id("Who?") == hashed_id(" Who? "), hashed_id("Who?")
+    (True, 'qd991a24e8e04')
+    """
+    content = question.strip() if not history else json.dumps([question.strip(), *history], ensure_ascii=False)
+    return f"q{hashlib.sha256(content.encode()).hexdigest()[:12]}"

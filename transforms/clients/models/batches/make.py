@@ -11,7 +11,6 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
@@ -21,47 +20,21 @@ from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, 
 from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
 from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
-from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, LONGEST_POLL_S, JobAnswers, JobRun, unreadable
-from rankbeam.transforms.clients.models.batches.service import MOST_CALLS, BatchService, ServiceJob, parts_of
+from rankbeam.transforms.clients.models.batches.service import (
+    MOST_CALLS,
+    BatchedService,
+    BatchService,
+    ServiceJob,
+    parts_of,
+)
 from rankbeam.transforms.clients.models.model_connection import RequestPart
-from rankbeam.transforms.clients.models.remote import RemoteModel
-from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallUsage, sum_by_position
-from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.errors import CallError
 
 _COMPLETE_S = 600.0  # time after which files have all answers, even if the service counts more
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class BatchedService:
-    """A service that leaves calls to batch jobs."""
-
-    name: str
-    kind: str
-    parameters: RemoteModel
-    pool: str
-    account: str
-    quota: Quota
-
-    @property
-    def settings(self) -> Batch:
-        return self.parameters.batch or Batch()
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        return self.parameters.identity(self.kind)
-
-    async def connect(self) -> BatchService:
-        if self.parameters.jobs_module is None:
-            raise InputError(f"{self.name}: services of type {self.kind} have no batch jobs; take batch: out")
-        service: BatchService = await import_module(self.parameters.jobs_module).connect(self.parameters)
-        return service
-
-    def most_cost(self, call: PendingCall) -> float:
-        return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
 
 
 class _JobRecorder:

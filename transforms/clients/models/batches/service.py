@@ -4,12 +4,17 @@ import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import IO, Any, NamedTuple, Protocol
 
 from rankbeam.transforms.clients.ledger.waiting import PendingCall
 from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.model_connection import ModelConnection
+from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Reply
 
 KeyedLine = tuple[str, bytes]
@@ -113,3 +118,32 @@ def parts_of(calls: Iterable[PendingCall], most_calls: int) -> Iterator[list[Pen
         size += length
     if part:
         yield part
+
+
+@dataclass(frozen=True)
+class BatchedService:
+    """A service that leaves calls to batch jobs."""
+
+    name: str
+    kind: str
+    parameters: RemoteModel
+    pool: str
+    account: str
+    quota: Quota
+
+    @property
+    def settings(self) -> Batch:
+        return self.parameters.batch or Batch()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return self.parameters.identity(self.kind)
+
+    async def connect(self) -> BatchService:
+        if self.parameters.jobs_module is None:
+            raise InputError(f"{self.name}: services of type {self.kind} have no batch jobs; take batch: out")
+        service: BatchService = await import_module(self.parameters.jobs_module).connect(self.parameters)
+        return service
+
+    def most_cost(self, call: PendingCall) -> float:
+        return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
