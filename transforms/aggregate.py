@@ -2,17 +2,22 @@
 
 scored queries ─► state of each slice ─► merge by slice ─► estimates of each slice ─► estimates of the run
 
-A state may take megabytes. So several workers merge different slices, and only estimates are brought together.
+A state may take megabytes. So several workers merge different slices, and only estimates are brought together. States
+that wait for their merge are in a temporary file: all slices together, with all pairs, take a gigabyte.
 """
 
-from collections.abc import Iterator
+import copyreg
+import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
 import apache_beam as beam
+import pyarrow as pa
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap
+from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.kernels.statistics.ppi import FEW_LABELS, LEAST_LABELS
 from rankbeam.transforms.merge import MergeFn
@@ -28,6 +33,24 @@ SliceAggregate = tuple[str, RunAggregate]
 """The name of a slice, and its state."""
 PartOfClusters = tuple[tuple[str, int], ClusterTotals]
 """The name of a slice with the number of a part; and the sums of the clusters in that part."""
+
+
+def _reduce(aggregate: RunAggregate) -> tuple[Callable[[bytes], RunAggregate], tuple[bytes]]:
+    """A pickle of a state: its bytes, or their place in a spill file."""
+    encoded = pickle.dumps(vars(aggregate))
+    place = spill.write(pa.py_buffer(encoded))
+    return (_decode, (encoded,)) if place is None else (_decode_spilled, (place,))
+
+
+def _decode(encoded: bytes | pa.Buffer) -> RunAggregate:
+    return RunAggregate(**pickle.loads(encoded))  # noqa: S301  another process of this job wrote it
+
+
+def _decode_spilled(place: bytes) -> RunAggregate:
+    return _decode(spill.read(place))
+
+
+copyreg.pickle(RunAggregate, _reduce)
 
 
 @dataclass

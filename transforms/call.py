@@ -26,6 +26,7 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse
+from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
 from rankbeam.transforms.records.calls.steps import (
@@ -198,6 +199,7 @@ class CallFn(beam.DoFn):
                 _report(fan_out.counted())
                 reported_at = time.monotonic()
         _report(fan_out.counted())
+        spill.release_unused_memory()  # of tasks: later stages allocate by other means
         for usage in fan_out.usage():
             yield beam.pvalue.TaggedOutput(USAGE, _in_window(usage))
         for warning in fan_out.warnings():

@@ -26,6 +26,7 @@ def on_this_machine(options: PipelineOptions) -> Iterator[None]:
         return
     with spill.spilling(), overheads.avoid_overheads():
         yield
+    spill.release_unused_memory()  # of the stages, before results are read
 
 
 @contextlib.contextmanager

@@ -26,10 +26,12 @@ from rankbeam.pipelines.plan.simulation import (
     with_imagined,
     with_systems,
 )
+from rankbeam.pipelines.plan.totals import PREFIXES, CallSize, CallTotals, Sizes, SizeTotal, Step, divided, totals_of
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps, Work
 from rankbeam.transforms.records.errors import CallError
@@ -44,8 +46,6 @@ _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of eac
 _ANSWERS_AT_ONCE = 1024  # each takes about 40 kB while its calls are simulated
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
-PREFIXES = (1024, 2048, 4096)
-"""Minimum tokens of a shared beginning that services cache; it depends on the model."""
 KNOWN = "known items"
 """Name of the step that checks the judge with known items."""
 
@@ -53,36 +53,13 @@ Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
 """Each criterion's step name in tables, by its instructions and the names of its texts."""
 
 
-class Step(NamedTuple):
-    """A service of the experiment, and the step of the prompts that calls it."""
-
-    service: str
-    step: str
-
-
-class CallSize(NamedTuple):
-    """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens, the prompt's step.
-
-    `prefixes` are hashes of the beginnings of the prompt that have `PREFIXES` tokens; fewer for a shorter prompt.
-    """
-
-    is_stored: bool
-    characters: int
-    output: float
-    prompt: str
-    prefixes: tuple[int, ...] = ()
-
-
-Sizes = defaultdict[Step, dict[int, CallSize]]
-"""The distinct calls of each step, by a hash of their key."""
-
-
 @dataclass
 class CallCounts:
-    """Mergeable counts of the calls of queries."""
+    """Mergeable counts of the calls of queries: those of a few, or the totals of all."""
 
     least: Sizes = field(default_factory=lambda: defaultdict(dict))
     most: Sizes = field(default_factory=lambda: defaultdict(dict))
+    totals: tuple[CallTotals, CallTotals] = field(default_factory=lambda: (CallTotals(), CallTotals()))
     apart: Counter[Step] = field(default_factory=Counter)
     seen: dict[Step, "StepTotals"] = field(default_factory=dict)
     unknown: int = 0
@@ -97,6 +74,7 @@ class CallCounts:
         for mine, theirs in ((self.least, other.least), (self.most, other.most)):
             for step, sizes in theirs.items():
                 mine[step] |= sizes
+        self.add_totals(other.totals)
         self.apart += other.apart
         for step, seen in other.seen.items():
             self.seen[step] = self.seen.get(step, NOT_SEEN).plus(seen)
@@ -109,6 +87,26 @@ class CallCounts:
         self.pools += other.pools
         self.ledger_hits += other.ledger_hits
         self.warnings |= other.warnings
+
+    def add_totals(self, totals: tuple[CallTotals, CallTotals]) -> None:
+        for mine, theirs in zip(self.totals, totals, strict=True):
+            mine.join(theirs)
+
+    def without_sizes(self) -> "CallCounts":
+        """The counts without calls; their steps have totals of 0, to keep their order."""
+        counts = replace(self, least=defaultdict(dict), most=defaultdict(dict), totals=(CallTotals(), CallTotals()))
+        counts.add_totals(self.totals)
+        for totals, calls in zip(counts.totals, (self.least, self.most), strict=True):
+            names = {(step, size.prompt): SizeTotal() for step, sizes in calls.items() for size in sizes.values()}
+            totals.join(CallTotals(names))
+        return counts
+
+    def with_totals(self) -> "CallCounts":
+        """The counts with totals in place of the calls."""
+        counts = self.without_sizes()
+        for element in grouped(divided((self.least, self.most), 1)).items():
+            counts.add_totals(totals_of(element))
+        return counts
 
 
 class StepTotals(NamedTuple):
@@ -162,11 +160,11 @@ def counted_items(
 def _in_parts(items: Iterable[Item]) -> Iterator[list[Item]]:
     part, answers = list[Item](), 0
     for item in items:
-        part.append(item)
-        answers += len(item.systems)
-        if answers >= _ANSWERS_AT_ONCE:
+        if part and answers + len(item.systems) > _ANSWERS_AT_ONCE:
             yield part
             part, answers = [], 0
+        part.append(item)
+        answers += len(item.systems)
     if part:
         yield part
 
@@ -213,7 +211,8 @@ def _counted_part(
                     own = with_systems(item, {position, *(supplied if _compares(work, position) else ())})
                     for call in _distinct(single_work(work, position), [own], assumed, known.recall):
                         counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += number
-            counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
+            if lookup.index.paths:  # an empty ledger has no verdicts to buy again
+                counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
     counts.seen = known.seen
     counts.unknown = sum(
@@ -260,7 +259,7 @@ def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]]
                 sizes[step][_number(key)] = size
     counts.apart.update({step: len(sizes) for step, sizes in counts.most.items()})
     counts.seen = known.seen
-    return counts
+    return counts.with_totals()
 
 
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall) -> Iterator[Call]:

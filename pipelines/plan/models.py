@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.plan.counting import NOT_SEEN, PREFIXES, CallCounts, CallSize, Sizes, Step, StepTotals
+from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, StepTotals
+from rankbeam.pipelines.plan.totals import PREFIXES, CallTotals, SizeTotal, Step
 from rankbeam.transforms.clients.calls.combined_calls import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -65,7 +66,8 @@ class ModelPlan:
 
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
-    by_pool = grouped((experiment.services[step.service].pool or "", step) for step in counted.most)
+    steps = dict.fromkeys(step for step, _ in counted.totals[1].sizes)
+    by_pool = grouped((experiment.services[step.service].pool or "", step) for step in steps)
     return [_pool_plan(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
 
 
@@ -74,14 +76,14 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     is_free = all(experiment.services[step.service].parameters.is_free for step in steps)
     plans = tuple(_step_plan(step, counted) for step in steps)
     texts = {step: _texts_of_a_request(step, experiment) for step in steps}
-    ends = [_remaining_usage(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]
+    ends = [_remaining_usage(totals, texts, counted.seen) for totals in counted.totals]
     costs = [0.0 if is_free else quota.cost(*end) for end in ends]
     requests = sorted(number for number, _ in ends)
     known_costs = [cost for cost in costs if cost is not None]
     jobs = _jobs(steps, counted, experiment)
-    halves = [_half(jobs, sizes, counted, quota) for sizes in (counted.least, counted.most)]
+    halves = [_half(jobs, totals, counted, quota) for totals in counted.totals]
     prefix = min(cache_minimum(experiment.services[step.service].parameters.model) for step in steps)
-    shared = [_count_sharing(sizes, steps, counted.seen, prefix) for sizes in (counted.least, counted.most)]
+    shared = [_count_sharing(totals, steps, counted.seen, prefix) for totals in counted.totals]
     saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
     return ModelPlan(
         pool,
@@ -104,29 +106,24 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     )
 
 
-def _count_sharing(sizes: Sizes, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:
+def _count_sharing(totals: CallTotals, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:
     """Number of calls that share a beginning of this many tokens with an earlier call.
 
     Steps with answers in the ledger are left out: their estimates already include cached tokens.
     """
     place = PREFIXES.index(tokens)
-    new = (size for step in steps if step not in seen for size in sizes.get(step, {}).values() if not size.is_stored)
-    beginnings = Counter(size.prefixes[place] for size in new if len(size.prefixes) > place)
-    return beginnings.total() - len(beginnings)
+    own = set(steps) - seen.keys()
+    calls = sum(totals.of(step).with_prefix[place] for step in own)
+    return calls - sum(count for (at, names), count in totals.prefixes.items() if at == place and names & own)
 
 
 def _jobs(steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> list[Step]:
     """The steps of prompts that may have enough calls for a job: one job has those of several criteria."""
-    numbers = [
-        Counter(
-            Step(step.service, size.prompt)
-            for step in steps
-            for size in sizes.get(step, {}).values()
-            if not size.is_stored
-        )
-        for sizes in (counted.least, counted.most)
-    ]
-    most = numbers[0] | numbers[1]
+    numbers = [Counter[Step](), Counter[Step]()]
+    for number, totals in zip(numbers, counted.totals, strict=True):
+        for (step, prompt), size in totals.sizes.items():
+            number[Step(step.service, prompt)] += size.new if step in steps else 0
+    most = numbers[0] | numbers[1]  # without those of no calls
     return [step for step in most if _waits(step, most[step], experiment)]
 
 
@@ -140,30 +137,29 @@ def _waits(step: Step, calls: int, experiment: Experiment) -> bool:
     return service.batch.answers or step.step != ANSWER
 
 
-def _half(jobs: Collection[Step], sizes: Sizes, counted: CallCounts, quota: Quota) -> float:
+def _half(jobs: Collection[Step], totals: CallTotals, counted: CallCounts, quota: Quota) -> float:
     """The cost that batch jobs save."""
-    calls = Sizes(dict)
-    for step, own in sizes.items():
-        calls[step] = {key: size for key, size in own.items() if Step(step.service, size.prompt) in jobs}
-    _, tokens = _remaining_usage(calls, dict.fromkeys(calls, 1), counted.seen)
+    sizes = {name: size for name, size in totals.sizes.items() if Step(name[0].service, name[1]) in jobs}
+    _, tokens = _remaining_usage(CallTotals(sizes), {step: 1 for step, _ in sizes}, counted.seen)
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
 def _step_plan(step: Step, counted: CallCounts) -> StepPlan:
-    least, most = counted.least.get(step, {}), counted.most[step]
-    hits = sum(size.is_stored for size in most.values())
-    ends = sorted((len(least), len(most)))
-    return StepPlan(step.service, step.step, (ends[0], ends[1]), hits, counted.apart.get(step, 0))
+    least, most = (totals.of(step) for totals in counted.totals)
+    ends = sorted((least.calls, most.calls))
+    return StepPlan(step.service, step.step, (ends[0], ends[1]), most.calls - most.new, counted.apart.get(step, 0))
 
 
-def _remaining_usage(sizes: Sizes, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]) -> tuple[int, Tokens]:
+def _remaining_usage(
+    totals: CallTotals, texts: Mapping[Step, int], seen: Mapping[Step, StepTotals]
+) -> tuple[int, Tokens]:
     """Requests and tokens that the ledger does not answer, estimated from its answers, or else from characters."""
     requests, tokens = 0, NO_TOKENS
     for step, most in texts.items():
-        new = [size for size in sizes.get(step, {}).values() if not size.is_stored]
-        fewest = sum(size.characters for size in new) / MOST_CHARACTERS
-        requests += len(new) if most == 1 else math.ceil(max(len(new) / most, min(fewest, len(new))))
-        tokens += _tokens(new, seen.get(step, NOT_SEEN))
+        total = totals.of(step)
+        fewest = total.characters / MOST_CHARACTERS
+        requests += total.new if most == 1 else math.ceil(max(total.new / most, min(fewest, total.new)))
+        tokens += _tokens(total, seen.get(step, NOT_SEEN))
     return requests, tokens
 
 
@@ -172,14 +168,13 @@ def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
     return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
 
 
-def _tokens(new: Collection[CallSize], seen: StepTotals) -> Tokens:
-    characters = sum(size.characters for size in new)
+def _tokens(total: SizeTotal, seen: StepTotals) -> Tokens:
     if not seen.calls or not seen.characters:
-        return Tokens(round(characters / CHARACTERS_PER_TOKEN), 0, round(sum(size.output for size in new)))
+        return Tokens(round(total.characters / CHARACTERS_PER_TOKEN), 0, round(total.output))
     uncached, cached = (
-        round(characters * count / seen.characters) for count in (seen.tokens.input, seen.tokens.cached)
+        round(total.characters * count / seen.characters) for count in (seen.tokens.input, seen.tokens.cached)
     )
-    output = round(len(new) * seen.tokens.output / seen.calls)
+    output = round(total.new * seen.tokens.output / seen.calls)
     return Tokens(uncached, cached, output)
 
 

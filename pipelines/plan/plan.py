@@ -19,6 +19,7 @@ from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, format_range, lines_of, model_plans
 from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, has_changed_prompts
 from rankbeam.pipelines.plan.stages import (
+    Counts,
     add_known_rankings,
     count_calls,
     count_models,
@@ -27,6 +28,7 @@ from rankbeam.pipelines.plan.stages import (
     count_texts,
     distinct_batches,
     read_counted,
+    write_counts,
 )
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import Branches, with_joined
@@ -202,16 +204,15 @@ def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
         pipeline = new_pipeline(options)
         dataset = read_dataset(pipeline, experiment)
         tasks, rewritten, branches = None, None, Branches()
-        files = [Path(folder) / name for name in ("models", "texts", "ratings", "rewrites", "retrievals")]
-        models, texts, ratings, rewrites, retrievals = map(str, files)
+        counts: Counts = []
         if experiment.rewritten:
-            rewritten = count_rewriting(experiment, dataset, branches, rewrites)
+            rewritten = count_rewriting(experiment, dataset, branches, counts)
         rewritten = with_joined(experiment, dataset, rewritten)
         branches.rewritten = with_joined(experiment, dataset, branches.rewritten, "Known")
         if experiment.remote:
             stage = retrieve_stage(experiment)
             tasks = distinct_batches(tasks_to_do(dataset.judged, experiment, rewritten), stage)
-            count_calls(tasks, stage, experiment, retrievals)
+            count_calls(tasks, stage, experiment, counts)
         queries_file = Path(folder) / "asked"
         _ = (
             dataset.judged
@@ -220,19 +221,18 @@ def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
             | "WriteAsked" >> beam.Map(lambda number: queries_file.write_text(str(number)))
         )
         if experiment.embedders:
-            count_texts(pipeline, experiment, dataset, rewritten, texts)
+            count_texts(pipeline, experiment, dataset, rewritten, counts)
         if experiment.rerankers or work_of(experiment).services:
             add_known_rankings(pipeline, experiment, dataset, tasks, branches)
             if experiment.rerankers:
-                count_reranking(experiment, dataset, branches, ratings)
+                count_reranking(experiment, dataset, branches, counts)
             if work_of(experiment).services:
-                count_models(experiment, dataset, branches, models)
+                count_models(experiment, dataset, branches, counts)
+        total = Path(folder) / "counts"
+        if counts:
+            write_counts(counts, experiment, str(total))
         pipeline.run().wait_until_finish()
-        total = CallCounts()
-        for file in files:
-            if file.exists():
-                total.join(read_counted(str(file)))
-        return total, int(queries_file.read_text())
+        return read_counted(str(total)) if counts else CallCounts(), int(queries_file.read_text())
 
 
 def number_of_queries(experiment: Experiment) -> int:

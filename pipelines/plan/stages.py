@@ -1,10 +1,10 @@
 """Branches of a plan that count models' calls and texts to embed.
 
-queries ─► retrieved in process, read, or recalled from the ledger ─► contexts ─► calls counted ─► one file
+queries ─► retrieved in process, read, or recalled from the ledger ─► contexts ─► calls counted ─► totals ─► one file
 """
 
 import pickle
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from rankbeam.pipelines.plan.counting import (
     counted_items,
 )
 from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, Unknown, earlier_works, with_imagined
+from rankbeam.pipelines.plan.totals import CallTotals, divided, totals_of
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
@@ -32,7 +33,7 @@ from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
-from rankbeam.transforms.clients.storage.batches import JUDGED, RANKINGS, REPLAYED, Bucketed
+from rankbeam.transforms.clients.storage.batches import JUDGED, RANKINGS, REPLAYED, Bucketed, Reference
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -47,6 +48,8 @@ from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configuratio
 from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed
 
+Counts = list[beam.PCollection[CallCounts]]
+
 _FAILED = "failed"
 _CONTEXTS = 10  # number to imagine without a limit
 
@@ -57,14 +60,14 @@ def distinct_batches(tasks: beam.PCollection, stage: Stage) -> beam.PCollection:
     return distinct | f"Batches_{stage.name}" >> beam.Values()
 
 
-def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
+def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, counts: Counts) -> beam.PCollection:
     """Count the calls of models that rewrite queries; add the texts in the ledger.
 
     Returns the queries of each source, with imagined texts if the ledger has none.
     """
     stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
-    count_calls(tasks, stage, experiment, file)
+    count_calls(tasks, stage, experiment, counts)
     recalled = tasks | "RecallRewrites" >> _recall(stage, experiment)
     parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
     branches.rewritten, _ = parts | "AskKnown" >> ask
@@ -99,19 +102,17 @@ def add_known_rankings(
         branches.failures.append(recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of))
 
 
-def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
+def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, counts: Counts) -> None:
     work, parts = work_of(experiment), branches.parts(dataset)
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
     depths = contexts_wanted(work)
     unknown = _unknown_contexts(experiment.evaluation, depths, experiment)
-    _ = (
+    counts.append(
         parts
         | "GatherContexts"
         >> GatherContexts(experiment.evaluation, depths, experiment.corpus, of_documents(experiment.corpus))
         | "Simulate" >> beam.ParDo(SimulateFn(work, experiment.ledger, unknown, earlier_works(experiment)))
-        | "ModelCountsTogether" >> beam.combiners.ToList()
-        | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
     )
 
 
@@ -126,7 +127,7 @@ def _recall(stage: Stage, experiment: Experiment) -> beam.PTransform:
     return recall.with_outputs(_FAILED, main="answers")
 
 
-def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
+def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, counts: Counts) -> None:
     """Count the calls that rerank; add the rankings in the ledger."""
     stage, items = rerank_stage(experiment), rerank_items(branches.parts(dataset), experiment)
     evaluation = as_configurations(experiment.evaluation)
@@ -140,17 +141,13 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     parts = {"items": items, "scores": recalled.answers, "failed": failed}
     branches.rankings[f"{RANKINGS}_reranked"], unranked, _ = parts | "RecallRankings" >> collect
     branches.failures.append(unranked)
-    count_calls(tasks, stage, experiment, file)
+    count_calls(tasks, stage, experiment, counts)
 
 
-def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, file: str) -> None:
-    """Count the first calls of tasks, and write the counts into a file for `read_counted`."""
-    _ = (
-        tasks
-        | f"Count_{stage.name}" >> beam.ParDo(CountFn(stage, experiment.ledger, {*experiment.services}))
-        | f"Together_{stage.name}" >> beam.combiners.ToList()
-        | f"Join_{stage.name}" >> beam.Map(join_counts, (), "", file)
-    )
+def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, counts: Counts) -> None:
+    """Count the first calls of tasks."""
+    fn = CountFn(stage, experiment.ledger, {*experiment.services})
+    counts.append(tasks | f"Count_{stage.name}" >> beam.ParDo(fn).with_output_types(CallCounts))
 
 
 def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucketed]:
@@ -232,24 +229,58 @@ class SimulateFn(LedgerFn):
         yield counted_items(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
 
 
-def join_counts(parts: list[CallCounts], asks: tuple[AskKnown, ...], ledger: str, file: str) -> None:
-    """Write the sum of counts into a file for `read_counted`."""
+def write_counts(counts: Counts, experiment: Experiment, file: str) -> None:
+    """Write the sum of all counts into a file for `read_counted`."""
+    work = work_of(experiment)
+    asks = known_of(experiment, work, datetime.now(UTC)) if work.services else ()
+    every = counts | "EveryCount" >> beam.Flatten()
+    totals = (
+        every
+        | "DivideCalls" >> beam.FlatMap(_divide, buckets_of(experiment)).with_output_types(tuple[int, Reference])
+        | "GroupCalls" >> beam.GroupByKey()
+        | "TotalCalls" >> beam.Map(totals_of)
+    )
+    _ = (
+        every
+        | "WithoutCalls" >> beam.Map(CallCounts.without_sizes)
+        | "CountsTogether" >> beam.combiners.ToList()
+        | "WriteCounts" >> beam.Map(_write_sum, beam.pvalue.AsIter(totals), asks, experiment.ledger, file)
+    )
+
+
+def _divide(counts: CallCounts, parts: int) -> Iterator[tuple[int, Reference]]:
+    return divided((counts.least, counts.most), parts)
+
+
+def _write_sum(
+    parts: Iterable[CallCounts],
+    totals: Iterable[tuple[CallTotals, CallTotals]],
+    asks: tuple[AskKnown, ...],
+    ledger: str,
+    file: str,
+) -> None:
     total = CallCounts()
     for part in parts:
         total.join(part)
+    for pair in totals:
+        total.add_totals(pair)
     if asks:
         lookup = Ledger(ledger).lookup()
         lookup.refresh()
         for ask in asks:
             add_known(total, ask, lookup)
-    Path(file).write_bytes(pickle.dumps(total))
+    Path(file).write_bytes(pickle.dumps(total.with_totals()))
 
 
 def count_texts(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None, file: str
+    pipeline: beam.Pipeline,
+    experiment: Experiment,
+    dataset: Dataset,
+    rewritten: beam.PCollection | None,
+    counts: Counts,
 ) -> None:
     tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
-    count_calls(tasks, embed_stage(experiment), experiment, file)
+    count_calls(tasks, embed_stage(experiment), experiment, counts)
 
 
 class CountFn(LedgerFn):

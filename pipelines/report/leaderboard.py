@@ -1,5 +1,7 @@
 """The leaderboard of every metric: means, intervals as bars, and the configurations that may be the best."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -20,10 +22,10 @@ def board(study: Study, metric: str) -> dict[str, Any]:
     """The leaderboard of a metric, for the page."""
     order = study.order(metric)
     rows = [study.mean(position, metric) for position in order]
-    scale = _scale(rows)
+    scale, ranks = _scale(rows), _ranks(study, metric, order)
     return {
         "metric": metric,
-        "places": [_place(study, position, row, scale) for position, row in zip(order, rows, strict=True)],
+        "places": [_place(study, *place, scale) for place in zip(order, rows, ranks, strict=True)],
         "axis": None if scale is None else bar_axis(scale, "bar axis", "Axis"),
         "has_joint": any(row.joint_low is not None for row in rows),
         "has_bounds": any(row.failed for row in rows),
@@ -40,9 +42,11 @@ def half_width(row: ConfigurationMetric) -> str:
     return "" if row.half_width is None else f"±{row.half_width:.3f}{doubt(row)}"
 
 
-def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: PlotScale | None) -> dict[str, Any]:
+def _place(
+    study: Study, configuration: int, row: ConfigurationMetric, rank: int | None, scale: PlotScale | None
+) -> dict[str, Any]:
     return {
-        "rank": _rank(study, configuration, row),
+        "rank": rank,
         "name": study.titles[configuration],
         "is_baseline": configuration == study.baseline and len(study.titles) > 1,
         "may_be_best": row.may_be_best,  # True without a significant difference from the best; None if not known
@@ -58,14 +62,14 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Pl
     }
 
 
-def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
-    """1 for the best of its dialect; equal means share a rank; None for a failed configuration."""
-    dialects = study.results.dialects
-    peers = [title for title in study.titles if dialects[title] == dialects[configuration]]
-    if row.mean is None:
-        return None
-    sign, means = row.sign, [study.mean(position, row.metric).mean for position in peers]
-    return 1 + sum(1 for mean in means if mean is not None and sign * mean > sign * row.mean)
+def _ranks(study: Study, metric: str, order: Sequence[int]) -> Iterator[int | None]:
+    """1 for the best of its dialect; equal means share a rank; None for a failed configuration. Best first."""
+    places = Counter[object]()
+    firsts: dict[tuple[object, float], int] = {}
+    for position in order:
+        dialect, mean = study.results.dialects[position], study.mean(position, metric).mean
+        places[dialect] += 1
+        yield None if mean is None else firsts.setdefault((dialect, mean), places[dialect])
 
 
 def _ties_matter(row: ConfigurationMetric) -> bool:

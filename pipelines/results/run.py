@@ -30,6 +30,7 @@ from rankbeam.transforms.records.slices import ALL, canonical, in_order
 
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
 _ROWS_AT_ONCE = 1 << 16
+_ROWS_AS_OBJECTS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        return [Comparison.of(row) for row in self.rows("comparisons")]
+        batches = self.table("comparisons").to_batches(_ROWS_AS_OBJECTS)  # rows take ten times the memory of a table
+        return [Comparison.of(row) for batch in batches for row in batch.to_pylist()]
 
     @property
     def queries_in_words(self) -> str:

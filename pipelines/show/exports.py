@@ -32,7 +32,7 @@ def as_markdown(results: Results) -> str:
     """
     significance = Significance.of(results)
     best = {metric: best_mean(results, ALL, metric) for metric in results.metrics}
-    rows = []
+    rows, counted = [], count_columns(results)
     for row in distinct(results):
         config_id = row["config_id"]
         cells = [
@@ -41,8 +41,10 @@ def as_markdown(results: Results) -> str:
             )
             for mean in overall(results, config_id)
         ]
-        rows.append([significance.letters[config_id], _markdown(row["name"]), *cells, *counts(results, config_id)])
-    head = ["#", "configuration", *map(_markdown, results.metrics), *count_columns(results)]
+        rows.append(
+            [significance.letters[config_id], _markdown(row["name"]), *cells, *counts(results, config_id, counted)]
+        )
+    head = ["#", "configuration", *map(_markdown, results.metrics), *counted]
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
     failed = _markdown(without_value(results, results.metrics[0]))
     metric_texts = [_markdown(note) + "." for note in metric_notes(results)]

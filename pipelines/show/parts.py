@@ -2,7 +2,7 @@
 
 import itertools
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, list_names, offline_words, without_value
@@ -48,10 +48,10 @@ def count_columns(results: Results) -> list[str]:
     return ["queries", *(name for name in COUNTS if any(getattr(row, name) for row in first))]
 
 
-def counts(results: Results, config_id: str) -> list[str]:
+def counts(results: Results, config_id: str, columns: Sequence[str]) -> list[str]:
     """The cells of `count_columns`."""
     row = overall(results, config_id)[0]
-    return [f"{getattr(row, name):,}" for name in count_columns(results)]
+    return [f"{getattr(row, name):,}" for name in columns]
 
 
 def left_out(results: Results) -> dict[str, list[str]]:

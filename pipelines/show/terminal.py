@@ -63,7 +63,7 @@ def _leaderboard(results: Results, rows: Sequence[dict[str, Any]]) -> Table:
     return Table(
         ["configuration", *metrics, *counted],
         [
-            [row["name"], *(_cell(results, mean) for mean in row_means), *counts(results, row["config_id"])]
+            [row["name"], *(_cell(results, mean) for mean in row_means), *counts(results, row["config_id"], counted)]
             for row, row_means in zip(rows, means, strict=True)
         ],
         drop=[_QUERIES, *reversed(metrics[1:]), *reversed(counted[1:])],

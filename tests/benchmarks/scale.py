@@ -33,11 +33,11 @@ DEPTH, JUDGED = 100, 15
 """Results, and about as many judgements, of a query."""
 FILE_BYTES = 13.9
 """Bytes of a result in a run of Parquet."""
-BLOCK_ROWS = 1 << 19
-"""Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read_files.py`."""
+READ_ROWS, PIECE_ROWS, MOST_BUCKETS = 1 << 18, 1 << 13, 1 << 8
+"""Rows that are read at once, and that a bucket gets of a part at least, as in `clients/formats/bucketing.py`."""
 BATCH_S = 490e-6
-"""CPU seconds of a batch, beside its rows. A run of 97 million results has 36,686 of them, and took 18 s more than its
-rows would in smaller runs. Pickling and reading an empty one takes a fifth of it."""
+"""CPU seconds of a batch, beside its rows. A run of 97 million results took 18 s more than its rows would in smaller
+runs, and had 36,686 batches by an earlier division. Pickling and reading an empty one takes a fifth of it."""
 MEASURED = ((1_000, 1), (1_000, 40), (20_000, 1), (20_000, 4))
 """Queries and configurations."""
 REPEATED = 3
@@ -117,7 +117,7 @@ def shuffled_batches(queries: int, configurations: int) -> int:
     A block of grouped rows has some queries, and so meets at most as many buckets.
     """
     buckets = buckets_of(queries, configurations)
-    block_rows = BLOCK_ROWS * max(1, min(4, buckets // 512))
+    block_rows = READ_ROWS * math.ceil(PIECE_ROWS * min(buckets, MOST_BUCKETS) / READ_ROWS)
 
     def of_file(rows_of_query: int) -> int:
         blocks = math.ceil(queries * rows_of_query / block_rows)

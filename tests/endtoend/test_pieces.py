@@ -110,3 +110,25 @@ def test_what_score_reads_while_it_starts_is_not_read_again_in_pieces(
     monkeypatch.setattr(buckets, "_LARGE_BYTES", 1 << 30)
     assert rankbeam("score", str(qrels), str(run), "--format", "csv").stdout == counted
     assert set(begun) == {str(qrels), str(run)}
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_file_that_is_replaced_between_two_of_its_pieces_is_refused(
+    at: int, text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The score was that of both versions together, without a word."""
+    path, (qrels, run) = text[at], reversed(text)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 500)
+    in_pieces, begun = pieces.read_blocks, list[str]()
+
+    def read_blocks(name: str, begin: int, end: int) -> Iterator[bytes]:
+        begun.append(name)
+        if begun.count(str(path)) == 2 and begun[-1] == str(path):
+            path.with_suffix(".new").write_bytes(path.read_bytes().replace(b"q1", b"q0"))
+            path.with_suffix(".new").replace(path)
+        yield from in_pieces(name, begin, end)
+
+    monkeypatch.setattr(pieces, "read_blocks", read_blocks)
+    outcome = rankbeam("score", str(qrels), str(run), "--format", "csv")
+    assert outcome.status != 0
+    assert f"{path}: was replaced or changed while it was read; run again" in outcome.stderr

@@ -89,7 +89,7 @@ def answers_of(folder: Path, sentences: int) -> dict[str, Any]:
                 {"prompts": "v1", "max_context_tokens": 300},
                 {"long texts are split differently": (2, range(1))},
             ),
-            ({}, {"prompts": "v2", "repeat_share": 0.5}, {}),
+            ({}, {"prompts": "v2", "repeat_share": 1}, {}),
         ),
     ],
 )

@@ -1,14 +1,17 @@
 """Scores combined by a pipeline: slice by slice, and equal to the state of all queries."""
 
 import pickle
+import tempfile
 from functools import reduce
 from pathlib import Path
 
 import apache_beam as beam
+import pytest
 from support.judged import judged_run
 from support.pipeline import run
 
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores
+from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
@@ -28,3 +31,15 @@ def test_states_are_combined_slice_by_slice(tmp_path: Path) -> None:
     assert dict(states) == dict(whole.by_slice())
     assert max(len(pickle.dumps(state)) for state in states) < 0.7 * len(pickle.dumps(whole))
     assert estimates == [RunEstimates.of(whole, judged.evaluation)]
+
+
+def test_a_state_that_waits_for_its_merge_is_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    judged = judged_run(4)
+    state = RunAggregate.of(next(iter(judged.partitions)), judged.evaluation)
+    assert len(whole := pickle.dumps(state)) > 10_000
+    with spill.spilling():
+        place = pickle.dumps(state)
+        assert len(place) < 1_000
+        assert pickle.loads(place) == state  # noqa: S301  our own
+    assert pickle.loads(whole) == state  # noqa: S301

@@ -76,7 +76,7 @@ def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_
         taken += outcome is not None
     assert taken == read == TASKS
     assert most * SIZE < 140 << 20
-    assert service.most_open * SIZE == 64 << 20
+    assert 60 << 20 <= service.most_open * SIZE <= 64 << 20
 
 
 @pytest.mark.parametrize("number", [1, 63, 64, 65, 70, 80])
@@ -103,6 +103,51 @@ def test_a_second_run_ends_wherever_the_memory_of_its_tasks_is_full(
             )
         assert sum(outcomes) == number
     assert [len(service.begun) for service in services] == [number, 0]
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Work whose second step is eight times as large as the first one; counts the bytes of open payloads."""
+
+    open_bytes: list[int]  # now, and at most
+
+    stage: ClassVar[str] = "judge"
+    services: ClassVar[Sequence[str]] = ("echo",)
+
+    def steps(self, item: int) -> Steps[None]:
+        for calls in (1, 8):
+            self.open_bytes[0] += calls * SIZE // 8
+            self.open_bytes[1] = max(self.open_bytes)
+            keys = [content_key({"item": item, "call": call, "of": calls}) for call in range(calls)]
+            results_or_raise((yield [Call("echo", key, '{"query": ""}'.ljust(SIZE // 8)) for key in keys]))
+            self.open_bytes[0] -= calls * SIZE // 8
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike
+        return reply.answer
+
+
+def test_tasks_that_grow_stay_within_the_memory_of_open_tasks_also_if_the_ledger_answers(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    most = []
+    for _ in range(2):
+        work = Grow([0, 0])
+        stage = Stage(
+            "judge",
+            {"grow": work},
+            {"echo": Echo(taking(1.0))},
+            {"echo": "pool"},
+            {"pool": Quota(requests_per_minute=600_000)},
+            {},
+        )
+        fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
+        rows = (
+            Task(f"t{number}", "grow", number, (Subject("judged", f"q{number}", 0, (0,)),)) for number in range(300)
+        )
+        fan_out.begin(Lane(("pool",), 0), Feed(rows_in(batches_of(rows)), 300))
+        assert sum(outcome is not None for outcome in fan_out.outcomes()) == 300
+        most.append(work.open_bytes[1])
+    assert max(most) < 80 << 20
 
 
 def test_lanes_have_equal_shares_of_the_memory_for_open_tasks(clock: VirtualClock, tmp_path: Path) -> None:

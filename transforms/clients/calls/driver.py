@@ -15,6 +15,7 @@ Emit = Callable[[Outcome, int], None]
 """Takes the outcome of a task, and its approximate bytes in memory."""
 
 _BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # without texts and payloads; measured
+_GROWTH = 5  # how much larger a task is at its largest step than at its first one, until a task has ended
 
 
 class BatchPending(CallError):
@@ -35,6 +36,9 @@ class OpenTask:
     missing: int = 0
     bytes_of_task: int = 0  # serialized
     bytes: int = 0
+    step: int = 0  # from 1
+    first_bytes: int = 0  # at its first step
+    most_bytes: int = 0  # at its largest step so far
 
 
 @dataclass(eq=False)
@@ -71,16 +75,24 @@ class Driver:
         self._stage, self._works, self._ask, self._emit = stage, works, ask, emit
         self._open_calls: dict[str, OpenCall] = {}
         self._new_calls: list[OpenCall] = []
-        self.open = self.held_bytes = 0
+        self.open = self.held_bytes = self._at_first_step = 0
+        self._ended_first = self._ended_most = 0  # bytes of tasks that have ended
 
-    def start(self, tasks: Sequence[Task], size: int) -> None:
-        """Start tasks; equal calls of their first steps are made once."""
+    @property
+    def expected_bytes(self) -> float:
+        """The bytes of open tasks once those at their first step have grown as earlier tasks did."""
+        growth = self._ended_most / self._ended_first if self._ended_first else _GROWTH
+        return self.held_bytes + self._at_first_step * (growth - 1)
+
+    def start(self, tasks: Sequence[Task], size: int) -> int:
+        """Start tasks, and return their number; equal calls of their first steps are made once."""
         for task in tasks:
             work = self._works[task.work]
             open_task = OpenTask(task, work, work.steps(task.item), bytes_of_task=size // len(tasks))
             self.open += 1
             self._advance(open_task, None)
         self._ask_new()
+        return len(tasks)
 
     def settle(self, open_call: OpenCall, outcomes: Sequence[Any]) -> None:
         key = open_call.call.key
@@ -100,13 +112,13 @@ class Driver:
             self._advance(open_task, open_task.outcomes)
             return
         open_task.steps.close()
-        self.held_bytes -= open_task.bytes
-        self.open -= 1
+        self._leave_step(open_task)
+        self._end(open_task)
         self._fail(open_task.task, waiting)
 
     def _advance(self, open_task: OpenTask, sent: Sequence[Any] | None) -> None:
         """Send a generator its outcomes, until it requests further calls or ends."""
-        self.held_bytes -= open_task.bytes
+        self._leave_step(open_task)
         # A value may refer to all texts of the last step.
         in_memory = max(_BYTES_OF_A_TASK + open_task.bytes_of_task, open_task.bytes)
         try:
@@ -114,11 +126,11 @@ class Driver:
             while not calls:
                 calls = open_task.steps.send(())
         except StopIteration as end:
-            self.open -= 1
+            self._end(open_task)
             task = open_task.task
             self._emit(CallAnswer(task.work, task.name, task.subjects, end.value), in_memory)
         except CallError as error:
-            self.open -= 1
+            self._end(open_task)
             self._fail(open_task.task, error)
         else:
             open_task.outcomes, open_task.missing = [None] * len(calls), len(calls)
@@ -127,8 +139,23 @@ class Driver:
             texts = max(open_task.bytes_of_task, payloads)  # their sources: from the item, or read by the generator
             open_task.bytes = _BYTES_OF_A_TASK + texts + payloads + _BYTES_OF_A_CALL * len(calls)
             self.held_bytes += open_task.bytes
+            open_task.most_bytes = max(open_task.most_bytes, open_task.bytes)
+            open_task.step += 1
+            if open_task.step == 1:
+                open_task.first_bytes = open_task.bytes
+                self._at_first_step += open_task.bytes
             for position, call in enumerate(calls):
                 self._request(call, open_task, position)
+
+    def _leave_step(self, open_task: OpenTask) -> None:
+        self.held_bytes -= open_task.bytes
+        if open_task.step == 1:
+            self._at_first_step -= open_task.bytes
+
+    def _end(self, open_task: OpenTask) -> None:
+        self.open -= 1
+        self._ended_first += open_task.first_bytes
+        self._ended_most += open_task.most_bytes
 
     def _request(self, call: Call, open_task: OpenTask, position: int) -> None:
         open_call = None if call.key is None else self._open_calls.get(call.key)

@@ -82,14 +82,13 @@ class Feed:
         self._on_filled()
         return recalled
 
-    def take(self) -> list[tuple[Group, int]]:
-        """Take some groups, if there are any, each with the bytes of its row."""
-        rows: list[bytes] = []
-        end = self._taken_bytes + _BYTES_AT_ONCE
-        while self._ready and len(rows) < _AT_ONCE and self._taken_bytes < end:
-            rows.append(self._ready.popleft())
-            self._taken_bytes += len(rows[-1])
-        self._taken += len(rows)
-        if rows and not self._is_read:
+    def take(self, has_room: Callable[[], bool]) -> Iterator[tuple[Group, int]]:
+        """Take some groups one by one while there is room, each with the bytes of its row."""
+        before, end = self._taken, self._taken_bytes + _BYTES_AT_ONCE
+        while self._ready and self._taken - before < _AT_ONCE and self._taken_bytes < end and has_room():
+            row = self._ready.popleft()
+            self._taken += 1
+            self._taken_bytes += len(row)
+            yield group_of(row), len(row)
+        if self._taken > before and not self._is_read:
             self._on_taken()
-        return [(group_of(row), len(row)) for row in rows]

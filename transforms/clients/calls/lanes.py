@@ -187,25 +187,25 @@ class LaneRun:
 
     async def _start_tasks(self) -> None:
         """Start tasks as long as there is room for them, until all have an outcome."""
+
+        def has_room(share: float = 1.0) -> bool:
+            return self._driver.expected_bytes < self._most_held() * share
+
         while not self._is_over() and not self._is_stopped:
-            self._note_recalled()
-            self._has_room = self._driver.held_bytes < self._most_held() * (1.0 if self._has_room else 0.75)
-            groups = self.feed.take() if self._has_room and not self._is_full() else []
-            for group, size in groups:
-                self._driver.start(group, size)
-            if groups or not self._has_room:
+            for service, number in self.feed.recalled.items():
+                if number:
+                    self._pools[self._stage.pools[service]].answered_before(service)
+            self._has_room = has_room(1.0 if self._has_room else 0.75)
+            groups = self.feed.take(has_room) if self._has_room and not self._is_full() else ()
+            started = sum(self._driver.start(group, size) for group, size in groups)
+            if started or not self._has_room:
                 self.wake()  # it may now be worth reading hits, and nothing else may wake their reader
-            await (asyncio.sleep(0) if groups else self._wait_for_news())  # calls begin meanwhile
+            await (asyncio.sleep(0) if started else self._wait_for_news())  # calls begin meanwhile
         for warning in self._lookup.warnings():
             _logger.warning("%s", warning)
         for pool in self._pools.values():
             pool.close()
         self._has_missed.set()
-
-    def _note_recalled(self) -> None:
-        for service, number in self.feed.recalled.items():
-            if number:
-                self._pools[self._stage.pools[service]].answered_before(service)
 
     async def _read_all_hits(self) -> None:
         while not self._is_over() and not self._is_stopped:

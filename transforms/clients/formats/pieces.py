@@ -25,6 +25,7 @@ class Piece(NamedTuple):
     begin: int = 0
     end: int | None = None  # the first byte or row group after the piece; None for the whole file
     is_parquet: bool = False
+    version: matching.Version | None = None  # of the file that was divided
 
     def lines_before(self) -> int:
         """The number of lines or rows before this piece; only counted for error messages."""
@@ -40,13 +41,19 @@ def pieces_of(pattern: str, role: str) -> list[Piece]:
     """The pieces of a pattern's files, or of a table, in order. Gzip, JSON and CSV files are one piece each."""
     if is_table(pattern) or is_cases(pattern):
         return [Piece(pattern)]
-    return [piece for path, size, _ in matching.version(pattern) for piece in _pieces_of_file(path, size, role)]
+    return [
+        piece._replace(version=version)
+        for version in matching.version(pattern)
+        for piece in _pieces_of_file(*version[:2], role)
+    ]
 
 
-def locate_errors(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of a piece; an error names the line in the whole file."""
+def check_rows(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of a piece; an error names the line in the whole file. A file that changes between two pieces is refused."""
     try:
         yield from batches
+        if piece.version is not None and matching.version(piece.path) != (piece.version,):
+            raise InputError("was replaced or changed while it was read; run again", path=piece.path)
     except InputError as error:
         if error.line is None or not piece.begin:
             raise

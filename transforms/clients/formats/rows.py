@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.pieces import Piece, locate_errors
+from rankbeam.transforms.clients.formats.pieces import Piece, check_rows
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import delimited, ids, json_lines, lines, named_columns, tables
@@ -76,11 +76,11 @@ def read_run(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    return read_qrels(piece.path) if piece.end is None else locate_errors(piece, read_ahead(_qrels(piece.path, piece)))
+    return read_qrels(piece.path) if piece.end is None else check_rows(piece, read_ahead(_qrels(piece.path, piece)))
 
 
 def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    return read_run(piece.path) if piece.end is None else locate_errors(piece, read_ahead(_run(piece.path, piece)))
+    return read_run(piece.path) if piece.end is None else check_rows(piece, read_ahead(_run(piece.path, piece)))
 
 
 def run_tag(path: str) -> str | None:

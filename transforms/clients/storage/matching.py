@@ -8,6 +8,9 @@ from pathlib import Path
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
+Version = tuple[str, int, float]
+"""Path, bytes and modification time of a file; they change with the content."""
+
 _ALIKE = 0.8  # difflib's minimum ratio, from 0 to 1, for names to propose
 
 
@@ -52,8 +55,8 @@ def matches(pattern: str) -> list[str]:
         return sorted(files.match(pattern))
 
 
-def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
-    """Path, bytes and modification time of each file that a path or pattern names; they change with the content."""
+def version(pattern: str) -> tuple[Version, ...]:
+    """The version of each file that a path or pattern names."""
     paths = expand(pattern)
     if files.is_local(pattern):
         with files.translate_errors(pattern, "cannot be opened"):
