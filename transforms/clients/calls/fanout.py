@@ -95,9 +95,7 @@ class FanOut:
         self._stage, self._ledger, self._clock = stage, ledger, clock
         self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
         self._outcomes = OutcomeQueue(clock, self._wake)
-        self._context = FanOutContext(
-            stage, ledger, self._lookup, self._shared, self._outcomes.put, self.is_full, self.most_held, clock
-        )
+        self._context = FanOutContext(stage, ledger, self._lookup, self._shared, self._outcomes.put, self, clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []

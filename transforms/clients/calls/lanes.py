@@ -8,11 +8,11 @@ feed ─► driver ─► in the ledger? ─┬─ hit ──► read, some at a
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from rankbeam.transforms.clients.calls.admission import LaneStopped
 from rankbeam.transforms.clients.calls.attempts import after
@@ -50,6 +50,16 @@ class Lane:
     number: int  # the number of the lane, from 0
 
 
+class Room(Protocol):
+    """The memory that all lanes share."""
+
+    def is_full(self) -> bool:
+        """True while too many outcomes wait for their reader."""
+
+    def most_held(self) -> int:
+        """The most bytes that the open tasks of one lane may hold."""
+
+
 @dataclass(frozen=True)
 class FanOutContext:
     """The parts that the lanes of one fan-out share."""
@@ -59,8 +69,7 @@ class FanOutContext:
     lookup: Lookup
     shared: SharedServices
     emit: Emit
-    is_full: Callable[[], bool]  # True while too many outcomes wait for their reader
-    most_held: Callable[[], int]  # the most bytes that the open tasks of one lane may hold
+    room: Room
     clock: Clock
 
 
@@ -70,7 +79,7 @@ class LaneRun:
     def __init__(self, lane: Lane, feed: Feed, context: FanOutContext) -> None:
         stage, ledger, shared, clock = context.stage, context.ledger, context.shared, context.clock
         self._stage, self._lane, self.feed, self._ledger = stage, lane, feed, ledger
-        self._is_full, self._most_held, self._clock = context.is_full, context.most_held, clock
+        self._room, self._clock = context.room, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums, self._recalled_sums = CallSums(), CallSums()
@@ -189,14 +198,14 @@ class LaneRun:
         """Start tasks as long as there is room for them, until all have an outcome."""
 
         def has_room(share: float = 1.0) -> bool:
-            return self._driver.expected_bytes < self._most_held() * share
+            return self._driver.expected_bytes < self._room.most_held() * share
 
         while not self._is_over() and not self._is_stopped:
             for service, number in self.feed.recalled.items():
                 if number:
                     self._pools[self._stage.pools[service]].answered_before(service)
             self._has_room = has_room(1.0 if self._has_room else 0.75)
-            groups = self.feed.take(has_room) if self._has_room and not self._is_full() else ()
+            groups = self.feed.take(has_room) if self._has_room and not self._room.is_full() else ()
             started = sum(self._driver.start(group, size) for group, size in groups)
             if started or not self._has_room:
                 self.wake()  # it may now be worth reading hits, and nothing else may wake their reader
@@ -272,7 +281,7 @@ class LaneRun:
                 self._driver.settle(open_call, [after(outcome, 0, reply.tokens) for outcome in outcomes])
                 self._shared.ended(open_call.call, reply)
             self._news.set()
-            while self._is_full() and not self._is_stopped and not self._is_over():
+            while self._room.is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
         for open_call in calls.values():
             self._call(open_call)  # no task can read it any more: make the call
