@@ -153,7 +153,7 @@ WRONG = {
         {"rankbeam.metrics": {"Own": "mute:OWN"}},
         "from rankbeam import MetricDefinition\nOWN = MetricDefinition(lambda a: a.retrieved, highest=None)\n",
         "metrics: [Own]\nties: true",
-        "Own has neither bounds under ties nor a highest value; define one of them, or take out `ties: true`",
+        "Own has neither bounds under ties nor a highest value; define one of them, or remove `ties: true`",
     ),
 }
 

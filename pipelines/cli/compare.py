@@ -75,7 +75,7 @@ def compare(
 @shown_as()
 @wide
 def rbo(baseline: str, runs: tuple[str, ...], weight: float, depth: int | None, form: str, wide: bool) -> None:
-    """Show how much the rankings of runs resemble those of the first one, without judgements.
+    """Show how similar the rankings of runs are to those of the first one, without judgements.
 
     Rank-biased overlap is 1 for equal rankings and 0 for rankings that share no document; the first ranks count most.
     Runs are files in any format that `rankbeam score` reads; one may be -, standard input.

@@ -57,7 +57,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 @main.command(context_settings=_BEAM)
 @click.argument("experiment")
-@click.option("--output", metavar="DIR", help="Write to this folder, whatever output.path of the experiment is.")
+@click.option("--output", metavar="DIR", help="Write to this folder instead of the experiment's output.path.")
 @click.option("--run-id", metavar="ID", help="Id of the run; a second run with the same id replaces its rows.")
 @click.option("--wait/--no-wait", "wait", default=None, help=_WAIT_HELP)
 @click.option("--dry-run", is_flag=True, help=_DRY_RUN_HELP)

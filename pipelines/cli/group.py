@@ -103,7 +103,7 @@ allow_disjoint = click.option(
 )
 
 
-wide = click.option("--wide", is_flag=True, help="Show all columns of tables, however narrow the terminal is.")
+wide = click.option("--wide", is_flag=True, help="Show all columns of tables, even in a narrow terminal.")
 
 
 @dataclass(frozen=True)

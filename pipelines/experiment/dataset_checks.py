@@ -210,7 +210,7 @@ def _unknown_placeholders(
         if isinstance(retriever.parameters, HttpApplication):
             for name in sorted({*retriever.parameters.attributes} - names):
                 hint = did_you_mean(name, ["query", "query_id", "attempt", *names])
-                yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
+                yield located.error(retriever.place, f"contains {{{name}}}, but no query has this attribute; {hint}")
 
 
 def _is_joined(cell: Cell) -> bool:

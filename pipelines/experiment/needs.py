@@ -211,7 +211,7 @@ def _wrong_unit(
         problem = "would not be used: unit: span takes its grades from dataset.evidence; remove one of the two"
         yield located.error(("dataset", "qrels"), problem)
     if model.ties:
-        yield located.error(("ties",), "bounds over orders of ties are not known with unit: span; take it out")
+        yield located.error(("ties",), "bounds under ties are not defined with unit: span; remove it")
     for position, name in enumerate(model.dialects or ()):
         if name in DIALECTS and DIALECTS[name].counts_chunks:
             yield located.error(("dialects", position), f"{name} counts chunks of judged documents, not spans")
@@ -220,7 +220,7 @@ def _wrong_unit(
 def _unknown_ties(located: YamlDocument, model: ExperimentModel, metrics: Mapping[Metric, int]) -> Iterator[InputError]:
     for metric, position in metrics.items() if model.ties else ():
         if metric.definition.ties is None and metric.definition.highest is None and model.dataset.unit != SPAN:
-            problem = "has neither bounds under ties nor a highest value; define one of them, or take out `ties: true`"
+            problem = "has neither bounds under ties nor a highest value; define one of them, or remove `ties: true`"
             yield located.error(("metrics", position), f"{metric} {problem}")
 
 

@@ -39,9 +39,9 @@ def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:
         return warehouse.build(output)
     path = warehouse.build(output, omitted)
     if names := [name for name, omitted_run in omitted if omitted_run == run_id]:
-        advice = "add --all-rows to have them in it, too"
+        advice = "--all-rows adds them"
         _logger.warning(
-            "%s has no rows of %s: they stay in %s; %s", warehouse.FILE_NAME, ", ".join(names), output, advice
+            "%s omits the rows of %s, which are in %s; %s", warehouse.FILE_NAME, ", ".join(names), output, advice
         )
     return path
 

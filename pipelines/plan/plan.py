@@ -44,8 +44,8 @@ from rankbeam.transforms.records.reply import NO_TOKENS
 from rankbeam.transforms.records.stages import RERANK, ablations
 
 _UNKNOWN = (
-    "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
-    "with imagined contexts, the same ones for all retrievers (least), or others for each (most)"
+    "{:,} queries have no rankings yet from remote retrievers or embeddings: calls to models are counted with imagined "
+    "contexts, either equal for all retrievers (least) or different for each (most)"
 )
 _UNPRICED = "no price for {}: write price_per_million: {{input: …, output: …}} under quotas, and plan shows the cost"
 
@@ -288,8 +288,8 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
         if counterpart[1] not in known
     )
     return tuple(
-        f"{group[0].name}{f' (and {len(group) - 1} more)' if group[1:] else ''}: no configuration differs only in "
-        f"lacking its {stage}:; to see its gain, also evaluate `{stage}: null` "
+        f"{group[0].name}{f' (and {len(group) - 1} more)' if group[1:] else ''}: the same configuration without "
+        f"{stage}: is missing; to see the gain of the stage, also evaluate `{stage}: null` "
         f"({_further_calls(group[0], stage, experiment, queries)})"
         for (stage, _), group in missing.items()
     )

@@ -98,7 +98,7 @@ def rounds(
             with batch.pending() as pending:
                 if not pending:
                     break
-                _logger.info("batch: round %d leaves %s calls", number, f"{len(pending):,}")
+                _logger.info("batch: after round %d, %s calls remain", number, f"{len(pending):,}")
                 remaining = float("inf") if max_cost is None else max_cost - sum(cost_by_stage(ledger, pools).values())
                 records, decisions = jobs.planned(pending, remaining)
             batch.decide({**decisions, **jobs.run(records)})

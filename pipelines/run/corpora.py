@@ -172,7 +172,7 @@ def _release(corpora: TemporaryCorpora, ledger: Ledger, quota: Quota) -> None:
     outcomes = client.end_use([corpus.corpus.name for corpus in ours], claim)
     for corpus, users in zip(ours, outcomes, strict=True):
         if isinstance(users, tuple) and users:
-            _logger.info("%s stays: %s needs it, and deletes it at its end", corpus.corpus.name, ", ".join(users))
+            _logger.info("%s is kept: %s needs it, and deletes it at the end", corpus.corpus.name, ", ".join(users))
     unstage(corpora.location, ours, client.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed

@@ -63,8 +63,8 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
             raise RunFailed(not_loaded) from error
         delete_rows(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):
-            advice = f"only the ledger {experiment.ledger} was kept" if experiment.makes_calls else "nothing was kept"
-            raise RunFailed(f"{system['what']} (in step {system['step']}); of this run {advice}") from error
+            kept = f"only the ledger {experiment.ledger}" if experiment.makes_calls else "nothing"
+            raise RunFailed(f"{system['what']} (in step {system['step']}); {kept} of this run was kept") from error
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
@@ -98,9 +98,9 @@ def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True)
 def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool = False) -> PipelineResult:
     """Submit a run to a service that executes it without this process; return the service's handle."""
     if experiment.evaluation.race is not None:
-        raise InputError("race: its rounds need a runner that this process waits for; take race out")
+        raise InputError("race: its rounds need a runner that this process waits for; remove race")
     for name in experiment.batched:
-        problem = "its jobs need a runner that this process waits for; leave out --runner, or take batch: out"
+        problem = "its jobs need a runner that this process waits for; remove --runner or batch:"
         raise InputError(f"services.{name}.batch: {problem}")
     _delete_previous_rows(experiment, execution, options)
     try:

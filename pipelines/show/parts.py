@@ -135,7 +135,7 @@ def _comparison(results: Results, metric: str) -> str:
     if len(may_be) == 1:
         (best,) = may_be
         low, high = ranked[best].joint_low, ranked[best].joint_high
-        picked = f"allowing for its having been picked from {len(different)}"
+        picked = f"corrected for picking the best of {len(different)}"
         interval = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
         return f"{best} is the best with {level} confidence.{interval}"
     return (

@@ -314,7 +314,7 @@ def test_a_reply_without_the_answer_is_a_failed_query_that_names_the_path(tmp_pa
         ({"url": "ftp://x/ask"}, "answers.url: write http:// or https://"),
         ({"answer": "a["}, "answers.answer: 'a[' is not valid JMESPath"),
         ({"usage": {"tokens": "a"}}, "answers.usage: has 'tokens'; it takes input, output, cached"),
-        ({"body": {"question": "fixed"}}, "holds {query}"),
+        ({"body": {"question": "fixed"}}, "contains {query}"),
         ({"body": {"question": "{query}", "language": "{langage}"}}, "no query has this attribute; did you mean"),
         ({"type": "htp"}, "unknown type 'htp'; did you mean 'http'?"),
         ({"anser": "a"}, "did you mean"),

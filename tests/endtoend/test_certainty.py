@@ -39,7 +39,7 @@ def test_the_leaderboard_shows_how_far_they_reach(output: Path) -> None:
     assert first[4:6] == ["2.0000", "30"]  # counts have no upper bound, and equal ones no interval
     picked = 0.05 / 4  # two runs are equal: four ends of intervals may be wrong, one as likely as another
     low = stats.beta.ppf(picked, 30, 1)
-    assert f"Its mean is {low:.3f} to 1.000, allowing for its having been picked from 2." in shown
+    assert f"Its mean is {low:.3f} to 1.000, corrected for picking the best of 2." in shown
 
 
 @pytest.mark.parametrize(("limit", "met"), [(0.99, False), (EXACT.low - 1e-9, True), (EXACT.low + 1e-9, False)])

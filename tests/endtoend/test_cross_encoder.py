@@ -197,8 +197,8 @@ def test_a_score_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
         ),
         ("pairs", {}, {"judge": {"service": "words", "embeddings": "pairs"}}, "judge.embeddings: 'pairs' is a cross"),
         ("pairs", {"generate": {"service": "pairs"}, "top_k": 3}, {}, "'pairs' scores texts and does not generate any"),
-        ("pairs", {"rerank": {"service": "pairs", "thinking": 3}}, {}, "rerank.thinking: has no use"),
-        ("pooled", {"rerank": {"service": "pairs"}}, {}, "scores pairs of texts, so pooling: cls has no use"),
+        ("pairs", {"rerank": {"service": "pairs", "thinking": 3}}, {}, "rerank.thinking: has no effect"),
+        ("pooled", {"rerank": {"service": "pairs"}}, {}, "scores pairs of texts, so pooling: cls has no effect"),
         ("three", {"rerank": {"service": "pairs"}}, {}, "gives logits [1, 3] for a text"),
         (
             "hashed",

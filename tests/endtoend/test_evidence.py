@@ -202,7 +202,7 @@ def test_what_contradicts_spans_is_refused_with_its_line(tmp_path: Path) -> None
         "AP(judged_only=True) has judged_only, but evidence judges every chunk",
         "dataset.evidence: is missing; unit: span judges by evidence spans",
         "dataset.qrels: would not be used",
-        "ties: bounds over orders of ties are not known with unit: span",
+        "ties: bounds under ties are not defined with unit: span",
     ):
         assert problem in stderr
     plain = write_experiment(

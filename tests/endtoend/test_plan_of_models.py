@@ -80,7 +80,7 @@ def test_rankings_of_a_remote_retriever_that_are_not_there_are_said_to_be_imagin
         assert rankbeam("evaluate", path, "--run-id", "r1").status == 0
         calls = server.stats().calls
         after = planned(path)
-    assert f"are not there yet for {QUERIES} queries" in outcome.stderr
+    assert f"{QUERIES} queries have no rankings yet" in outcome.stderr
     known_items = 24 * 2  # of each step, once there are 100 contexts and answers to judge
     assert before["calls"] == [QUERIES, QUERIES * 11 + known_items]  # a reference may make no claim
     assert QUERIES * 6 <= calls <= QUERIES * 11

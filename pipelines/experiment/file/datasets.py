@@ -190,7 +190,7 @@ def _problem(folder: str, split: object) -> tuple[str, str] | None:
     """The wrong key and its problem; None if there is no problem."""
     path = files.join(folder, "manifest.json")
     if not files.exists(path):
-        return "goldens", f"{folder} holds no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
+        return "goldens", f"{folder} contains no finished benchmark; `rankbeam goldens FILE.yaml` makes one"
     splits = json_lines.parse_object(path, 1, files.read_all(path).decode("utf-8", "replace")).get("splits")
     if splits is None:
         return "goldens", f"{folder} is published in part; run `rankbeam goldens FILE.yaml` or `apply` again"

@@ -66,7 +66,7 @@ class RewriteParameters(Parameters):
     Attributes:
         service: name of the model under `services:`.
         kind: "hyde" searches with a passage that could answer the query, "multi_query" also with `n` further queries,
-            and "standalone" with a query that needs no conversation before it.
+            and "standalone" with a query that is complete without the conversation.
         n: number of passages or further queries; 1 for "hyde", 3 for "multi_query". Several rankings of one query are
             fused by reciprocal ranks.
         template: prompt file in which `{query}`, `{history}`, `{n}` and query attributes are replaced. By default

@@ -36,7 +36,7 @@ class JudgeModel(Section):
             Verdicts of one version are not reused for another.
         examples: folder of correct replies to show the judge, one file `STEP.jsonl` per step, instead of the built-in
             examples.
-        max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
+        max_output_tokens: maximum tokens in the reply to one call, which may contain several verdicts.
         max_context_tokens: maximum tokens of a text that is judged at once; choose less than the model can read. Longer
             texts are judged in parts: a claim is supported if any part supports it, and a context gets the grade of its
             best part. By default no context is judged in parts.

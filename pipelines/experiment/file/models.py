@@ -145,9 +145,9 @@ class ConfigurationModel(Section):
             query.
         rerank: the service that reorders the retriever's first `depth` results: a `type` and that type's parameters, or
             {service: NAME} for a model under `services:` that rates each of them. `top_k` results remain.
-        answers: instead of a retriever, existing answers, {type: replay, path}, or a deployed application to call,
-            {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's `file` are
-            used. {type: traces} uses the answers in production traces.
+        answers: source of answers, instead of a retriever: a file, {type: replay, path} (by default the dataset's
+            `file`), production traces, {type: traces}, or a deployed application to call, {type: http},
+            {type: openai_chat} or {type: adk}.
         generate: the model that answers from the top results.
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also

@@ -29,14 +29,14 @@ class TracesModel(Section):
     """`dataset.traces`, or answers with `type: traces`.
 
     Attributes:
-        path: file or pattern of spans, or the table `bigquery://project.dataset.agent_events`. In `answers`, by default
-            the dataset's.
+        path: file or pattern of spans, or the table `bigquery://project.dataset.agent_events`; `answers` uses the
+            dataset's by default.
         question: JMESPath of the question in inputs that are JSON, such as `messages[-1].content`.
         answer: JMESPath of the answer in outputs that are JSON.
         documents: JMESPath of the list of documents in results of tools.
         configuration: attribute that names the system that answered.
         sample: maximum number of traces, chosen by a hash of their ids; by default all.
-        per_day: if true, `sample` traces of each day (UTC).
+        per_day: if true, `sample` limits the traces of each day (UTC).
         redact: regular expressions whose matches are replaced in all texts before they are stored.
         drop_self: if true, leave out retrieved documents that equal their question.
     """

@@ -177,7 +177,7 @@ class _Combination:
         reranking = Reranking(component.place, service.kind, parameters, service)
         unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
         for name in sorted(unused):
-            problem = f"has no use: {service.name!r} scores texts in this process and does not generate any"
+            problem = f"has no effect: {service.name!r} scores texts in this process and does not generate any"
             self.problems.append(located.error((*component.place, name), f"{problem}; leave it out"))
         return reranking
 

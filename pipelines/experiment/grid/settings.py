@@ -300,7 +300,7 @@ def wrong_in_grid(
     owners = [{name: configuration.owners(name) for name in grid} for configuration in settings]
     count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
     if count > MOST_CELLS:
-        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
+        yield located.error(("grid",), f"makes {count:,} configurations; at most {MOST_CELLS:,} are possible")
     for name, values in grid.items():
         several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
         if name.rpartition(".")[2] == CORPUS and any(map(corpora.is_named, values)):

@@ -201,7 +201,7 @@ def test_a_model_may_pool_by_itself(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", output="sentence_embedding")
     ((vector,), _) = vectors(Onnx(folder=str(folder)), ["red"])
     np.testing.assert_allclose(vector, TABLE[4], rtol=1e-6)
-    assert "pooling: cls has no use; leave it out" in problem(folder, pooling="cls")
+    assert "pooling: cls has no effect; remove it" in problem(folder, pooling="cls")
 
 
 def test_layers_that_the_model_lacks_are_refused(tmp_path: Path) -> None:

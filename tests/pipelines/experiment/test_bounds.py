@@ -56,7 +56,7 @@ HUGE = "100000000000000000000"
         (
             "output:",
             f"grid: {{k1: {list(range(200))}, top_k: {list(range(1, 201))}}}\noutput:",
-            "8: grid: makes 40,000 configurations; 10,000 are the most",
+            "8: grid: makes 40,000 configurations; at most 10,000 are possible",
         ),
     ],
 )  # fmt: skip

@@ -32,7 +32,7 @@ NO_VALUE = {
 }
 BEFORE = {
     "unclear": "By RR, 2 of 2 show no significant difference from the best at 95%: a, b. ",
-    "clear": "allowing for its having been picked from 2. ",
+    "clear": "corrected for picking the best of 2. ",
     "alone": "By RR, ",
     "none": "By RR, ",
 }

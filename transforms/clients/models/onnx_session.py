@@ -133,7 +133,7 @@ def _cross_encoder(
     """The model, after it has scored a pair as a test."""
     if pooling is not None:
         raise InputError(
-            f"scores pairs of texts, so pooling: {pooling} has no use; leave it out", path=str(model.model)
+            f"scores pairs of texts, so pooling: {pooling} has no effect; remove it", path=str(model.model)
         )
     encoder = CrossEncoder(session, tokenizer)
     try:
@@ -177,7 +177,7 @@ def _output(model: ModelFiles, outputs: Mapping[str, Any], tokens: int, pooling:
     by_token = [name for name, shape in shapes.items() if len(shape) == 3 and shape[:2] == (1, tokens) and shape[2]]
     if _WHOLE in whole or (not by_token and whole and whole[0] != _CLASSES):
         if pooling is not None:
-            problem = f"gives one vector for each text ({_WHOLE}), so pooling: {pooling} has no use; leave it out"
+            problem = f"gives one vector for each text ({_WHOLE}), so pooling: {pooling} has no effect; remove it"
             raise InputError(problem, path=str(model.model))
         return _WHOLE if _WHOLE in whole else whole[0]
     if not by_token:

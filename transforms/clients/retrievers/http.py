@@ -169,7 +169,7 @@ class Http(RemoteRetriever):
     def _holds_the_query(self) -> "Http":
         texts = (self.url, *map(str, self.params.values()), *(text for _, text in texts_in(self.template)))
         if not any("{query}" in text for text in texts):
-            raise ValueError("neither url nor params nor body holds {query}: every query would get the same answer")
+            raise ValueError("neither url nor params nor body contains {query}: every query would get the same answer")
         return self
 
     @property

@@ -106,7 +106,7 @@ class Bm25(LexicalParameters):
         k1: term-frequency saturation.
         b: document-length normalisation, from 0 (none) to 1 (full).
         delta: bonus of terms in bm25l and bm25+; other methods ignore it. As in the bm25s library, texts without a term
-            get the bonus as well, so that it changes no order in bm25+.
+            get the bonus as well, so it does not affect rankings in bm25+.
         method: variant of the formula.
     """
 

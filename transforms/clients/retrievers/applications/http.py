@@ -42,8 +42,8 @@ class HttpApplication(Http):
         results: JMESPath to the list of contexts, best first; without it, contexts are unknown.
         id: JMESPath to the document id in a context.
         text: JMESPath to the text in a context; contexts may also be texts themselves.
-        citations: "numbers" for the numbers of contexts in the answer's text, such as [2]; or JMESPath to the list of
-            the contexts that the answer cites, by id, or by number, from 1, where no context has an id.
+        citations: "numbers" for citations such as [2] in the answer's text; or JMESPath to the list of contexts that
+            the answer cites: their ids or, if no context has an id, their numbers from 1.
         usage: JMESPaths to the tokens of `input`, `output` and `cached`.
         steps: JMESPath to the list of the agent's tool calls, each {tool, args, status?, doc_ids?} or as OpenAI,
             LangChain and ADK write them; without it, steps are unknown.
