@@ -87,7 +87,9 @@ def init(
 def _write_example(folder: str, name: str) -> Iterator[str]:
     from rankbeam.pipelines.start.first_experiment import EXAMPLES, example, write_files
 
-    contents = {Path(folder) / inside: content for inside, content in example(name).items()}
+    paths = {Path(folder) / inside: content for inside, content in example(name).items()}
+    # Examples share the helpdesk collection, so an equal file is from another one.
+    contents = {path: text for path, text in paths.items() if not (path.is_file() and path.read_bytes() == text)}
     with write_files(contents):
         about = "; its README.md describes them" if name == _HELPDESK else ""
         yield f"wrote {folder}: {len(contents)} files{about}"

@@ -8,6 +8,7 @@ import click
 from rankbeam.pipelines.cli.execute import run_here_and_show
 from rankbeam.pipelines.cli.group import FloatRange, NamedRun, main, of_run, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import warn
+from rankbeam.transforms.records.errors import pluralize
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
 _COLUMN_HELP = "Key or JMESPath of a row's question, answer, contexts … Repeatable."
@@ -172,4 +173,4 @@ def _vertex_rows(experiment: str, output: str, configuration: str | None) -> Non
     rows, unanswered = write_vertex_rows(load_experiment(experiment), output, configuration)
     if unanswered:
         warn(f"{unanswered:,} queries have no answer of {configuration} and are left out")
-    click.echo(f"{output}: {rows:,} rows")
+    click.echo(f"{output}: {pluralize(rows, 'row')}")

@@ -104,6 +104,13 @@ def test_nothing_is_overwritten_and_nothing_remains_of_what_is_refused() -> None
     assert sorted(path.name for path in Path().iterdir()) == ["a.run", "helpdesk", "qrels"]
 
 
+def test_examples_that_share_a_collection_are_written_one_after_the_other() -> None:
+    assert rankbeam("init", "--example", "app").exit_code == 0
+    assert rankbeam("init", "--example", "goldens").exit_code == 0
+    assert Path("examples/app/app.py").exists()
+    assert Path("examples/goldens/helpdesk.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
