@@ -31,7 +31,7 @@ _CLICKS_GRADES_HELP = "Lowest share of clicks for the grades 1, 2, …, ascendin
 _LEAST_HELP = "Leave out pairs of query and document with fewer impressions."
 _POSITION_BIAS = (
     "users click on the first results, relevant or not, so these grades favour the system that was online; before "
-    "you compare other systems with it, also use judgements from people or from a judge"
+    "you compare it with other systems, add judgements from people or from a judge"
 )
 
 

@@ -63,8 +63,8 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
             raise RunFailed(not_loaded) from error
         delete_rows(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):
-            kept = f"only the ledger {experiment.ledger}" if experiment.makes_calls else "nothing"
-            raise RunFailed(f"{system['what']} (in step {system['step']}); {kept} of this run was kept") from error
+            remaining = f"only the ledger {experiment.ledger}" if experiment.makes_calls else "nothing"
+            raise RunFailed(f"{system['what']} (in step {system['step']}); {remaining} of this run was kept") from error
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
