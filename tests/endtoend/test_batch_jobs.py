@@ -151,14 +151,16 @@ def test_steps_with_few_calls_are_called_online(tmp_path: Path, online: Any, mon
 
 
 @pytest.mark.campaign
+@pytest.mark.parametrize("share", [1.0, 0.5])
 def test_answers_without_a_schema_go_through_jobs_only_if_configured(
-    tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
+    share: float, tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve("openai_batches", port=online[2]) as server:
+    with serve("openai_batches", port=online[2], batch={"answered": share}) as server:
         results = batches.evaluated(batches.experiment(tmp_path, server, {**MIN, "answers": True}), "r", monkeypatch)
         assert server.stats().extra["jobs"] == 3
     assert batches.rows(results) == online[0]
-    assert "12 answers were matched by the service's key alone" in " ".join(results.run["warnings"])
+    assert f"{12 * share:.0f} answers were matched by the service's key alone" in " ".join(results.run["warnings"])
+    assert not any(row["from_ledger"] for row in results.table("usage").to_pylist())
     assert batches.usage(results)["cost"] == pytest.approx(
         sum(row["cost"] for name in ("answers", "judge_quality") for row in results.table(name).to_pylist())
     )

@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallAnswer, Usage
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 
 TASKS = [task(f"q{i}") for i in range(500)]
 ONE_AT_A_TIME = Quota(requests_per_minute=60_000, concurrent_calls=1)
@@ -291,6 +291,23 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(clock: Vi
     assert [(item.position, item.calls) for item in usage.recalled] == [(0, 60)]
     shown, _ = survey(str(tmp_path)).runs  # the latest first
     assert (shown.calls, shown.hits) == (len(first.begun) + len(second.begun), 5 + 60)
+
+
+def test_failed_calls_of_an_attempt_that_was_lost_answered_nothing(clock: VirtualClock, tmp_path: Path) -> None:
+    async def script(question: str, _: int) -> str | None:
+        if question == "q20":
+            raise WorkerGone
+        raise CallError(FailureKind.MALFORMED, "no JSON")
+
+    make(TASKS[:15], Echo(), tmp_path, clock=clock)
+    with pytest.raises(WorkerGone):
+        outcomes(fan_out_of(Echo(script), Ledger(str(tmp_path), Owner("run", "now")), 60, clock, ONE_AT_A_TIME))
+    ledger = Ledger(str(tmp_path), Owner("run", "now"))
+    fan_out = fan_out_of(Echo(), ledger, 60, clock)
+    assert len(outcomes(fan_out)) == 60
+    usage = counted(fan_out, ledger)
+    assert usage.calls > 45
+    assert [(item.position, item.calls) for item in usage.recalled] == [(0, 15)]
 
 
 @pytest.fixture

@@ -286,15 +286,15 @@ def without_paid(recalled: Iterable[CallUsage], paid: Iterable[CallUsage]) -> tu
     """Calls that the ledger answered, without those that the same run had paid for, at their positions.
 
     >>> recalled = [CallUsage(0, 5, 0, Tokens(50)), CallUsage(1, 5)]
-    >>> without_paid(recalled, [CallUsage(0, 2, 0, Tokens(20)), CallUsage(1, 7)])
-    (CallUsage(position=0, calls=3, shared=0, tokens=Tokens(input=30, cached=0, output=0), durations={}),)
+    >>> without_paid(recalled, [CallUsage(0, 2, 0, Tokens(20)), CallUsage(0, 3, durations={1: 1}), CallUsage(1, 7)])
+    (CallUsage(position=0, calls=2, shared=0, tokens=Tokens(input=30, cached=0, output=0), durations={}),)
     """
-    own = {item.position: item for item in sum_by_position(paid)}
+    answered = (replace(item, calls=sum(item.durations.values()) or item.calls) for item in paid)  # jobs: no durations
+    own = {item.position: item for item in sum_by_position(answered)}
     left = []
     for item in recalled:
         other = own.get(item.position, CallUsage())
-        answered = sum(other.durations.values()) or other.calls  # answers of batch jobs have no durations
-        left.append(replace(item, calls=max(0, item.calls - answered), tokens=item.tokens.less(other.tokens)))
+        left.append(replace(item, calls=max(0, item.calls - other.calls), tokens=item.tokens.less(other.tokens)))
     return tuple(item for item in left if item.calls)
 
 
