@@ -236,7 +236,8 @@ def test_collect_takes_files_that_lack_answers_as_they_are_ten_minutes_later(tmp
             done = rankbeam("batch", "collect", str(tmp_path))
             assert "its files have 7 of the 8 answers that the service counts; after 10 minutes" in done.stderr
             assert done.stdout == "1 batch job left open\n"
-        (record,) = experiment.records
+            (record,) = experiment.records
+            assert record.state == "completed"
         BatchFolder(str(tmp_path / "ledger")).save(replace(record, unread_since="2026-01-01T00:00:00+00:00"))
         assert rankbeam("batch", "collect", str(tmp_path)).stdout == "no batch job is open\n"
     assert experiment.records[0].answered == CALLS - 1

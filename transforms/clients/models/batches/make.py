@@ -231,8 +231,9 @@ class BatchJobs:
                     self._folder.delete_part(record.hash)
                     break
             _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, matched)
-            if not record.unread_since:
-                record = replace(record, unread_since=self._clock.now().isoformat(timespec="seconds"))
+            if job is not None and not record.unread_since:
+                now = self._clock.now().isoformat(timespec="seconds")
+                record = replace(record, state=job.state, unread_since=now)
                 self._folder.save(record)
             if not run.waits:
                 return {}
