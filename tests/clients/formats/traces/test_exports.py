@@ -17,7 +17,7 @@ from support.traces import START, otlp, span
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans, spans_of
-from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, turn_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn, turn_of
 from rankbeam.transforms.records.errors import InputError
 
 ROOT = {"input.value": "Who?", "output.value": "Ann."}
@@ -108,3 +108,10 @@ def test_traces_that_opik_exports(has_trace: bool, tmp_path: Path) -> None:
     assert (turn.question, turn.answer, turn.seconds, turn.model) == ("Who pays?", "Owners.", 5.0, "m")
     assert turn.tokens == {"input": 9, "output": 3}
     assert turn.conversation == ("c" if has_trace else None)
+
+
+def test_observations_of_langfuse_are_no_spans_of_opik(tmp_path: Path) -> None:
+    """Langfuse's exports to buckets, whose parents and errors have other names, are not read yet."""
+    row = {"id": "a", "trace_id": "t", "parent_observation_id": None, "type": "SPAN", "input": "Who?", "output": "Ann."}
+    path = write(tmp_path / "rows.jsonl", json.dumps({**row, "level": "ERROR"}) + "\n")
+    assert turn_of([*read_spans(path)], START, Naming()) is SkipReason.NO_QUESTION

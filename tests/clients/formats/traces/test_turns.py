@@ -94,6 +94,15 @@ def test_messages_in_events_of_older_conventions(form: str) -> None:
     assert (whole.question, whole.answer) == ("Who pays?", "Owners.")
 
 
+def test_messages_in_attributes_come_before_those_in_events() -> None:
+    stated = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "How?", "gen_ai.completion.0.content": "So."}
+    events = [{"name": name, "attributes": attributes(event)} for name, event in OLD]
+    inference = span("t", 1, 1, {"gen_ai.operation.name": "chat", **stated})
+    whole = known(otlp(span("t", 0, 0, {}), {**inference, "events": [*events, "lost"]}))
+    assert (whole.question, whole.answer) == ("How?", "So.")
+    assert known(otlp(span("t", 0, 0, {"input.value": "How?"}), {**inference, "events": ["lost"]})).answer == "So."
+
+
 def test_what_people_and_programs_write_by_accident() -> None:
     deep = "[" * 100_000
     root = span("t", 0, 0, {"input.value": deep, "output.value": "a"})

@@ -88,7 +88,7 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif "run_type" in row and "trace_id" in row:
         yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), langsmith_run(row))
-    elif {"trace_id", "id", "type", "input"} <= row.keys():
+    elif {"trace_id", "id", "type", "input"} <= row.keys() and "parent_observation_id" not in row:  # of Langfuse
         yield _observation(str(row["trace_id"]), str(row.get("parent_span_id") or ""), opik_span(row))
     elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, values in event_of(row):
@@ -154,8 +154,11 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
                 values = _with_schema(
                     schema, _renamed(attribute_values(span.get("attributes"))), span.get("events") or ()
                 )
-                for place, event in enumerate(span.get("events") or ()):
-                    values |= _old_message(str(event.get("name")), place, attribute_values(event.get("attributes")))
+                if not any(name.startswith(("gen_ai.prompt", "gen_ai.completion")) for name in values):
+                    for place, event in enumerate(span.get("events") or ()):
+                        if isinstance(event, Mapping):
+                            texts = attribute_values(event.get("attributes"))
+                            values |= _old_message(str(event.get("name")), place, texts)
                 yield Span(
                     span["traceId"],
                     span["spanId"],
