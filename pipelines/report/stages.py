@@ -9,6 +9,7 @@ from rankbeam.pipelines.report import plots, svg, words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import (
     cost_of_1000_queries,
+    lacks_ledger_costs,
     queries_of,
     stage_gains,
     usage_of,
@@ -37,6 +38,7 @@ def stages(study: Study, metric: str) -> dict[str, Any] | None:
         "trade_off": trade_off,
         "has_calls": has_calls,
         "has_cost": has_cost,
+        "lacks_ledger_costs": lacks_ledger_costs(usage_rows(study.results)),
         "paying": "negative" if study.results.lower_is_better(metric) else "positive",
     }
 

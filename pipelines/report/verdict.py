@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.usage import cost_of_1000_queries, queries_of, usage_rows
+from rankbeam.pipelines.results.usage import cost_of_1000_queries, lacks_ledger_costs, queries_of, usage_rows
 from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
@@ -76,8 +76,8 @@ def _difference(study: Study, metric: str, one: int, other: int, row: Comparison
 def _cost(study: Study, one: int, other: int) -> Iterator[str]:
     """The relative cost of a configuration, if both have a price."""
     rows, queries = usage_rows(study.results), queries_of(study.results)
-    if any(row["ledger_hits"] and row["from_ledger"] is None for row in rows):
-        return  # an earlier version did not store what these answers had cost
+    if lacks_ledger_costs(rows):
+        return
     costs = [cost_of_1000_queries(rows, queries, study.ids[name]) for name in (one, other)]
     if costs[0] and costs[1]:
         ratio = costs[0] / costs[1] - 1.0

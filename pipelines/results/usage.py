@@ -108,6 +108,11 @@ def cost_of_1000_queries(usage: list[Row], queries: Mapping[str, int], config_id
     return None if None in costs else float(sum(costs) * 1000 / queries[config_id])
 
 
+def lacks_ledger_costs(usage: list[Row]) -> bool:
+    """True if a run of an earlier version used answers in the ledger, and did not store what these had cost."""
+    return any(row["ledger_hits"] and row["from_ledger"] is None for row in usage)
+
+
 def queries_of(results: Results) -> dict[str, int]:
     """The number of queries for which each configuration was called, with or without a value; at least 1."""
     numbers = {row["config_id"]: 1 for row in results.configurations}

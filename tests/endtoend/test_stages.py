@@ -1,6 +1,7 @@
 """Gains of stages: comparisons, terminal, view, report and plan."""
 
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -8,12 +9,15 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support import inputs, stage_world
 from support.cli import rankbeam
 from support.runs import query_values
 from support.stage_world import evaluated, experiment, outcome_of
 
+from rankbeam.pipelines import report
 from rankbeam.pipelines.report.stages import stages
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.run import Results
@@ -110,6 +114,17 @@ def test_a_stage_pays_by_a_negative_gain_where_lower_is_better(run: Results) -> 
     vars(errors)["means"] = {place: replace(row, lower_is_better=True) for place, row in run.means.items()}
     (section,) = filter(None, [stages(Study(errors), "nDCG@5")])
     assert section["paying"] == "negative"
+
+
+def test_a_report_on_an_earlier_version_claims_no_costs_of_the_ledger(run: Results, tmp_path: Path) -> None:
+    """It counted answers in the ledger, and did not store what they had cost."""
+    earlier = Results(shutil.copytree(run.output, tmp_path / "out").as_posix(), run.run_id)
+    (part,) = (tmp_path / "out" / "usage" / run.run_id).glob("*.parquet")
+    table = pq.read_table(part).drop_columns("from_ledger")
+    pq.write_table(pa.Table.from_pylist([{**row, "ledger_hits": 3} for row in table.to_pylist()], table.schema), part)
+    pages = [" ".join(report.build(one).split()) for one in (run, earlier)]
+    assert ["Calls and costs include answers in the ledger" in page for page in pages] == [True, False]
+    assert ["Calls and costs are of this run." in page for page in pages] == [False, True]
 
 
 def test_a_run_without_stages_has_no_such_pairs(tmp_path: Path) -> None:
