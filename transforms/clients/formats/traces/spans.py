@@ -35,6 +35,7 @@ DETAILS = "gen_ai.client.inference.operation.details"
 _KNOWN = re.compile(r".*/(1\.(3[7-9]|4\d)\.\d+|(semconv-)?gen-?ai/0\.1\.\d+)")
 _OLD = re.compile(r"gen_ai\.(prompt|completion)(\..*)?|gen_ai\.usage\.(prompt|completion)_tokens")
 """Attributes from conventions before 1.37."""
+_OLD_MESSAGE = re.compile(r"gen_ai\.(prompt|completion)(\.\d+\..*)?")
 _OLD_EVENT = re.compile(r"gen_ai\.(content\.(prompt|completion)|(user|system|assistant|tool)\.message|choice)")
 """Events in spans and logs that held messages before 1.37."""
 _ERROR = ("ERROR", "STATUS_CODE_ERROR", 2, "2")
@@ -154,11 +155,8 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
                 values = _with_schema(
                     schema, _renamed(attribute_values(span.get("attributes"))), span.get("events") or ()
                 )
-                if not any(name.startswith(("gen_ai.prompt", "gen_ai.completion")) for name in values):
-                    for place, event in enumerate(span.get("events") or ()):
-                        if isinstance(event, Mapping):
-                            texts = attribute_values(event.get("attributes"))
-                            values |= _old_message(str(event.get("name")), place, texts)
+                if not any(map(_OLD_MESSAGE.fullmatch, values)):
+                    values |= _messages_in(span.get("events") or ())
                 yield Span(
                     span["traceId"],
                     span["spanId"],
@@ -187,6 +185,14 @@ def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
                     else:
                         values = _with_schema(schema, values)
                     yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, values)
+
+
+def _messages_in(events: Iterable[Any]) -> dict[str, Any]:
+    messages: dict[str, Any] = {}
+    for place, event in enumerate(events):
+        if isinstance(event, Mapping):
+            messages |= _old_message(str(event.get("name")), place, attribute_values(event.get("attributes")))
+    return messages
 
 
 def _old_message(name: str, number: int, values: Mapping[str, Any]) -> dict[str, Any]:
