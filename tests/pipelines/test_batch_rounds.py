@@ -83,7 +83,7 @@ class Experiment:
             parameters = self.service.parameters
             run = JobRun(connection, parameters, 60.0, save or folder.save, asyncio.sleep, SYSTEM_CLOCK)
             await run.create(record, lambda: folder.calls(record.hash), asyncio.Lock())
-            await connection.close()
+            await connection.connection.close()
 
         asyncio.run(create())
 
