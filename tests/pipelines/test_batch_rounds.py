@@ -230,8 +230,11 @@ def test_jobs_do_not_wait_for_another_whose_answers_cannot_be_read(
 
 
 def test_collect_takes_files_that_lack_answers_as_they_are_ten_minutes_later(tmp_path: Path) -> None:
-    with served(tmp_path / "ledger", {"half_line": True}) as experiment:
+    """The time begins when files lack answers, not when the service is unavailable."""
+    with served(tmp_path / "ledger", {"half_line": True, "content": ["unavailable"]}) as experiment:
         experiment.create()
+        assert rankbeam("batch", "collect", str(tmp_path)).stdout == "1 batch job left open\n"
+        assert [record.unread_since for record in experiment.records] == [""]
         for _ in range(2):
             done = rankbeam("batch", "collect", str(tmp_path))
             assert "its files have 7 of the 8 answers that the service counts; after 10 minutes" in done.stderr

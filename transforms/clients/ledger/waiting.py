@@ -161,7 +161,7 @@ class BatchJobRecord:
     refused: dict[str, int] = field(default_factory=dict)  # number of calls whose answers could not be used, by reason
     input_tokens: int = 0
     output_tokens: int = 0
-    unread_since: str = ""  # when its answers could not be read for the first time, in UTC
+    unread_since: str = ""  # when its files lacked answers for the first time, in UTC
 
     @property
     def name(self) -> str:

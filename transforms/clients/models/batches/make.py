@@ -223,15 +223,16 @@ class BatchJobs:
             async with self._in_memory:
                 calls = self._folder.calls(record.hash)
                 matched = await self._match_answers(run, record, job, calls)
-                if isinstance(matched, JobAnswers):
+                problem = matched.message if isinstance(matched, CallError) else self._lack(record, job, matched)
+                if isinstance(matched, JobAnswers) and not problem:
                     pause_s = self._make_room(service, job, matched)
                     await asyncio.to_thread(recording.record, matched, calls)
                     state = stored.GIVEN_UP if job is None or job.is_over_limit else stored.COLLECTED
                     self._folder.save(matched.closed(record, state))
                     self._folder.delete_part(record.hash)
                     break
-            _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, matched)
-            if job is not None and not record.unread_since:
+            _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, problem)
+            if isinstance(matched, JobAnswers) and job is not None and not record.unread_since:
                 now = self._clock.now().isoformat(timespec="seconds")
                 record = replace(record, state=job.state, unread_since=now)
                 self._folder.save(record)
@@ -272,19 +273,22 @@ class BatchJobs:
 
     async def _match_answers(
         self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
-    ) -> JobAnswers | str:
-        """The answers of a job, or the reason why they cannot be read yet."""
+    ) -> JobAnswers | CallError:
+        """The answers of a job, or the error that ended this attempt to read them."""
         try:
-            matched = await run.match_answers(job, calls)
+            return await run.match_answers(job, calls)
         except CallError as error:
             if not error.kind.is_transient:
                 raise unreadable(record, error) from None
-            return error.message
-        unread_s = 0.0
+            return error
+
+    def _lack(self, record: BatchJobRecord, job: ServiceJob | None, matched: JobAnswers) -> str:
+        """The answers that a job's files lack, as a message; "" if the files are taken as they are."""
+        lacked_s = 0.0
         if record.unread_since:
-            unread_s = (self._clock.now() - datetime.fromisoformat(record.unread_since)).total_seconds()
-        if job is None or matched.rows >= job.answers or unread_s >= _COMPLETE_S:
-            return matched
+            lacked_s = (self._clock.now() - datetime.fromisoformat(record.unread_since)).total_seconds()
+        if job is None or matched.rows >= job.answers or lacked_s >= _COMPLETE_S:
+            return ""
         counts = f"its files have {matched.rows:,} of the {job.answers:,} answers that the service counts"
         return f"{counts}; after {_COMPLETE_S / 60:.0f} minutes, they are taken as they are"
 
