@@ -169,16 +169,19 @@ def _in_parts(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield part
 
 
-def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
-    """Count the calls for known items, which the judge gets only if there are enough texts to judge."""
-    calls = [ask.call(item) for item in ask.items()]
-    for texts, sizes, assumed in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
-        for call in calls if texts >= LEAST_TEXTS else ():
-            key = call.key or ""
-            is_known = lookup.place(key, call.depth) is not None
-            sizes[Step(call.service, KNOWN)][_number(key)] = measure_call(call, assumed, is_known=is_known)[1]
-    if total.texts[1] >= LEAST_TEXTS:
-        total.apart[Step(calls[0].service, KNOWN)] = len(calls)
+def known_counts(texts: tuple[int, int], asks: Sequence[AskKnown], lookup: Lookup) -> CallCounts:
+    """Count the calls for known items, which judges get only if there are enough texts to judge."""
+    counts = CallCounts()
+    for ask in asks:
+        calls = [ask.call(item) for item in ask.items()]
+        for number, sizes, assumed in zip(texts, (counts.least, counts.most), (LEAST, MOST), strict=True):
+            for call in calls if number >= LEAST_TEXTS else ():
+                key = call.key or ""
+                is_known = lookup.place(key, call.depth) is not None
+                sizes[Step(call.service, KNOWN)][_number(key)] = measure_call(call, assumed, is_known=is_known)[1]
+        if texts[1] >= LEAST_TEXTS:
+            counts.apart[Step(calls[0].service, KNOWN)] = len(calls)
+    return counts
 
 
 def _number(key: str) -> int:

@@ -16,9 +16,9 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
 from rankbeam.pipelines.plan.counting import (
     CallCounts,
-    add_known,
     counted_calls,
     counted_items,
+    known_counts,
 )
 from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, Unknown, earlier_works, with_imagined
 from rankbeam.pipelines.plan.totals import CallTotals, divided, totals_of
@@ -234,6 +234,10 @@ def write_counts(counts: Counts, experiment: Experiment, file: str) -> None:
     work = work_of(experiment)
     asks = known_of(experiment, work, datetime.now(UTC)) if work.services else ()
     every = counts | "EveryCount" >> beam.Flatten()
+    if asks:
+        texts = every | "Texts" >> beam.Map(lambda one: one.texts) | "TextsTogether" >> beam.combiners.ToList()
+        known = texts | "CountKnown" >> beam.Map(_count_known, asks, experiment.ledger).with_output_types(CallCounts)
+        every = (every, known) | "WithKnown" >> beam.Flatten()
     totals = (
         every
         | "DivideCalls" >> beam.FlatMap(_divide, buckets_of(experiment)).with_output_types(tuple[int, Reference])
@@ -244,7 +248,7 @@ def write_counts(counts: Counts, experiment: Experiment, file: str) -> None:
         every
         | "WithoutCalls" >> beam.Map(CallCounts.without_sizes)
         | "CountsTogether" >> beam.combiners.ToList()
-        | "WriteCounts" >> beam.Map(_write_sum, beam.pvalue.AsIter(totals), asks, experiment.ledger, file)
+        | "WriteCounts" >> beam.Map(_write_sum, beam.pvalue.AsIter(totals), file)
     )
 
 
@@ -252,24 +256,20 @@ def _divide(counts: CallCounts, parts: int) -> Iterator[tuple[int, Reference]]:
     return divided((counts.least, counts.most), parts)
 
 
-def _write_sum(
-    parts: Iterable[CallCounts],
-    totals: Iterable[tuple[CallTotals, CallTotals]],
-    asks: tuple[AskKnown, ...],
-    ledger: str,
-    file: str,
-) -> None:
+def _count_known(texts: Sequence[tuple[int, int]], asks: tuple[AskKnown, ...], ledger: str) -> CallCounts:
+    least, most = map(sum, zip(*texts, strict=True))
+    lookup = Ledger(ledger).lookup()
+    lookup.refresh()
+    return known_counts((least, most), asks, lookup)
+
+
+def _write_sum(parts: Iterable[CallCounts], totals: Iterable[tuple[CallTotals, CallTotals]], file: str) -> None:
     total = CallCounts()
     for part in parts:
         total.join(part)
     for pair in totals:
         total.add_totals(pair)
-    if asks:
-        lookup = Ledger(ledger).lookup()
-        lookup.refresh()
-        for ask in asks:
-            add_known(total, ask, lookup)
-    Path(file).write_bytes(pickle.dumps(total.with_totals()))
+    Path(file).write_bytes(pickle.dumps(total))
 
 
 def count_texts(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
-from support.standin_answers import QUERIES, model, write_experiment
+from support.standin_answers import QUERIES, model, planned, write_experiment
 from support.standins import serve
 
 PRICES = {"price_per_million": {"input": 100.0, "cached": 10.0, "output": 4.0}}
@@ -55,3 +55,15 @@ def test_a_beginning_below_the_minimum_saves_nothing(tmp_path: Path) -> None:
 def test_without_a_price_of_cached_tokens_there_is_one_cost(tmp_path: Path) -> None:
     pool = plan(tmp_path, 4 * MINIMUM, {"price_per_million": {"input": 100.0, "output": 4.0}})
     assert (pool["prefix_calls"], pool["cached_cost"]) == (QUERIES - 1, None)
+
+
+def test_known_items_share_the_beginning_of_the_judged_ones(tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "claims.txt").write_text("x" * 4 * MINIMUM + "\n---\n{query} {text} {fence}\n", "utf-8")
+    with serve("openai") as server:
+        more = {"judge": {"service": "m", "prompts": "prompts", "repeat_share": 0}, "metrics": ["ContextRecall@5"]}
+        rag = {"name": "rag", "retriever": {"type": "bm25"}, "top_k": 5}
+        pool = planned(write_experiment(tmp_path, model(server, "openai"), PRICES, 24, configurations=[rag], **more))
+    calls = {step["step"]: step["calls"][1] for step in pool["steps"]}
+    assert (calls["claims"], calls["known items"]) == (24, 48)  # 24 known items of each of the two steps
+    assert pool["prefix_calls"] == 24 + 24 - 1
