@@ -239,7 +239,8 @@ class Group(Command, click.Group):
     ) -> click.Context:
         """Remember the words of the command line, which a run records."""
         words = list(args)
-        context = super().make_context(info_name, args, parent, **extra)
+        with messages():  # of --help and --version, which print while they are parsed
+            context = super().make_context(info_name, args, parent, **extra)
         if parent is None:
             provenance.remember(words)
         return context

@@ -82,6 +82,14 @@ def test_output_to_a_file_is_complete(files: tuple[str, str], tmp_path: Path) ->
     assert values == expected | {("all", "RR"): 0.5, ("all", "P@1"): 0.5}
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["batch", "list", "--help"]])
+def test_output_to_a_full_disk_is_one_message(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        outcome = run(arguments, stdout=full)
+    assert (outcome.returncode, outcome.stderr) == (FAILED, "rankbeam: No space left on device\n")
+
+
 @pytest.mark.parametrize("lines", [0, 1])
 def test_a_pipe_that_is_closed_early(files: tuple[str, str], lines: int) -> None:
     arguments = ["score", *files, "-m", "RR", "-m", "P@1", "-q", "--format", "csv"]
