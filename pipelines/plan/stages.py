@@ -257,7 +257,7 @@ def _divide(counts: CallCounts, parts: int) -> Iterator[tuple[int, Reference]]:
 
 
 def _count_known(texts: Sequence[tuple[int, int]], asks: tuple[AskKnown, ...], ledger: str) -> CallCounts:
-    least, most = map(sum, zip(*texts, strict=True))
+    least, most = (sum(pair[end] for pair in texts) for end in (0, 1))  # 0 without texts
     lookup = Ledger(ledger).lookup()
     lookup.refresh()
     return known_counts((least, most), asks, lookup)
