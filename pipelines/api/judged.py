@@ -34,7 +34,7 @@ def judge(
     rows: Any,
     metrics: str | Sequence[str] = (),
     *,
-    service: str | Mapping[str, Any],
+    service: str | Mapping[str, Any] | None = None,
     embeddings: str | Mapping[str, Any] | None = None,
     criteria: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
@@ -56,7 +56,8 @@ def judge(
         rows: dicts, a DataFrame or an Arrow table, whose rows have question, answer, contexts and reference under the
             names of ragas, DeepEval and other tools; samples of ragas or test cases of DeepEval; or a file's path.
         metrics: for example `["Faithfulness", "AnswerRelevance"]`; by default all that the rows allow.
-        service: the judge: `"openai:MODEL"` or another PROVIDER:MODEL, `"lexical"`, or a service as a dict.
+        service: the judge: `"openai:MODEL"` or another PROVIDER:MODEL, `"lexical"`, or a service as a dict; not needed
+            for metrics that only compare texts, such as `TokenF1`.
         embeddings: the embedding model for similarity metrics, in the same form as `service`.
         criteria: your own questions, as in `judge: criteria:` of an experiment, or a YAML file of them; without
             `metrics`, they are judged.
@@ -78,11 +79,11 @@ def judge(
         raise InputError("confirm=True needs a terminal to ask in; set max_cost, max_calls or max_tokens instead")
     if max_cost is not None and prices is None:
         raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices per million tokens")
+    if service is None and (criteria is not None or embeddings is not None or prices is not None or not metrics):
+        raise InputError("name the judge: service='openai:MODEL', or service='lexical' to try it without a model")
     inputs = Inputs(folder_of(output))
-    services = {
-        cases.JUDGE: _service(service),
-        **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),
-    }
+    stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
+    services = {name: _service(value) for name, value in stated.items() if value is not None}
     path, names = path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
     questions = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
     with inputs.named():

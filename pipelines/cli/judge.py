@@ -11,6 +11,7 @@ from rankbeam.pipelines.local.messages import warn
 from rankbeam.transforms.records.errors import pluralize
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
+_JUDGE = "--service openai:MODEL, or --service lexical to try it without a model"
 _COLUMN_HELP = "Key or JMESPath of a row's question, answer, contexts … Repeatable."
 _METRIC_HELP = "Metric, such as Faithfulness; by default the criteria, or all that the rows allow. Repeatable."
 _CRITERIA_HELP = "Your own criteria (YAML), such as Tone: {question: Is the answer polite?}; each is a metric."
@@ -53,8 +54,8 @@ def judge(
       rankbeam judge answers.csv --column answer=reply \\
         --service '{type: openai, model: m, base_url: "http://localhost:8000/v1"}'
     """
-    if service is None:
-        raise click.UsageError("name the judge: --service openai:MODEL, or --service lexical to try it without a model")
+    if service is None and (criteria is not None or embeddings is not None or not metrics):
+        raise click.UsageError(f"name the judge: {_JUDGE}")
     with with_standard_input((file,)) as (path,):
         import yaml
 
@@ -87,6 +88,8 @@ def _as_option(problem: str) -> str:
     >>> _as_option("services.judge.base_url: is missing"), _as_option("metrics[0]: unknown metric 'x'")
     ('--service base_url: is missing', "--metric: unknown metric 'x'")
     """
+    problem = problem.replace("judge: {service: NAME}", _JUDGE)
+    problem = problem.replace("judge: {service: NAME, embeddings: NAME}", "--service and --embeddings")
     for key, option in ((r"services\.judge\b\.?", "--service "), (r"services\.embedder\b\.?", "--embeddings ")):
         problem = re.sub(f"^{key}", option, problem)
     return re.sub(r"^metrics\[\d+\]", "--metric", problem)

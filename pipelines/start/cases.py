@@ -85,13 +85,14 @@ def experiment_of(
     survey, name = survey_answers(file, columns), Path(file).name.lstrip(".").partition(".")[0]
     quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
+    named = {"criteria": dict(criteria)} if criteria else {}
     return {
         "name": name,
         "dataset": {"file": file, **({"columns": dict(columns)} if columns else {})},
         "services": {entry: dict(value) for entry, value in services.items()},
         **quotas,
         "configurations": configurations(name, survey),
-        "judge": {"service": JUDGE, **embedder, **({"criteria": dict(criteria)} if criteria else {})},
+        **({"judge": {"service": JUDGE, **embedder, **named}} if JUDGE in services else {}),
         "metrics": list(metrics) or list(criteria or ()) or metrics_for(survey),
     }
 

@@ -141,7 +141,7 @@ LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"confirm": True}, "confirm=True needs a terminal"),
     ({"prices": 5}, "quotas.judge.price_per_million: must be a mapping"),
     ({"criteria": 5}, "5 is not text; give a path as str or Path"),
-    ({"service": None}, "a service is NoneType; name a PROVIDER:MODEL or 'lexical', or give a dict"),
+    ({"service": 7}, "a service is int; name a PROVIDER:MODEL or 'lexical', or give a dict"),
     ({"service": "opnai:m"}, "no provider is called 'opnai'; did you mean 'openai'?"),
     ({"metrics": ["Faithfulnes"]}, "did you mean 'Faithfulness'?"),
     ({"columns": {"answr": "a"}}, "columns: "),
@@ -175,3 +175,16 @@ def test_a_file_that_another_thread_may_read_is_not_written_again(tmp_path: Path
     path.write_bytes(content[: len(content) // 2])  # as after a crash
     path_of(ROWS, Inputs(str(tmp_path)))
     assert path.read_bytes() == content
+
+
+def test_metrics_that_compare_texts_need_no_judge(tmp_path: Path) -> None:
+    rows = [{"question": "Who pays?", "answer": "The owner.", "reference": "The owner pays."}]
+    result = rankbeam.judge(rows, ["TokenF1"], output=tmp_path / "out")
+    assert result.leaderboard()["TokenF1"].to_pylist() == [pytest.approx(2 / 3)]
+    written = tmp_path / "rows.jsonl"
+    written.write_text(json.dumps(rows[0]) + "\n")
+    done = command("judge", str(written), "-m", "TokenF1", "--output", str(tmp_path / "command"))
+    assert (done.status, "0.6667" in done.stdout) == (0, True), done.stderr
+    for options in ({}, {"criteria": {"Tone": {"question": "Is it polite?"}}}, {"prices": {"input": 1.0}}):
+        with pytest.raises(rankbeam.InputError, match="name the judge: service='openai:MODEL'"):
+            rankbeam.judge(rows, ["TokenF1"] if options else (), output=tmp_path / "none", **options)

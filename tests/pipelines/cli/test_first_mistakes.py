@@ -134,6 +134,11 @@ def test_answers_that_share_no_query_are_refused_before_the_run(folder: Path) ->
     ("options", "message"),
     [
         ([], "name the judge: --service openai:MODEL, or --service lexical"),
+        (
+            ["-m", "Faithfulness"],
+            "--metric: Faithfulness is judged; name the model that judges: --service openai:MODEL",
+        ),
+        (["-m", "TokenF1", "--criteria", "criteria.yaml"], "name the judge: --service openai:MODEL"),
         (["--service", "openai"], "openai needs a model; write openai:MODEL"),
         (["--service", "openai:"], "openai needs a model; write openai:MODEL"),
         (["--service", "{type: openai, model: m}"], "rankbeam: --service base_url: is missing"),
