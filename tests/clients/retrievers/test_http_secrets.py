@@ -147,7 +147,7 @@ output: {{path: out}}
         ("http://me:s3cr3t", "method: POST", "write http:// or https://"),
         ("http://h/", "api_endpoint: 'http://me:s3cr3t@h'", "and nothing else"),
         ("http://h/", "headers: {Authorization: 's3cr3t ${env}'}", "is not a reference"),
-        ("http://h/", "headers: {Authorization: '${env:A}', X: s3cr3t}, method: GET", "holds {query}"),
+        ("http://h/", "headers: {Authorization: '${env:A}', X: s3cr3t}, method: GET", "contains {query}"),
     ],
 )
 def test_a_secret_in_the_experiment_is_refused_and_not_repeated(
