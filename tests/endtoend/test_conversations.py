@@ -171,7 +171,7 @@ def test_a_gap_is_reported_beside_other_problems(tmp_path: Path) -> None:
     system = {"type": "http", "url": "http://h/", "answer": "a", "body": ["{query}", "{history}", "{tenant}"]}
     done = evaluate(tmp_path, system, turns=[TURNS[0], {**TURNS[1], "history": []}])
     assert "turns.jsonl:2: is turn 2, and its history has 0 messages of the user instead of 1" in done.stderr
-    assert "contains {tenant}, and no query has this attribute" in done.stderr
+    assert "contains {tenant}, but no query has this attribute" in done.stderr
 
 
 def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None:
