@@ -1,5 +1,6 @@
 """Laws of the kernels that plan and screen generated items, against brute force."""
 
+import tracemalloc
 from fractions import Fraction
 from itertools import product
 
@@ -68,6 +69,17 @@ def test_rewordings_of_a_long_question_are_near_duplicates_and_other_questions_a
         "Which plan includes single sign-on with an identity provider?",
     ]
     assert first_alike(questions) == [0, 0, 2]
+
+
+def test_the_grams_of_texts_without_a_near_duplicate_are_not_kept() -> None:
+    texts = [" ".join(f"{place * word:x}" for word in range(1, 400)) for place in range(1, 200)]
+    tracemalloc.start()
+    try:
+        first_alike(texts)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < sum(map(len, texts)) * 4  # the hash of a 5-gram has 8 bytes
 
 
 @given(st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=5), min_size=1, max_size=12), st.integers(1, 5))

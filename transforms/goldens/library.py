@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from sys import intern
 
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
@@ -71,7 +72,9 @@ def library_of(gathered: GatheredDocuments, span_tokens: int, language: str, pat
         problem = f"none of {len(documents):,} documents has a part of {LEAST_WORDS} words: too short for a question"
         raise InputError(problem, path=path)
     same = first_alike([span.text for span in long])
-    known = profiles([sorted(stems(f"{document.title} {document.text}", language)) for document in documents])
+    known = profiles(
+        [sorted(map(intern, stems(f"{document.title} {document.text}", language))) for document in documents]
+    )
     assigned = topics(known, topic_count(len(documents)))
     members = grouped(sorted(zip(assigned, known, strict=True), key=lambda pair: pair[0]))
     with_spans = {span.doc_id for span in long}

@@ -6,12 +6,13 @@ of Massive Datasets", chapter 3. Two texts with Jaccard index j share a band wit
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import HashArray
-from rankbeam.transforms.kernels.hashing import hash_strings, mix
+from rankbeam.transforms.kernels.hashing import combine, hash_strings, mix
 
 CHARACTERS = 5
 PERMUTATIONS, BANDS = 128, 16
@@ -20,6 +21,8 @@ LEAST_JACCARD = 0.7
 
 _SEEDS: HashArray = mix(np.arange(1, PERMUTATIONS + 1, dtype=np.uint64))
 _ROWS = PERMUTATIONS // BANDS
+_AT_ONCE = 16  # permutations whose hashes stay in the processor's cache
+_TEXTS = 1 << 10  # texts whose 5-grams are not hashed again for the next comparison
 
 
 def shingles(text: str) -> HashArray:
@@ -30,7 +33,7 @@ def shingles(text: str) -> HashArray:
     """
     folded = " ".join(text.casefold().split())
     last = max(1, len(folded) - CHARACTERS + 1)
-    grams = sorted({folded[start : start + CHARACTERS] for start in range(last)})
+    grams = list({folded[start : start + CHARACTERS] for start in range(last)})
     return np.unique(hash_strings(pa.array(grams, pa.string())))
 
 
@@ -43,12 +46,13 @@ def signature(hashes: HashArray) -> HashArray:
     Returns:
         uint64[128].
     """
-    return np.array([mix(hashes ^ seed).min() for seed in _SEEDS], np.uint64)
+    seeds = _SEEDS.reshape(-1, _AT_ONCE, 1)
+    return np.concatenate([mix(hashes ^ some).min(axis=1) for some in seeds])
 
 
-def bands(of_text: HashArray) -> list[tuple[int, bytes]]:
-    """The bands of a signature: two texts with an equal band are candidates."""
-    return [(band, rows.tobytes()) for band, rows in enumerate(of_text.reshape(BANDS, _ROWS))]
+def bands(of_text: HashArray) -> HashArray:
+    """A hash of each band of a signature: two texts with an equal band are candidates."""
+    return combine(np.arange(BANDS, dtype=np.uint64), *of_text.reshape(BANDS, _ROWS).T)
 
 
 def jaccard(first: HashArray, second: HashArray) -> float:
@@ -71,16 +75,17 @@ def first_alike(texts: Sequence[str], least: float = LEAST_JACCARD) -> list[int]
     >>> first_alike(["How do I pay an invoice?", "Who can see reports?", "how do I pay an invoice"])
     [0, 1, 0]
     """
-    by_band: dict[tuple[int, bytes], list[int]] = {}
-    hashes: list[HashArray] = []
+    of_texts = np.array([bands(signature(shingles(text))) for text in texts], np.uint64)
+    values, counts = np.unique(of_texts, return_counts=True)
+    by_band: dict[int, list[int]] = {band: [] for band in values[counts > 1].tolist()}
+    grams = lru_cache(_TEXTS)(shingles)
     originals: list[int] = []
     for place, text in enumerate(texts):
-        hashes.append(shingles(text))
-        text_bands = bands(signature(hashes[-1]))
-        candidates = sorted({other for band in text_bands for other in by_band.get(band, ())})
-        first = next((other for other in candidates if jaccard(hashes[other], hashes[-1]) >= least), place)
+        alike = [by_band[band] for band in of_texts[place].tolist() if band in by_band]
+        candidates = sorted({other for others in alike for other in others})
+        first = next((other for other in candidates if jaccard(grams(texts[other]), grams(text)) >= least), place)
         originals.append(first)
         if first == place:
-            for band in text_bands:
-                by_band.setdefault(band, []).append(place)
+            for others in alike:
+                others.append(place)
     return originals
