@@ -59,7 +59,9 @@ def _show(results: Results, shown: OutputFormat) -> None:
         if line := show.judge_line(results):
             click.echo(f"\n{screen.prose(line)}")
     elif form == "json":
-        click.echo(show.as_json(results, per_query=per_query, temporary=shown.temporary))
+        for text in show.as_json(results, per_query=per_query, temporary=shown.temporary):
+            click.echo(text, nl=False)
+        click.echo()
     elif form == "trec":
         for line in show.as_trec(results, shown.tags, per_query=per_query):
             click.echo(line)

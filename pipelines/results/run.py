@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from rankbeam.transforms.records.slices import ALL, canonical, in_order
 
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
 _ROWS_AT_ONCE = 1 << 16
+_QUERIES_AT_ONCE = 1 << 12  # with all their metrics
 _ROWS_AS_OBJECTS = 1 << 12
 
 
@@ -291,8 +293,11 @@ class Results:
         If metrics are judged, `statuses` has each metric's status, and `reasons` the reason for a missing value. If
         bounds under ties are known, `ties` has each metric's lowest and highest value.
         """
-        rows = self._query_metrics.filter(pc.field("config_id") == config_id).sort_by("query_id")
-        for row in rows.to_pylist():
+        table = self._query_metrics
+        own = pc.indices_nonzero(pc.equal(table["config_id"], config_id))
+        order = own.take(pc.sort_indices(table["query_id"].take(own)))
+        parts = (table.take(order.slice(first, _QUERIES_AT_ONCE)) for first in range(0, len(order), _QUERIES_AT_ONCE))
+        for row in chain.from_iterable(part.to_pylist() for part in parts):
             ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
             known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
             for name, column in (("statuses", "status"), ("reasons", "reason")):
@@ -328,7 +333,7 @@ class Results:
 
     @cached_property
     def _query_metrics(self) -> pa.Table:
-        return self.table("query_metrics", ["config_id", "query_id", "status", "metrics"])
+        return self.table("query_metrics", ["config_id", "query_id", "status", "metrics"]).combine_chunks()  # for take
 
     @cached_property
     def _row(self) -> dict[str, Any]:

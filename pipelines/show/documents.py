@@ -1,10 +1,8 @@
 """A run's results for programs: JSON, CSV, and lines like those of trec_eval."""
 
 import csv
-import functools
 import io
 import json
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,8 +20,8 @@ from rankbeam.transforms.records.scores.scored import Status
 from rankbeam.transforms.records.slices import ALL
 
 
-def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> str:
-    """One JSON document: the run, the leaderboard with slices, comparisons, and optionally queries."""
+def as_json(results: Results, *, per_query: bool = False, temporary: bool = False) -> Iterator[str]:
+    """Parts of one JSON document: the run, the leaderboard with slices, comparisons, and optionally queries."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
     common = {field.name for field in COMMON} | {"config_id", "slice", "metric"}
     numbers = [name for name in tables.CONFIGURATION_METRICS.names if name not in common]
@@ -71,12 +69,20 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
             for item in advice(results)
         ],
     }
-    if per_query:
-        document["per_query"] = [
-            {"configuration": names[config_id], **{name: value for name, value in row.items() if name != "config_id"}}
-            for config_id in names
-            for row in results.query_metrics(config_id)
-        ]
+    text = _dumps(document)
+    if not per_query:
+        yield text
+        return
+    separator = text.removesuffix("\n}") + ',\n  "per_query": ['
+    for config_id, name in names.items():
+        for row in results.query_metrics(config_id):
+            query = {"configuration": name, **{key: value for key, value in row.items() if key != "config_id"}}
+            yield separator + "\n    " + _dumps(query).replace("\n", "\n    ")
+            separator = ","
+    yield "\n  ]\n}"
+
+
+def _dumps(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
@@ -92,49 +98,48 @@ def as_csv(results: Results, *, per_query: bool = False) -> Iterator[str]:
     """Lines of configuration, query_id, metric and value, for each configuration; the query_id of a mean is "all"."""
     yield "configuration,query_id,metric,value\n"
     for row in results.leaderboard():
-        sink = io.StringIO()
-        writer = csv.writer(sink, lineterminator="\n")
         for query in results.query_metrics(row["config_id"]) if per_query else ():
-            for metric, value in query["metrics"].items():
-                writer.writerow([row["name"], query["query_id"], metric, "" if value is None else repr(value)])
-        for metric in results.metrics:
-            mean = results.means[row["config_id"], ALL, metric].mean
-            writer.writerow([row["name"], ALL, metric, "" if mean is None else repr(mean)])
-        yield sink.getvalue()
+            yield _csv_lines(row["name"], query["query_id"], query["metrics"])
+        yield _csv_lines(
+            row["name"], ALL, {name: results.means[row["config_id"], ALL, name].mean for name in results.metrics}
+        )
+
+
+def _csv_lines(name: str, query_id: str, values: Mapping[str, float | None]) -> str:
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerows([name, query_id, metric, "" if value is None else repr(value)] for metric, value in values.items())
+    return sink.getvalue()
 
 
 def as_trec(results: Results, tags: Mapping[str, str], *, per_query: bool = False) -> Iterator[str]:
-    """The lines that trec_eval prints, one run after the other; metrics unknown to it have their own names."""
+    """The lines that trec_eval prints, one run after the other; metrics unknown to it have their own names.
+
+    The means in the tables are rounded once, after an exact sum. That is better, but their last printed digit may
+    differ from trec_eval's, which adds one query after the other, in the order of their ids.
+    """
     names = trec_names(known for known in parse_all(results.metrics) if isinstance(known, Metric))
     for row in results.configurations:
-        queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
-        for query in queries if per_query else ():
+        totals, count = dict.fromkeys(names, 0.0), 0
+        for query in results.query_metrics(row["config_id"]):
+            if query["status"] not in _SCORED:
+                continue
+            count += 1
             for metric, name in names.items():
-                if not metric.definition.geometric:  # trec_eval prints only the mean
-                    yield _trec_line(metric, name, query["query_id"], query["metrics"][str(metric)])
+                value = query["metrics"][str(metric)]
+                totals[metric] += value
+                if per_query and not metric.definition.geometric:  # trec_eval prints only the mean
+                    yield _trec_line(metric, name, query["query_id"], value)
         yield f"{'runid':<22}\t{ALL}\t{tags.get(row['name'], row['name'])}"
-        yield f"{'num_q':<22}\t{ALL}\t{len(queries)}"
+        yield f"{'num_q':<22}\t{ALL}\t{count}"
         for metric, name in names.items():
-            total = _sum_in_order([query["metrics"][str(metric)] for query in queries])
-            yield _trec_line(metric, name, ALL, _mean_or_total(metric, total, max(1, len(queries))))
+            yield _trec_line(metric, name, ALL, _mean_or_total(metric, totals[metric], max(1, count)))
 
 
 def _mean_or_total(metric: Metric, total: float, queries: int) -> float:
     if metric.definition.summed:
         return total
     return geometric_mean(total / queries) if metric.definition.geometric else total / queries
-
-
-def _sum_in_order(values: list[float]) -> float:
-    """The sum as trec_eval computes it, query by query in the order of their ids.
-
-    The means in the tables are rounded once, after an exact sum. That is better, but its last printed digit may
-    differ. Python's own `sum` would be exact, too.
-
-    >>> _sum_in_order([1e16, 1.0, -1e16])
-    0.0
-    """
-    return functools.reduce(operator.add, values, 0.0)
 
 
 def _trec_line(metric: Metric, name: str, query_id: str, value: float) -> str:

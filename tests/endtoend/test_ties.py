@@ -249,7 +249,7 @@ def test_the_forms_of_output(tmp_path: Path) -> None:
         assert outcome.exit_code == 0
         results = find_run(out)
         text["table", ties] = outcome.stdout.partition("\nrun ")[0]
-        text["json", ties] = show.as_json(results, per_query=True)
+        text["json", ties] = "".join(show.as_json(results, per_query=True))
         text["csv", ties] = "".join(show.as_csv(results, per_query=True))
         text["trec", ties] = "\n".join(show.as_trec(results, {}, per_query=True))
     expected = by_trial(qrels, rows)

@@ -61,5 +61,5 @@ def test_without_a_rule_that_holds_nothing_is_shown(tmp_path: Path, ranks: tuple
     for text in (shown, Page.of(report.build(run)).text):
         assert "R@10" in text
         assert "try next" not in text
-    assert json.loads(show.as_json(run))["advice"] == []
+    assert json.loads("".join(show.as_json(run)))["advice"] == []
     assert Result(run).advice().num_rows == 0

@@ -42,7 +42,7 @@ def test_intervals_are_marked_everywhere(tmp_path: Path, queries: int, is_marked
     assert [UNRELIABLE in text for text in shown] == [is_marked] * len(shown)
     assert [text.count("‡") > 1 for text in shown] == [is_marked] * len(shown)
     assert ("fewer than 20 queries" in show.as_latex(run)) == is_marked
-    document = json.loads(show.as_json(run))
+    document = json.loads("".join(show.as_json(run)))
     assert document["leaderboard"][0]["slices"]["all"]["RR"]["few_queries"] == is_marked
     result = api.score(arguments[1], arguments[2:4], ["RR"])
     assert result.leaderboard()["few_queries"].to_pylist() == [is_marked] * 2

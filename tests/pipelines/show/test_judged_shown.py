@@ -58,7 +58,7 @@ def test_bounds_of_failed_queries_are_shown_beside_a_metric_without_any_value(re
 def test_csv_json_and_trec_have_the_values_of_every_query(judged: JudgedRun, results: Results) -> None:
     lines = csv.DictReader(io.StringIO("".join(as_csv(results, per_query=True))))
     values = {(row["configuration"], row["metric"], row["query_id"]): row["value"] for row in lines}
-    document = json.loads(as_json(results, per_query=True))
+    document = json.loads("".join(as_json(results, per_query=True)))
     texts = {
         (row["configuration"], metric, row["query_id"]): value
         for row in document["per_query"]
