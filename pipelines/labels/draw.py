@@ -101,6 +101,9 @@ def draw(run: Results, drawing: LabelSample, count: int, drawn: Collection[str] 
     (metric,) = parse_all([drawing.metric])
     is_by_judge = isinstance(metric, JudgedMetric)
     frame = _frame(run, drawing.metric, ids) if is_by_judge else ranked_queries(run, ids)
+    if not frame and not is_by_judge:
+        problem = "has no rankings to draw from; evaluate with output: {rankings: true}, which run files need"
+        raise InputError(problem, path=run.output)
     ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
     query_ids, tasks, seen = list[str](), list[LabelTask](), set(drawn)
     while (
@@ -181,7 +184,7 @@ _LEAST_OF_STRATUM = 5
 def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[str]]:
     """The queries of each stratum, in their order; without an attribute, there is one stratum."""
     if by is None:
-        return [list(ordered)]
+        return [list(ordered)] if ordered else []
     slices = {row["query_id"]: row["slices"] for row in run.stream("query_metrics", ("query_id", "slices"), ordered)}
     values = {name: {entry["name"]: entry["value"] for entry in entries} for name, entries in slices.items()}
     return list(grouped((values[query_id].get(by, ""), query_id) for query_id in ordered).values())

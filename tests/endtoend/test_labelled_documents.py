@@ -156,3 +156,12 @@ def test_means_by_labels_and_judge_are_for_judged_metrics(tmp_path: Path) -> Non
     done = rankbeam("validate", experiment(tmp_path, "e.yaml", f"nDCG(labels=True)@{K}"))
     assert done.status == 2
     assert "labels=True is for judged metrics. Labels of documents are judgements: rankbeam label OUT" in done.stderr
+
+
+def test_a_run_without_rankings_is_refused_with_the_setting_that_writes_them(tmp_path: Path) -> None:
+    qrels, run = write(tmp_path / "qrels", "q1 0 d1 1\n"), write(tmp_path / "a.run", "q1 Q0 d1 1 1 a\n")
+    scored = rankbeam("score", qrels, run, "--output", str(tmp_path / "out"))
+    assert scored.status == 0, scored.stderr
+    refused = rankbeam("label", str(tmp_path / "out"), "-m", "nDCG@3", "--sample", "12")
+    assert (refused.status, refused.stdout) == (2, "")
+    assert "has no rankings to draw from; evaluate with output: {rankings: true}" in refused.stderr
