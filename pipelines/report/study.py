@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.values import QueryValues, read_values
-from rankbeam.pipelines.results.leaderboard import distinct
-from rankbeam.pipelines.results.run import Results, flat_parameters
+from rankbeam.pipelines.results.leaderboard import distinct, flat_parameters
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 

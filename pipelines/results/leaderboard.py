@@ -150,3 +150,14 @@ def _mean_text(row: ConfigurationMetric) -> str:
     if row.ci_low is not None and row.ci_high is not None:
         interval = f" [{geometric_mean(row.ci_low):.3f}, {geometric_mean(row.ci_high):.3f}]"
     return f"{geometric_mean(row.mean):.4f}{interval}"
+
+
+def flat_parameters(value: Any, name: str = "") -> dict[str, Any]:
+    """Parameters by path; lists are values."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {
+        key: leaf
+        for part, inner in value.items()
+        for key, leaf in flat_parameters(inner, f"{name}.{part}" if name else part).items()
+    }

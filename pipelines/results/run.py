@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -31,7 +30,6 @@ from rankbeam.transforms.records.slices import ALL, canonical, in_order
 
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
 _ROWS_AT_ONCE = 1 << 16
-_QUERIES_AT_ONCE = 1 << 12  # with all their metrics
 _ROWS_AS_OBJECTS = 1 << 12
 
 
@@ -296,14 +294,8 @@ class Results:
         table = self._query_metrics
         own = pc.indices_nonzero(pc.equal(table["config_id"], config_id))
         order = own.take(pc.sort_indices(table["query_id"].take(own)))
-        parts = (table.take(order.slice(first, _QUERIES_AT_ONCE)) for first in range(0, len(order), _QUERIES_AT_ONCE))
-        for row in chain.from_iterable(part.to_pylist() for part in parts):
-            ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
-            known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
-            for name, column in (("statuses", "status"), ("reasons", "reason")):
-                values = {item["metric"]: item[column] for item in row["metrics"] if item.get(column) is not None}
-                known |= {name: values} if values else {}
-            yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
+        for first in range(0, len(order), _ROWS_AS_OBJECTS):
+            yield from map(_with_metrics, table.take(order.slice(first, _ROWS_AS_OBJECTS)).to_pylist())
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._tables.table(name, columns)
@@ -344,12 +336,10 @@ class Results:
         return self.stored or InFolder(self.output, self.run_id)
 
 
-def flat_parameters(value: Any, name: str = "") -> dict[str, Any]:
-    """Parameters by path; lists are values."""
-    if not isinstance(value, dict):
-        return {name: value}
-    return {
-        key: leaf
-        for part, inner in value.items()
-        for key, leaf in flat_parameters(inner, f"{name}.{part}" if name else part).items()
-    }
+def _with_metrics(row: Mapping[str, Any]) -> dict[str, Any]:
+    ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
+    known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
+    for name, column in (("statuses", "status"), ("reasons", "reason")):
+        values = {item["metric"]: item[column] for item in row["metrics"] if item.get(column) is not None}
+        known |= {name: values} if values else {}
+    return {**row, "metrics": {item["metric"]: item["value"] for item in row["metrics"]}, **known}

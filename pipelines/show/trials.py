@@ -4,7 +4,8 @@ import json
 import math
 import re
 
-from rankbeam.pipelines.results.run import Results, flat_parameters
+from rankbeam.pipelines.results.leaderboard import flat_parameters
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.tracking import Trial
 from rankbeam.transforms.records.slices import ALL
 
