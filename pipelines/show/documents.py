@@ -73,7 +73,8 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
     if not per_query:
         yield text
         return
-    separator = text.removesuffix("\n}") + ',\n  "per_query": ['
+    yield text.removesuffix("\n}") + ',\n  "per_query": ['
+    separator = ""
     for config_id, name in names.items():
         for row in results.query_metrics(config_id):
             query = {"configuration": name, **{key: value for key, value in row.items() if key != "config_id"}}
