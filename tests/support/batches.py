@@ -70,6 +70,9 @@ def rows(results: Results) -> dict[str, list[str]]:
 
 
 def usage(results: Results) -> dict[str, float]:
-    """Sums of the usage table."""
+    """Sums of the usage table, and the number of answers from the ledger by configuration."""
     rows = results.table("usage").to_pylist()
-    return {name: sum(row[name] or 0 for row in rows) for name in ("calls", "ledger_hits", "cost")}
+    recalled = sum(part["ledger_hits"] for row in rows for part in row["from_ledger"])
+    return {name: sum(row[name] or 0 for row in rows) for name in ("calls", "ledger_hits", "cost")} | {
+        "from_ledger": recalled
+    }

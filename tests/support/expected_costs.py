@@ -63,28 +63,21 @@ class ExpectedCosts:
         return ratio(used["calls"] + known["ledger_calls"], used["queries"])
 
     def from_ledger(self, run_id: str, config_id: str) -> Row:
-        known = [
-            item
-            for row in self.tables["usage"]
-            if row["run_id"] == run_id
-            for item in row["from_ledger"] or ()
-            if item["config_id"] == config_id
-        ]
+        known = self._parts("from_ledger", run_id, config_id)
         costs = [item["cost"] for item in known]
         return {
             "ledger_calls": sum(item["ledger_hits"] for item in known),
             "ledger_cost": None if None in costs else float(sum(costs)),
         }
 
+    def _parts(self, column: str, run_id: str, config_id: str) -> list[Row]:
+        """One configuration's parts of the rows of usage."""
+        rows = (row for row in self.tables["usage"] if row["run_id"] == run_id)
+        return [part for row in rows for part in row[column] or () if part["config_id"] == config_id]
+
     def used(self, run_id: str, config_id: str) -> Row:
         """The calls of one configuration, added up over stages, pools and models."""
-        used = [
-            item
-            for row in self.tables["usage"]
-            if row["run_id"] == run_id
-            for item in row["configurations"] or ()
-            if item["config_id"] == config_id
-        ]
+        used = self._parts("configurations", run_id, config_id)
         names = ("calls", "shared_calls", "input_tokens", "output_tokens")
         costs = [item["cost"] for item in used if item["calls"]]
         totals = [

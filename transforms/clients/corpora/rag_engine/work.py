@@ -36,7 +36,7 @@ _NO_LIST = {FailureKind.INVALID, FailureKind.NOT_FOUND, FailureKind.PERMISSION}
 
 @dataclass(frozen=True)
 class DataWork(Generic[Item]):
-    """A work on corpora: what it does for one item, and who is told of operations that it polls."""
+    """A work on corpora: a function of one item, and a listener for the operations that it polls."""
 
     api: DataApi
     steps: Callable[[Item], Steps[Any]]
