@@ -167,6 +167,25 @@ def test_progress_is_kept_and_the_export_is_read_by_apply(page: Page, out: Path)
     assert labels[TASKS[0].item_id].comment == "clear"
 
 
+def test_two_tabs_lose_no_decision_of_each_other(page: Page) -> None:
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.locator("#state")).to_have_text("Item 1 of 5, 0 decided")
+    assert other.evaluate("localStorage.length") == 0, "a page that only opens stores nothing"
+    page.locator("#annotator").fill("Ann")
+    page.locator("#annotator").blur()
+    for key in "31":
+        page.keyboard.press(key)
+    expect(other.locator("#state")).to_have_text("Item 1 of 5, 2 decided")
+    expect(other.locator("#annotator")).to_have_value("Ann")
+    other.locator("#open").click()
+    other.keyboard.press("2")
+    expect(other.locator("#state")).to_have_text("Item 4 of 5, 3 decided")
+    expect(page.locator("#state")).to_have_text("Item 3 of 5, 3 decided")
+    page.keyboard.press("ArrowLeft")
+    assert pressed(page) == ["1 · contradicted"]
+
+
 def test_texts_are_shown_as_they_are(page: Page) -> None:
     for _ in range(3):
         page.keyboard.press("ArrowRight")

@@ -63,7 +63,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Page:
     """The page in which one report after the other is opened: a new one costs more than most tests do in it."""
-    tab = browser.new_page()
+    tab = browser.new_context().new_page()
     tab.set_default_timeout(TIMEOUT_MS)
     return tab
 
@@ -253,6 +253,12 @@ def test_marks_and_comments_are_remembered_filtered_and_exported_for_labels(open
     assert chosen_queries(str(waiting.value.path())) == [row["query_id"] for row in rows]
     page.get_by_role("button", name="Mark h009").click()
     expect(page.locator("#export-marked")).to_have_text("Export 1 marked query")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("[data-ready]")
+    page.get_by_role("button", name="Mark h009").click()
+    expect(other.locator("#export-marked")).to_have_text("Export 2 marked queries")
+    other.close()
     opened.requests.pop()
 
 

@@ -61,5 +61,11 @@ function exportMarked() {
 function startMarks() {
   readMarks();
   byId("export-marked").addEventListener("click", exportMarked);
+  window.addEventListener("storage", (event) => { // another tab with this report
+    if (event.key !== MARKS + state.data.runId) return;
+    marks.clear();
+    readMarks();
+    showMarks();
+  });
   whenChosen(showMarks);
 }
