@@ -54,7 +54,11 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
 def _end(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, BrokenPipeError):  # closed, or no longer read
-            stream.flush()
+            try:
+                stream.flush()
+            except OSError:  # a full disk: some versions of Python fail again with what they could not write before
+                if not status:
+                    raise
     os._exit(status)
 
 
