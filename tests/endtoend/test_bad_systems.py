@@ -140,7 +140,9 @@ def test_streams_that_end_in_the_middle_are_asked_again_and_fail_by_name(tmp_pat
     messages = {row["query_id"]: row["message"] for row in failures}
     assert messages.keys() == cut
     assert messages["cut"] == "the stream ended in the middle of an event"
-    assert messages["null"] == "the stream ended in the middle, after 2 events"
+    assert messages["null"].startswith(
+        "the stream ended in the middle, after 2 events: none has a value at done (end), and the last is {"
+    )
     assert messages["html"] == "the stream ended in the middle, after 0 events"
     answers = {row["query_id"]: (row["answer"], len(row["contexts"])) for row in table(tmp_path, "answers", "r2")}
     assert {answers[name] for name in whole} == {("Owners pay.", 1)}

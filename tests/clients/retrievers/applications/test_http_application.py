@@ -283,6 +283,12 @@ def test_an_event_that_is_not_whole_is_malformed_and_cut_at_the_end_of_the_strea
     assert (malformed.value.kind, cut.value.kind) == (FailureKind.MALFORMED, FailureKind.UNAVAILABLE)
 
 
+def test_a_stream_of_whole_events_without_its_end_is_malformed_and_shows_the_last_event() -> None:
+    with pytest.raises(CallError, match=r'after 1 event: none has a finish reason, and the last is \{"choices"') as cut:
+        read('data: {"choices": []}\n\n')
+    assert cut.value.kind is FailureKind.MALFORMED  # with a wrong path, hours of attempts would not help
+
+
 @pytest.mark.parametrize("page", ['{"choices": [{"message": {"content": "yes"}}]}', "<html>\nLog in"])
 def test_a_reply_that_is_no_stream_is_malformed_and_shown(page: str) -> None:
     with pytest.raises(CallError, match="is not a stream of server-sent events") as refused:

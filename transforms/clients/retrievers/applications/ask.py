@@ -183,6 +183,10 @@ class ChatApplication(HttpApplication):
         finish = self._value(_FINISH, reply)
         return finish if finish in ("length", "max_tokens", "content_filter") else None
 
+    @property
+    def ending(self) -> str:
+        return "a finish reason"
+
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         return is_done or any(finder(_FINISH)(event) for event in events)
 

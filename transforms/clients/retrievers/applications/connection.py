@@ -85,9 +85,12 @@ class ApplicationConnection(HttpConnection):
                     events.append(event)
                     first = clock() if first is None and parameters.has_text(event) else first
         if not parameters.has_ended(events, is_done):
-            raise CallError(
-                FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {pluralize(len(events), 'event')}"
-            )
+            problem = f"the stream ended in the middle, after {pluralize(len(events), 'event')}"
+            if not events:
+                raise CallError(FailureKind.UNAVAILABLE, problem)
+            # Malformed: with a wrong `end`, no attempt at any call would succeed.
+            last = self._shown(json.dumps(events[-1], ensure_ascii=False))
+            raise CallError(FailureKind.MALFORMED, f"{problem}: none has {parameters.ending}, and the last is {last}")
         seconds = None if first is None else round(first - began, 6)
         return json.dumps({"first_token_s": seconds, "events": events}).encode()
 

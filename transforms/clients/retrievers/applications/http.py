@@ -192,6 +192,11 @@ class HttpApplication(Http):
         except (ValueError, CallError):
             return Tokens()  # reading says what is wrong
 
+    @property
+    def ending(self) -> str:
+        """The mark of a stream's last event, for messages."""
+        return f"a value at {self.end} (end)"
+
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         if self.end is None or is_done:
             return bool(events)
