@@ -174,8 +174,13 @@ def advice_lines(results: Results) -> list[str]:
 
 
 def judge_line(results: Results) -> str:
-    """The judges, their agreement with themselves, and their accuracy on known items; "" if nothing was judged."""
-    return "\n".join(_judge_line(rows) for rows in by_judge(results.judge_quality).values())
+    """The judges, their agreement with themselves and people, and accuracy on known items; "" if nothing was judged."""
+    if not results.judge_quality:
+        return ""
+    from rankbeam.pipelines.results.decisions import agreement_with_people
+
+    lines = (_judge_line(rows) for rows in by_judge(results.judge_quality).values())
+    return "\n".join([*lines, *map(printable, agreement_with_people(results))])
 
 
 def _judge_line(rows: Sequence[Mapping[str, Any]]) -> str:

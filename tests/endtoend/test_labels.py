@@ -12,6 +12,7 @@ from support.labelled import by_words, decided, tasks
 from rankbeam.pipelines.results.decisions import judge_decisions
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show import judge_line
 from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, Spread, estimate
 from rankbeam.transforms.records.slices import ALL
 
@@ -147,6 +148,16 @@ def test_agreement_counts_every_labelled_item(out: Path) -> None:
         assert row["agreement"] == pytest.approx(equal / row["items"])
         assert row["agreement_low"] <= row["agreement"] <= row["agreement_high"]
     assert rows["support"]["bias"] > 0  # the offline judge takes half of a claim's words for support
+
+
+def test_the_terminal_shows_how_far_the_judge_agrees_with_people(out: Path) -> None:
+    run = find_run(str(out))
+    _, *lines = judge_line(run).splitlines()
+    rows = run.table("agreement").to_pylist()
+    for row, line in zip(rows, lines, strict=True):
+        assert f" agrees with people in {row['agreement']:.1%} of {row['items']} decisions ({row['step']}) · " in line
+        assert f"kappa {row['kappa']:.2f} ({row['kappa_low']:.2f} to {row['kappa_high']:.2f})" in line
+    assert ["quadratic kappa" in line for line in lines] == [row["step"] == "grade" for row in rows] and len(rows) == 2
 
 
 def test_the_report_shows_agreement_and_what_the_judge_is_worth(out: Path) -> None:
