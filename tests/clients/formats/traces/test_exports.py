@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,38 @@ def test_traces_that_opik_exports(has_trace: bool, tmp_path: Path) -> None:
     assert turn.conversation == ("c" if has_trace else None)
 
 
-def test_observations_of_langfuse_are_no_spans_of_opik(tmp_path: Path) -> None:
-    """Langfuse's exports to buckets, whose parents and errors have other names, are not read yet."""
-    row = {"id": "a", "trace_id": "t", "parent_observation_id": None, "type": "SPAN", "input": "Who?", "output": "Ann."}
-    path = write(tmp_path / "rows.jsonl", json.dumps({**row, "level": "ERROR"}) + "\n")
-    assert turn_of([*read_spans(path)], START, Naming()) is SkipReason.NO_QUESTION
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "csv"])
+def test_observations_in_a_bucket_of_langfuse(form: str, tmp_path: Path) -> None:
+    """Its documented columns: empty texts mean none, objects are maps in Parquet and JSON in CSV, times are in UTC."""
+    shared = {"trace_id": "t", "session_id": "s", "release": "v7", "end_time": "2026-11-20 10:00:02.000000"}
+    documents = json.dumps([{"id": "d1", "content": "one"}])
+    rows: list[dict[str, Any]] = [
+        {"id": name, "type": kind, "parent_observation_id": parent, "input": text, "output": output, **shared}
+        | {"start_time": f"2026-11-20 10:00:0{place}.500000", "name": name, "level": "DEFAULT"}
+        | {"provided_model_name": "m" if kind == "GENERATION" else "", "usage_details": usage}
+        for place, (name, kind, parent, text, output, usage) in enumerate(
+            [
+                ("root", "SPAN", "", "Who?", "Ann.", {}),
+                ("search", "RETRIEVER", "root", "Who?", documents, {}),
+                ("llm", "GENERATION", "root", "", "", {"input": 7, "output": 2, "total": 9}),
+            ]
+        )
+    ]
+    path = tmp_path / f"observations.{form}"
+    if form == "parquet":
+        usage = pa.array([[*row["usage_details"].items()] for row in rows], pa.map_(pa.string(), pa.int64()))
+        table = pa.table({name: [row[name] for row in rows] for name in rows[0] if name != "usage_details"})
+        pq.write_table(table.append_column("usage_details", usage), path)
+    elif form == "jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    else:
+        with path.open("w", newline="") as handle:
+            writer = csv.DictWriter(handle, rows[0])
+            writer.writeheader()
+            writer.writerows(row | {"usage_details": json.dumps(row["usage_details"])} for row in rows)
+    whole = turn_of(list(read_spans(str(path))), START + 1e9, Naming())
+    assert isinstance(whole, Turn)
+    assert (whole.question, whole.answer, whole.contexts) == ("Who?", "Ann.", (("d1", "one"),))
+    assert (whole.conversation, whole.configuration, whole.model) == ("s", "v7", "m")
+    assert whole.start_s == datetime(2026, 11, 20, 10, 0, 0, 500_000, tzinfo=UTC).timestamp()
+    assert (whole.tokens, whole.seconds) == ({"input": 7, "output": 2}, 1.5)

@@ -21,6 +21,15 @@ def observed(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def langfuse_export(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An observation in Langfuse's export to a bucket, under the names of its API; empty texts there mean none."""
+    words = {name: name.split("_") for name, value in row.items() if value != ""}
+    named = {"".join([first, *map(str.title, rest)]): row[name] for name, (first, *rest) in words.items()}
+    usage = named.get("usageDetails")
+    usage = dict(usage) if isinstance(usage, list) else usage  # a map of Parquet is a list of pairs
+    return named | {"model": named.get("providedModelName"), "usageDetails": usage}
+
+
 def langsmith_run(row: Mapping[str, Any]) -> dict[str, Any]:
     """A run of LangSmith as an observation of Langfuse."""
     extra = parse_literal(row.get("extra"))

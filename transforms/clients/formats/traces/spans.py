@@ -18,14 +18,8 @@ from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.bigquery.read import batches
 from rankbeam.transforms.clients.formats.cases.objects import Shape, not_json, rows_in, shape_of
 from rankbeam.transforms.clients.formats.syntax import json_lines
+from rankbeam.transforms.clients.formats.traces import observations
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
-from rankbeam.transforms.clients.formats.traces.observations import (
-    langsmith_run,
-    observed,
-    opik_span,
-    opik_trace,
-    unwrapped,
-)
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import first_of, parse_literal
 from rankbeam.transforms.records.errors import InputError, shortened
@@ -82,15 +76,17 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
     elif isinstance(row.get("observations"), list):
         yield from _langfuse_spans(row)
     elif isinstance(row.get("trace"), Mapping) and isinstance(row.get("spans"), list):
-        yield from _langfuse_spans(opik_trace(row))
+        yield from _langfuse_spans(observations.opik_trace(row))
     elif isinstance(row.get("data"), Mapping) and isinstance(row["data"].get("spans"), list):
         yield from _mlflow_spans(row)
     elif "traceId" in row and ("parentObservationId" in row or {"type", "id"} <= row.keys()):
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif "run_type" in row and "trace_id" in row:
-        yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), langsmith_run(row))
-    elif {"trace_id", "id", "type", "input"} <= row.keys() and "parent_observation_id" not in row:  # of Langfuse
-        yield _observation(str(row["trace_id"]), str(row.get("parent_span_id") or ""), opik_span(row))
+        yield _observation(str(row["trace_id"]), str(row.get("parent_run_id") or ""), observations.langsmith_run(row))
+    elif {"trace_id", "id", "type", "input"} <= row.keys():
+        is_of_langfuse = "parent_observation_id" in row
+        entry = observations.langfuse_export(row) if is_of_langfuse else observations.opik_span(row)
+        yield _observation(str(row["trace_id"]), str(entry.get("parentObservationId") or ""), entry)
     elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, values in event_of(row):
             written = row["timestamp"]  # BigQuery exports write `2026-11-25 03:00:00.5 UTC`
@@ -279,7 +275,7 @@ def _mlflow_spans(row: Mapping[str, Any]) -> Iterator[Span]:
 def _observation(trace_id: str, parent_id: str, row: Mapping[str, Any]) -> Span:
     times = seconds_of(row.get("startTime")), seconds_of(row.get("endTime"))
     failed = row.get("level") == "ERROR"
-    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, failed, observed(row))
+    return Span(trace_id, row["id"], parent_id, row.get("name") or "", *times, failed, observations.observed(row))
 
 
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,14 +287,17 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
     elif "traceloop.entity.input" in values or "traceloop.entity.output" in values:
         is_retrieval = values.get("gen_ai.operation.name") == "vector_db_retrieve"
         row = {"type": "RETRIEVER" if is_retrieval else values.get("traceloop.span.kind")}
-        row |= {part: unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s") for part in ("input", "output")}
+        row |= {
+            part: observations.unwrapped(values.get(f"traceloop.entity.{part}"), f"{part}s")
+            for part in ("input", "output")
+        }
     elif "mlflow.spanType" in values:  # these attributes are JSON
         names = {"type": "spanType", "input": "spanInputs", "output": "spanOutputs"}
         names |= {"model": "llm.model", "usageDetails": "chat.tokenUsage"}
         row = {part: json.loads(values.get(f"mlflow.{name}") or "null") for part, name in names.items()}
     else:
         return dict(values)
-    return {**observed(row), **values}
+    return {**observations.observed(row), **values}
 
 
 def _unwrap_value(value: Any) -> Any:
