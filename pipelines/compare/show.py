@@ -132,7 +132,9 @@ def _detectable(compared: RunComparison) -> list[str]:
         level = levels[row.metric, row.slice]
         needed = ", ".join(f"{size:g} needs {queries_for(row, size, level):,}" for size in DIFFERENCES)
         name = f"{comparison.configuration} against {_against(comparison, compared)}, {row.metric}{_over(row.slice)}"
-        sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
+        tests = round((1.0 - confidence) / level)
+        corrected = f" (corrected for {tests} comparisons)" if tests > 1 else ""  # unlike the column `detectable`
+        sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}{corrected}.")
     more = len(undecided) - _MOST_OPEN
     rest = [f"{more:,} more comparisons show no significant difference."] if more > 0 else []
     return [*sentences, *rest]

@@ -71,7 +71,8 @@ def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) ->
 
 def _latency(study: Study, usage: Usage, place: int) -> float | None:
     usages = (usage_of(usage, study.ids[member]) for member in study.members[place])
-    return min(sum(row["p50_s"] or 0.0 for row in rows) for rows in usages)
+    latency = min(sum(row["p50_s"] or 0.0 for row in rows) for rows in usages)
+    return float(f"{latency:.3g}")  # percentiles are accurate to 1%
 
 
 def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int) -> dict[str, Any]:

@@ -87,13 +87,15 @@ def _cost(study: Study, one: int, other: int) -> Iterator[str]:
 def _gates(study: Study, one: int, row: Comparison | None) -> Iterator[str]:
     """Advice to ship or not, if there are gates."""
     missed = [gate for gate in study.gates if not gate["met"]]
+    is_baseline = one == study.baseline
     if missed:
+        advice = "keep the baseline" if is_baseline else "do not ship yet"
         names = ", ".join(dict.fromkeys(f"{gate['metric'] or gate['value']} {gate['value']}" for gate in missed))
         count = pluralize(len(study.gates), "gate check")
-        yield f"do not ship yet: {len(missed):,} of {count} {'is' if len(missed) == 1 else 'are'} missed ({names})"
+        yield f"{advice}: {len(missed):,} of {count} {'is' if len(missed) == 1 else 'are'} missed ({names})"
     elif study.results.run["state"] != "done":
         yield "do not ship yet: the run missed a limit of failures or cost"
-    elif study.gates and one == study.baseline:
+    elif study.gates and is_baseline:
         yield "keep the baseline; every gate is met"
     elif study.gates and row is not None and study.is_significant(row):
         yield f"ship {study.titles[one]}: every gate is met"

@@ -198,6 +198,7 @@ def test_open_comparisons_say_what_they_can_detect(evaluated: Path) -> None:
         assert needed == [queries_needed(size, spread, level=level) for size in (0.02, 0.05)]
         is_open = not row.is_significant(0.95)
         sentence = f"64 queries detect a difference of {detectable(row, level):.3f}; 0.02 needs {needed[0]:,}, "
+        sentence += f"0.05 needs {needed[1]:,} (corrected for 2 comparisons)."
         assert (sentence in text) == is_open
         assert (f"{needed[0]:,} · {needed[1]:,}" in page.text) == is_open
     assert any(not row.is_significant(0.95) for row in rows)

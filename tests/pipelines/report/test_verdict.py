@@ -69,6 +69,8 @@ def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
     decision = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "new", "at_least": 0.9}])
     assert decision.startswith("new is better than old: RR +0.4875")
     assert decision.endswith("; keep the baseline; every gate is met.")
+    decision = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "old", "at_least": 0.9}])
+    assert decision.endswith("; keep the baseline: 1 of 1 gate check is missed (RR mean).")
     (won,) = (fact for fact in card(Study(Results(str(tmp_path / "out"), "r"))) if fact.label == "Won : lost")
     assert (won.value, won.note) == ("39 : 0", "queries, new against old; 1 tied")
 

@@ -18,7 +18,7 @@ from support.traces import START, otlp, span
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans, spans_of
-from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn, turn_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, turn_of
 from rankbeam.transforms.records.errors import InputError
 
 ROOT = {"input.value": "Who?", "output.value": "Ann."}
