@@ -16,7 +16,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.quality import near_chance
 from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize
-from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
+from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, Verdict, evidence_of
 from rankbeam.transforms.records.slices import ALL
 
 _COLUMNS = {
@@ -28,6 +28,7 @@ _COLUMNS = {
     "difference_high": "ci_high",
 }
 
+_EQUAL = "equal at every query"
 _ENDS = ("low", "high", "difference_low", "difference_high")
 
 Measured = tuple[float | None, str]
@@ -268,6 +269,8 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
+        if row.verdict(run.run["statistics"]["confidence"]) is Verdict.EQUAL and not row.unpaired:
+            return 0.0, _EQUAL  # not the end of an interval: it misses gates over few queries, though nothing changed
         return _finite(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row, run))
     if configuration not in differences.configurations:
         return None, "the baseline run has no configuration of this name"

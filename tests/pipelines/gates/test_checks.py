@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def results_of(means: list[Row], comparisons: list[Row] = COMPARISONS, min_slice: int = 0) -> Results:
-    statistics = json.dumps({"min_slice": min_slice})
+    statistics = json.dumps({"min_slice": min_slice, "confidence": 0.95})
     known = {
         "runs": [{"experiment_yaml": "slices: [kind]", "statistics": statistics, "dataset": "{}", "versions": "{}"}],
         "configurations": configurations(RUN.evaluation).to_pylist(),
@@ -125,6 +125,16 @@ def test_a_gate_about_a_slice_without_queries_is_missed_once(configuration: str 
     (result,) = check(results_of(MEANS), [Gate("RR", "mean", 0.0, True, configuration, "kind=7")])
     assert (result.configuration, result.slice, result.is_met) == (configuration or "", "kind=7", False)
     assert result.reason.startswith("no query is in this slice; ")
+
+
+@pytest.mark.parametrize(("changed", "measured"), [({}, 0.0), ({"unpaired": 1}, -0.056), ({"losses": 1}, -0.056)])
+def test_a_change_that_moves_no_query_meets_gates_on_differences(changed: dict[str, int], measured: float) -> None:
+    equal = {"difference": 0.0, "ci_low": -0.056, "ci_high": 0.056, "wins": 0, "losses": 0, "unpaired": 0, **changed}
+    (result,) = check(
+        results_of(MEANS, [row | equal for row in COMPARISONS]), [Gate("RR", "difference_low", -0.01, True, "other")]
+    )
+    assert (result.measured, result.is_met) == (measured, measured == 0.0)
+    assert (result.reason == "equal at every query") == result.is_met
 
 
 def test_a_difference_that_is_missing_has_the_reason() -> None:
