@@ -14,7 +14,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, shortened
 
 _DICT = "experiment"
 """Name of an experiment without a file in messages; its paths are relative to the current folder."""
@@ -84,10 +84,11 @@ def _text(value: Mapping[str, Any]) -> str:
         return yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True)
     except yaml.representer.RepresenterError as error:
         what = error.args[-1]
-        problem = (
-            f"{what!r} is {type(what).__name__}; an experiment contains dicts, lists, strings, numbers and Booleans"
-        )
-        raise InputError(problem, path=_DICT) from error
+        named = f"{shortened(' '.join(repr(what).split()))} is {type(what).__name__}"
+        problem = f"{named}; an experiment contains dicts, lists, strings, numbers and Booleans"
+        advice = "; write the table to a file, and name the file" if hasattr(what, "__arrow_c_stream__") else ""
+        advice = "; a metric of your own is a plug-in (docs/extend.md)" if callable(what) else advice
+        raise InputError(problem + advice, path=_DICT) from error
     except RecursionError as error:
         raise InputError("is nested too deeply, or contains itself", path=_DICT) from error
 

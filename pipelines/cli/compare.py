@@ -70,7 +70,7 @@ def compare(
 @main.command()
 @click.argument("baseline", metavar="RUN")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("-p", "weight", type=_SHARE, default=0.9, show_default=True, help=_P_HELP)
+@click.option("-p", "weight", type=_SHARE, metavar="P", default=0.9, show_default=True, help=_P_HELP)
 @click.option("--depth", type=click.IntRange(1), metavar="K", help="Only the first K documents of each query.")
 @shown_as()
 @wide

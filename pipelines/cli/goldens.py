@@ -159,7 +159,7 @@ def plan(file: str, output: str | None, form: str) -> None:
 
 @goldens.command()
 @click.argument("file")
-@click.option("--sample", type=click.IntRange(1, 100), default=12, show_default=True,
+@click.option("--sample", type=click.IntRange(1, 100), metavar="N", default=12, show_default=True,
               help="Number of texts to show the model, from all topics in turn.")  # fmt: skip
 @click.option("--output", metavar="PROFILES.json", help="The file to write, instead of the one that FILE names.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show the call and its cost without making it.")

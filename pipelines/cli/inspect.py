@@ -60,6 +60,7 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
 @click.option(
     "--power",
     type=_SHARE,
+    metavar="SHARE",
     default=_POWER,
     show_default=True,
     help="With --detect: probability of detecting the difference.",

@@ -46,7 +46,7 @@ _POSITION_BIAS = (
 @click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
 @click.option("--annotator", metavar="NAME", default="", help="Name of the annotator for rows without one.")
 @click.option("--by", metavar="SLICE", help=_BY_HELP)
-@click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the random order of queries; 0 by default.")
 @of_run
 def label(
     named: NamedRun,

@@ -17,7 +17,7 @@ _MOST_NAMED = 3
 @main.command()
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Folder with the run, instead of the experiment's output.path.")
-@click.option("--depth", type=click.IntRange(min=1), default=10, show_default=True,
+@click.option("--depth", type=click.IntRange(min=1), metavar="N", default=10, show_default=True,
               help="Number of first documents of each ranking whose human judgements count.")  # fmt: skip
 @click.option("--plan", "only_plan", is_flag=True, help="Show calls, tokens and cost, and make no call.")
 @click.option(

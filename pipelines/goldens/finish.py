@@ -116,7 +116,11 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
     yield from _moved_questions(goldens, plan, progress)
     missing = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
     if missing:
-        yield f"{missing:,} of {goldens.planned.items:,} questions are missing; coverage.json names strata and types"
+        reasons = Counter(str(item.reason) for item in progress.items if item.state is State.REJECTED)
+        counts = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
+        why = f", and rejected.jsonl why candidates were rejected ({counts})" if counts else ""
+        text = f"{missing:,} of {goldens.planned.items:,} questions are missing"
+        yield f"{text}; coverage.json names strata and types{why}"
     if progress.failed:
         kinds = Counter(str(item.failure) for item in progress.failed)
         kinds_text = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))

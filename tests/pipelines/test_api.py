@@ -230,6 +230,8 @@ def test_an_experiment_is_a_dict_or_a_file_whose_keys_can_be_replaced(
         ({"metrik": []}, "experiment: metrik"),
         ({"metrics": {1, 2}}, "experiment: "),
         ({"name": object()}, "is object; an experiment contains dicts"),
+        ({"dataset": {"queries": pa.table({"query_id": ["q"] * 99})}}, "Booleans; write the table to a file, and name"),
+        ({"metrics": [len]}, "<built-in function len> is builtin_function_or_method; an experiment contains dicts"),
         ({"output": "out"}, "experiment: output: "),
         ({"beam_options": ["--runner=FlinkRunner"]}, "use `rankbeam evaluate` for other runners"),
     ],

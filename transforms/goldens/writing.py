@@ -126,7 +126,7 @@ class _CandidateWork:
         facts: Facts = self._value(outcome)
         self.known["dropped_quotes"] = facts.dropped
         if not facts.facts:
-            invented = f"{pluralize(facts.dropped, 'fact')}, none with a quote from the text"
+            invented = f"facts without a quote from the text: {facts.dropped}"
             raise _CandidateRejected(Reason.NO_FACTS, invented if facts.dropped else "no facts")
         self.reason = Reason.NOT_WRITTEN
         draft: DraftQuestion = yield from self._write(facts)

@@ -28,6 +28,15 @@ def test_every_command_names_a_page_that_is_there() -> None:
         assert rankbeam(*arguments, "--help").stdout.endswith(f"\nGuide: {DOCUMENTATION}/{name}.md\n")
 
 
+def test_every_option_names_its_value() -> None:
+    """Without a name, click shows the type: INTEGER RANGE."""
+    commands = [*main.commands.values()]
+    commands += [command for group in commands if isinstance(group, click.Group) for command in group.commands.values()]
+    options = [param for command in commands for param in command.params if isinstance(param, click.Option)]
+    types = ("integer", "float", "integer range", "float range")
+    assert [option.opts for option in options if option.metavar is None and option.type.name in types] == []
+
+
 def test_a_place_of_a_command_is_completed_with_files() -> None:
     def completed(command: click.Command) -> set[str]:
         items = [

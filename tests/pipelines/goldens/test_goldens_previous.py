@@ -255,3 +255,5 @@ def test_an_earlier_question_of_a_dropped_type_is_missing_once_a_document_answer
     outcome = make_next(earlier, tmp_path, [*documents(24), answering], types=["lookup"])
     assert unanswerable["_id"] not in queries(tmp_path / "out")
     assert (outcome.status, "1 of 12 questions are missing" in outcome.stderr) == (3, True)
+    reasons = Counter(row["reason"] for row in lines(tmp_path / "out" / "rejected.jsonl") if row["round"])
+    assert all(f"{number} {reason}" in outcome.stderr for reason, number in reasons.items())
