@@ -6,7 +6,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import cost_of_1000_queries, lacks_ledger_costs, queries_of, usage_rows
 from rankbeam.transforms.records.errors import InputError, pluralize
-from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
+from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison, Verdict
 
 
 def verdict(study: Study) -> str:
@@ -60,12 +60,14 @@ def _best_pair(study: Study, metric: str) -> tuple[int, int, Comparison | None]:
 
 def _difference(study: Study, metric: str, one: int, other: int, row: Comparison | None) -> str:
     assert row is not None  # noqa: S101  checked by _undecided
+    best, second = study.titles[one], study.titles.get(other, study.names[other])
+    if row.verdict(study.level) is Verdict.EQUAL:
+        return f"{best} and {second} have the same {metric} at every query (decide_by: METRIC decides by another one)"
     sign = 1 if row.config_id == study.ids[one] else -1
     ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
     holm = ", Holm" if row.p_adjusted is not None else ""
     interval = f" ({words.interval(*ends, sign=True)}{holm})" if len(ends) == 2 else ""
     size = f"{metric} {words.signed(sign * (row.difference or 0.0))}{interval}"
-    best, second = study.titles[one], study.titles.get(other, study.names[other])
     if study.is_significant(row):
         return f"{best} is better than {second}: {size}"
     is_known = row.detectable is not None and row.shows_spread

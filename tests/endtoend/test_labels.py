@@ -157,7 +157,8 @@ def test_the_terminal_shows_how_far_the_judge_agrees_with_people(out: Path) -> N
     for row, line in zip(rows, lines, strict=True):
         assert f" agrees with people in {row['agreement']:.1%} of {row['items']} decisions ({row['step']}) · " in line
         assert f"kappa {row['kappa']:.2f} ({row['kappa_low']:.2f} to {row['kappa_high']:.2f})" in line
-    assert ["quadratic kappa" in line for line in lines] == [row["step"] == "grade" for row in rows] and len(rows) == 2
+    assert ["quadratic kappa" in line for line in lines] == [row["step"] == "grade" for row in rows]
+    assert len(rows) == 2
 
 
 def test_the_report_shows_agreement_and_what_the_judge_is_worth(out: Path) -> None:

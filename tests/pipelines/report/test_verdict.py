@@ -167,6 +167,12 @@ def test_the_metric_can_be_named(tmp_path: Path) -> None:
     assert sentence(tmp_path, [old, new], decide_by="R@1").startswith("new is better than old: R@1 +0.97")
 
 
+def test_a_metric_that_is_equal_at_every_query_decides_nothing(tmp_path: Path) -> None:
+    two, three = found_at(tmp_path, "two", 2), found_at(tmp_path, "three", 3)
+    decision = sentence(tmp_path, [two, three], decide_by="R@1")
+    assert decision == "two and three have the same R@1 at every query (decide_by: METRIC decides by another one)."
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [("nDCG@10", "decide_by: is not one of the metrics: RR, R@1"), ("nDGC", "decide_by: unknown metric 'nDGC'")],
