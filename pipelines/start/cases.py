@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.cases.roles import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize
 
 JUDGE, EMBEDDER = "judge", "embedder"
 """Names of the services in these experiments."""
@@ -37,7 +37,7 @@ def survey_answers(file: str, columns: Mapping[str, str]) -> Survey:
         known = f"; it would have the key {known}" if known else ""
         keys = ", ".join(map(str, next(rows_in(file))[1]))
         raise InputError(
-            f"has {survey.rows:,} questions and no answer{known}; the first row has: {keys}; name the key of the "
+            f"has {pluralize(survey.rows, 'question')} and no answer{known}; the first row has: {keys}; name the key of the "
             "answers with --column answer=KEY, or use the file as the dataset of an experiment that answers: "
             "dataset: {file: …}",
             path=file,

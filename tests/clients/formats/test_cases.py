@@ -35,8 +35,8 @@ SAME: dict[str, dict[str, Any]] = {
     },
     "DeepEval": {"input": Q, "actual_output": A, "expected_output": R, "retrieval_context": C, "context": None},
     "DeepEval, test run": {"name": "case", "input": Q, "actualOutput": A, "expectedOutput": R, "retrievalContext": C},
-    "DeepEval, sources": {
-        "input": Q, "actual_output": A, "expected_output": R,
+    "DeepEval, sources": {  # the `dataset_id` is the user's; rows with it were items of Langfuse, without answers
+        "input": Q, "actual_output": A, "expected_output": R, "dataset_id": "d",
         "retrieval_context": [{"context": text} for text in C],
     },
     "DeepEval, conversation": {

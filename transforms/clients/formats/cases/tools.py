@@ -47,6 +47,7 @@ class Tool:
     joined: str = ""  # separator of contexts in one text
     own: tuple[str, ...] = field(default=())  # objects whose keys the user chooses: inputs, then outputs
     outputs: str = ""  # the part of a case that the only text of these outputs is
+    lacks: frozenset[str] = frozenset()  # keys that the tool never writes; another one has the same marks
 
 
 def _marks(*sets: str) -> tuple[frozenset[str], ...]:
@@ -113,6 +114,7 @@ TOOLS = (
         {"id": ("id",), "question": (*_under(["input"], QUESTIONS), *_if_text("input")),
          "reference": (*_under(_EXPECTED, (*REFERENCES, *ANSWERS)), *_if_text(*_EXPECTED))},
         own=("input", *_EXPECTED),
+        lacks=frozenset(("actual_output", "actualOutput")),  # DeepEval's test cases can have a dataset_id of the user
     ),
     Tool(
         "Langfuse, experiment",
@@ -279,7 +281,8 @@ def refusing_types(path: str, line: int, row: Mapping[str, Any], tool: str) -> I
 def tool_of(keys: Iterable[str]) -> Tool:
     """The tool that wrote rows with these keys, or the names in common use."""
     known = {key for name in keys for key in (name, name.partition(".")[0] if name.startswith(_FLAT) else name)}
-    return next((tool for tool in TOOLS if any(mark <= known for mark in tool.marks)), COMMON)
+    matching = (tool for tool in TOOLS if not tool.lacks & known and any(mark <= known for mark in tool.marks))
+    return next(matching, COMMON)
 
 
 _EXAMPLE = {"id", "inputs", "outputs", "metadata", "split", "created_at"}
