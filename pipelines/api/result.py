@@ -93,12 +93,12 @@ class Result:
     def per_query(self) -> pa.Table:
         """One row for each configuration, query and metric.
 
-        Columns: `configuration`, `query_id`, `metric`, `value`, `status`, `reason`. A query whose call failed has
-        rows, too, with null values.
+        Columns: `configuration`, `query_id`, `metric`, `value`, `status`, `reason`, and `text` of the query. A query
+        whose call failed has rows, too, with null values.
         """
         results = self.results
         rows: dict[str, list[pa.Table]] = {row["config_id"]: [] for row in results.configurations}
-        for batch in results.batches("query_metrics", ["config_id", "query_id", "status", "metrics"]):
+        for batch in results.batches("query_metrics", ["config_id", "query_id", "text", "status", "metrics"]):
             for config_id in batch["config_id"].unique().to_pylist():
                 of_config = batch.filter(pc.equal(batch["config_id"], config_id))
                 rows[config_id].append(_one_item_per_metric(of_config, results.metrics))
@@ -114,6 +114,7 @@ class Result:
                 "query_id": queries["query_id"].take(query),
                 "metric": pa.array(results.metrics, pa.string()).take(metric),
             }
+            columns |= {"text": queries["text"].take(query)}
             columns |= {name: items.field(name) for name in ("value", "status", "reason")}
             tables.append(pa.table(columns, schema=_PER_QUERY))
         return pa.concat_tables(tables)
@@ -185,7 +186,7 @@ class Result:
 _PER_QUERY = pa.schema(
     [
         pa.field(name, pa.float64() if name == "value" else pa.string())
-        for name in ("configuration", "query_id", "metric", "value", "status", "reason")
+        for name in ("configuration", "query_id", "metric", "value", "status", "reason", "text")
     ]
 )
 
@@ -206,7 +207,8 @@ def _one_item_per_metric(rows: pa.RecordBatch, metrics: Sequence[str]) -> pa.Tab
         "reason": of_item.get("reason", pa.nulls(len(items), pa.string())),
     }
     structs = pa.StructArray.from_arrays(list(columns.values()), list(columns))
-    return pa.table({"query_id": rows["query_id"], "items": pa.FixedSizeListArray.from_arrays(structs, len(metrics))})
+    per_query = {"query_id": rows["query_id"], "text": rows["text"]}
+    return pa.table(per_query | {"items": pa.FixedSizeListArray.from_arrays(structs, len(metrics))})
 
 
 def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result | None = None) -> None:
