@@ -17,6 +17,7 @@ from rankbeam.pipelines.manage import derived
 from rankbeam.pipelines.manage.derived import sample_rows
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Screen
+from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.records.errors import InputError
 
 
@@ -30,7 +31,9 @@ def end(results: Results, experiment: Experiment, shown: OutputFormat, *, report
     if experiment.is_monitored and not shown.temporary:
         with messages.log_to_stderr():
             derived.monitor(results)
-    unwritten = [] if shown.temporary else _write(results, shown, reported=reported, listed=closed is None)
+    unwritten = (
+        [] if shown.temporary else _write(results, shown, experiment.bigquery, reported=reported, listed=closed is None)
+    )
     if closed is not None:
         raise closed
     if unwritten:
@@ -90,12 +93,16 @@ def _gates(results: Results, experiment: Experiment, shown: OutputFormat) -> str
     return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
 
 
-def _write(results: Results, shown: OutputFormat, *, reported: bool, listed: bool) -> list[str]:
+def _write(
+    results: Results, shown: OutputFormat, published: DatasetName | None, *, reported: bool, listed: bool
+) -> list[str]:
     """Write the DuckDB file and the report, and list all paths; return the names of files that were not written."""
     makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: _build(results, shown)}
     if reported:
         makers["report"] = lambda: report.write(sample_rows(results) if shown.sampled else results)
     places, unwritten = {"tables": results.output}, []
+    if published is not None:
+        places["BigQuery"] = str(published)
     for name, make in makers.items():
         try:
             places[name] = make()
@@ -109,7 +116,7 @@ def _write(results: Results, shown: OutputFormat, *, reported: bool, listed: boo
         lines = [
             *show.corpora_lines(results),
             *show.usage_lines(results),
-            *(f"{name:<7} {place}" for name, place in places.items()),
+            *(f"{name:<{max(7, *map(len, places))}} {place}" for name, place in places.items()),
         ]
         text = "\n".join([f"\nrun {results.run_id} of {results.run['experiment']}", *lines])
         click.echo(text, err=shown.form != "table")

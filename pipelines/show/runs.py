@@ -11,6 +11,7 @@ from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
+from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -102,7 +103,8 @@ def trend_of(results: Results, metric: str | None, count: int) -> Trend:
     runs = runs_alike(results, count)
     names = tuple(row["name"] for row in results.leaderboard())
     rows, notes = (_trend_row(run, name) for run in runs), judge_changes(runs, name)
-    return Trend(results.experiment, name, names, tuple(rows), tuple(notes))
+    only = ["only this run is read from BigQuery; its view `trend` has all runs"] if is_table(results.output) else []
+    return Trend(results.experiment, name, names, tuple(rows), (*notes, *only))
 
 
 def _trend_row(run: Results, metric: str) -> TrendRow:

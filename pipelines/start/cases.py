@@ -37,8 +37,8 @@ def survey_answers(file: str, columns: Mapping[str, str]) -> Survey:
         known = f"; it would have the key {known}" if known else ""
         keys = ", ".join(map(str, next(rows_in(file))[1]))
         raise InputError(
-            f"has {pluralize(survey.rows, 'question')} and no answer{known}; the first row has: {keys}; name the key of "
-            "the answers with --column answer=KEY, or use the file as the dataset of an experiment that answers: "
+            f"has {pluralize(survey.rows, 'question')} and no answer{known}; the first row has: {keys}; name the key "
+            "of the answers with --column answer=KEY, or use the file as the dataset of an experiment that answers: "
             "dataset: {file: …}",
             path=file,
         )

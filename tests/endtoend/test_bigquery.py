@@ -80,6 +80,7 @@ def test_a_run_is_in_bigquery_when_the_command_ends_and_replaced_by_the_next(
     path = experiment(tmp_path)
     first = evaluate(path)
     assert (first.status, bigquery.rows("runs")[0]["experiment"]) == (0, "to-bigquery"), first.stderr
+    assert f"\nBigQuery {DATASET}\n" in first.stdout
     assert_loaded(bigquery, tmp_path / "out")
     assert len(bigquery.rows("query_metrics")) == 4
     assert {document["doc_id"] for record in bigquery.rows("rankings") for document in record["documents"]} == {

@@ -179,6 +179,12 @@ def test_gates(runs: Path, place: str, tmp_path: Path) -> None:
         assert (rows.status, printed, messages) == (3, files.stdout, files.stderr)
 
 
+def test_a_trend_in_bigquery_says_that_it_has_one_run(place: str) -> None:
+    text = answered("trend", place).stdout
+    assert (text.count("\npr "), text.count("\nmain ")) == (1, 0)
+    assert "only this run is read from BigQuery; its view `trend` has all runs" in text
+
+
 def test_the_latest_run_is_that_of_the_experiment_asked_about(tables: Tables) -> None:
     place = f"bigquery://{tables.dataset}"
     tables.run("UPDATE `%s.runs` SET experiment = 'else' WHERE run_id = 'main'")
