@@ -12,32 +12,36 @@ import signal
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import NoReturn
 
-from rankbeam.pipelines.cli import main
-from rankbeam.pipelines.local import overheads
-from rankbeam.pipelines.local.interrupt import interrupt
-
 _OPEN_FILES = 10_240  # the most that macOS lets a process have
+_INTERRUPTED = 130
 
 
 def command() -> NoReturn:
     """Run the command line, and end the process with its status."""
+    # SIGTERM means what Ctrl-C means, and so does SIGHUP, when the terminal is closed; `nohup` ignores it.
+    usual = (signal.default_int_handler, signal.SIG_DFL)
+    signals = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) in usual]
+    for number in signals:
+        signal.signal(number, _leave)
     gc.set_threshold(1_000_000, 50, 100)  # for imports; `overheads.avoid_overheads` lowers it for the run
+    from rankbeam.pipelines.cli import main
+    from rankbeam.pipelines.local import overheads
+    from rankbeam.pipelines.local.interrupt import interrupt
+
     overheads.ends_with_its_command = True
     _keep_memory()
     _open_more_files()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, interrupt)
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it means what Ctrl-C means
-        signal.signal(signal.SIGTERM, interrupt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A terminal that only knows ASCII still shows numbers; files and pipes get ids and names as they are.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     sys.excepthook = _crash
+    for number in signals:
+        signal.signal(number, interrupt)
     try:
         main()
     except SystemExit as end:  # click always ends so; anything else is a bug, which Python prints
@@ -45,10 +49,15 @@ def command() -> NoReturn:
     _end(0)
 
 
+def _leave(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001  a signal handler's arguments
+    """End the process at once: nothing has begun."""
+    os._exit(_INTERRUPTED)
+
+
 def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a bug as Python does; taken down afterwards, libraries would report what its frames hold as leaks."""
     sys.__excepthook__(kind, error, trace)
-    _end(130 if issubclass(kind, KeyboardInterrupt) else 1)
+    _end(_INTERRUPTED if issubclass(kind, KeyboardInterrupt) else 1)
 
 
 def _end(status: int) -> NoReturn:

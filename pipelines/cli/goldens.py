@@ -106,6 +106,8 @@ def _outcome(
         if is_portable(options):
             service = stack.enter_context(job_server(options))
             refuse_unknown(beam_options, own_options(), service.options())
+        else:  # temporary indexes are in the same folder, which is deleted with it
+            stack.enter_context(spill.spilling())
         try:
             with show_progress(CallsOfPools(0, 0, goldens.pools)):
                 return in_background(lambda: make_goldens(goldens, plan, options))

@@ -3,11 +3,13 @@
 import ctypes
 import os
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TypeVar
 
@@ -16,6 +18,8 @@ import click
 Result = TypeVar("Result")
 
 INTERRUPTED = 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_IMPORTING = "<frozen importlib._bootstrap>"
 _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
 GRACE_S = 10.0
 _WRITING_S = 5.0  # time that a worker process has to write answers to the ledger, after its calls' grace period
@@ -24,19 +28,46 @@ _LOOK_S = 0.2
 _GO_ON = "the same command continues from there without paying again"
 _NOTHING = "nothing of this run was kept; other runs are unchanged"
 
+was_received = False
+"""True after an interrupt; some libraries, such as DuckDB, raise an error of their own in its place."""
+
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt; while Beam is being imported, try again a moment later.
+    """Raise KeyboardInterrupt; while this thread imports a module, try again a moment later.
 
-    Beam's modules catch exceptions around optional imports: an interrupt there would be lost, and leave Beam half
-    imported.
+    Beam's modules catch exceptions around optional imports, and Pydantic those of its models: an interrupt there would
+    be lost, or become another error, and leave modules half imported.
     """
-    spec = getattr(sys.modules.get("apache_beam"), "__spec__", None)
-    if not getattr(spec, "_initializing", False):
+    global was_received
+    was_received = True
+    silence_threads()  # this process ends
+    if number == signal.SIGHUP:
+        _leave_terminal()
+        number = signal.SIGTERM
+    if not _is_importing(frame):
         signal.default_int_handler(number, frame)
     later = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
     later.daemon = True
     later.start()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != _IMPORTING:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _leave_terminal() -> None:
+    """Discard output to a terminal that was closed: to print a message would fail, and end the clean-up.
+
+    The shell and the system both send a SIGHUP; the second one must not end the wait for calls in flight.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with Path(os.devnull).open("w") as null:
+        for descriptor in (1, 2):
+            with suppress(OSError):  # closed
+                if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                    os.dup2(null.fileno(), descriptor)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -87,6 +118,8 @@ def defer_interrupt(message: str) -> Iterator[Callable[[], None]]:
     def hold(number: int, frame: FrameType | None) -> None:
         if signals:
             interrupt(number, frame)
+        if number == signal.SIGHUP:
+            _leave_terminal()
         signals.append(number)
         click.echo(f"rankbeam: {message}", err=True)
 
@@ -94,7 +127,7 @@ def defer_interrupt(message: str) -> Iterator[Callable[[], None]]:
         if signals:
             raise KeyboardInterrupt
 
-    usual = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    usual = {signum: signal.getsignal(signum) for signum in _SIGNALS}
     interrupting = [signum for signum, handler in usual.items() if handler in (signal.default_int_handler, interrupt)]
     if threading.current_thread() is not threading.main_thread():
         interrupting = []  # only the main thread handles signals
@@ -116,7 +149,7 @@ def end_process(folders: list[str]) -> NoReturn:
     """
     from rankbeam.pipelines.local import worker_processes
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     silence_threads()
     folders = [*folders, *worker_processes.kill()]

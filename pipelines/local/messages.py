@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import click
 
+from rankbeam.pipelines.local import interrupt
 from rankbeam.pipelines.local.interrupt import Interrupted, end_process
 from rankbeam.transforms.clients.sharing import shared
 
@@ -25,18 +26,26 @@ def messages() -> Iterator[None]:
         leave(str(error), REFUSED)
     except RankbeamError as error:
         leave(str(error), FAILED)
-    except Interrupted as interrupt:
-        say(f"rankbeam: interrupted; {interrupt.outcome}")
-        end_process(interrupt.folders)
+    except Interrupted as error:
+        say(f"rankbeam: interrupted; {error.outcome}")
+        end_process(error.folders)
     except KeyboardInterrupt:
-        say("rankbeam: interrupted")
-        end_process([])
+        _end_interrupted()
     except BrokenPipeError:  # the reader of the output, for example head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(CLOSED_PIPE)
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "  # a failed write does not name its file
         leave(f"{place}{error.strerror or error}", FAILED)
+    except Exception:
+        if not interrupt.was_received:
+            raise
+        _end_interrupted()
+
+
+def _end_interrupted() -> None:
+    say("rankbeam: interrupted")
+    end_process([])
 
 
 def leave(message: str, status: int) -> None:

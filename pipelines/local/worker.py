@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,11 +13,12 @@ from pathlib import Path
 from rankbeam.pipelines.local.interrupt import GRACE_S
 from rankbeam.pipelines.local.worker_processes import PROBLEM
 
+_LOOK_S = 0.5
 
-def main(folder: Path) -> None:
-    """Work until the runner has no more work, or until SIGTERM."""
-    # Ctrl-C reaches all processes in a terminal; the parent decides when its workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+def main(folder: Path, parent: int) -> None:
+    """Work until the runner has no more work, until SIGTERM, or until the parent process has ended."""
+    threading.Thread(target=_leave_after, args=(parent, folder), daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=_leave, args=(folder,), daemon=True).start())
     with _hold_lock(folder):
         import grpc
@@ -37,6 +39,13 @@ def _hold_lock(folder: Path) -> Iterator[None]:
             yield
         finally:
             _remove_file(folder)
+
+
+def _leave_after(parent: int, folder: Path) -> None:
+    """Leave once the parent has ended; while this worker starts, the parent does not know it, and cannot end it."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_S)
+    _leave(folder)
 
 
 def _leave(folder: Path) -> None:
@@ -64,4 +73,4 @@ def _own_file(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

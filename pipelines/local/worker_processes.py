@@ -25,9 +25,11 @@ _LOOK_AGAIN_S = 0.05
 def command() -> str:
     """The shell command that starts a worker process.
 
-    Beam's own command does not quote Python's path, so it fails if a folder in it has a blank in its name.
+    Beam's own command does not quote Python's path, so it fails if a folder in it has a blank in its name. Ctrl-C and
+    the end of a terminal reach all processes in it; the parent decides when its workers end.
     """
-    return f"exec {shlex.quote(sys.executable)} -m rankbeam.pipelines.local.worker {shlex.quote(str(_FOLDER))}"
+    words = [sys.executable, "-m", "rankbeam.pipelines.local.worker", str(_FOLDER), str(os.getpid())]
+    return f"trap '' INT HUP; exec {shlex.join(words)}"
 
 
 def at_work() -> list[int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apache_beam as beam
@@ -285,9 +286,11 @@ def _compared_files(experiment: Experiment) -> tuple[tuple[str, str], ...]:
 
 def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
     try:
-        return beam.Pipeline(runner=_runner(options), options=options)
+        pipeline = beam.Pipeline(runner=_runner(options), options=options)
     except ValueError as error:  # an unknown runner, or a missing option of a runner
         raise InputError(str(error)) from error
+    Path(pipeline.local_tempdir).rmdir()  # only transforms in other languages use it; an interrupt would leave it
+    return pipeline
 
 
 def _runner(options: PipelineOptions) -> FnApiRunner | None:

@@ -12,7 +12,7 @@ from support.data import REPOSITORY
 
 from rankbeam.pipelines.local.interrupt import end, finish_calls, in_thread, result_of
 
-BEAM = """
+MODULE = """
 import os, signal
 is_lost = False
 try:
@@ -25,8 +25,8 @@ COMMAND = """
 import signal, threading
 from rankbeam.pipelines.local.interrupt import interrupt
 signal.signal(signal.SIGINT, interrupt)
-import apache_beam
-print(apache_beam.is_lost)
+import catching
+print(catching.is_lost)
 try:
     threading.Event().wait(60)
 except KeyboardInterrupt:
@@ -34,12 +34,65 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_while_beam_is_imported_comes_when_it_is(tmp_path: Path) -> None:
-    (tmp_path / "apache_beam.py").write_text(BEAM)
+def test_an_interrupt_while_a_module_is_imported_comes_when_it_is(tmp_path: Path) -> None:
+    (tmp_path / "catching.py").write_text(MODULE)
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
     command = [sys.executable, "-c", COMMAND]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "False\ninterrupted\n"
+
+
+def test_an_interrupt_before_anything_has_begun_ends_the_command_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
+    command = [sys.executable, "-m", "rankbeam", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+CLOSED = """
+import os, signal
+from rankbeam.pipelines.local.interrupt import interrupt
+from rankbeam.pipelines.local.messages import say
+signal.signal(signal.SIGHUP, interrupt)
+try:
+    os.kill(os.getpid(), signal.SIGHUP)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGHUP)
+    say("calls in flight have 10 s to end")
+    print("ended")
+"""
+
+
+def test_the_end_of_a_terminal_counts_once_and_its_output_is_discarded() -> None:
+    terminal, its_end = os.openpty()
+    os.close(terminal)
+    command = [sys.executable, "-c", CLOSED]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=its_end, text=True, check=False)
+    os.close(its_end)
+    assert (done.returncode, done.stdout) == (0, "ended\n")
+
+
+IN_DUCKDB = """
+import os, signal, threading, duckdb
+from rankbeam.pipelines.local.interrupt import interrupt
+from rankbeam.pipelines.local.messages import messages
+signal.signal(signal.SIGTERM, interrupt)
+with messages():
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    duckdb.sql("SELECT sum(sqrt(a.range + b.range)) FROM range(100_000_000) a, range(100_000) b").fetchall()
+"""
+
+
+def test_an_interrupt_that_a_library_turns_into_its_own_error_is_an_interrupt() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_DUCKDB], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "rankbeam: interrupted\n")
+
+
+def test_a_worker_process_ends_if_its_parent_ended_while_it_started(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rankbeam.pipelines.local.worker", str(tmp_path / "workers"), "0"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False, timeout=120)
+    assert (done.returncode, (tmp_path / "workers").exists()) == (0, False)
 
 
 ENDED = """
