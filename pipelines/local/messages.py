@@ -12,6 +12,7 @@ from rankbeam.pipelines.local import interrupt
 from rankbeam.pipelines.local.interrupt import Interrupted, end_process
 from rankbeam.transforms.clients.sharing import shared
 
+_NO_THREAD = "can't start new thread"  # Python's message, of a RuntimeError
 FAILED, REFUSED, MISSED, RUNNING, CLOSED_PIPE = 1, 2, 3, 4, 141
 
 
@@ -37,10 +38,12 @@ def messages() -> Iterator[None]:
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "  # a failed write does not name its file
         leave(f"{place}{error.strerror or error}", FAILED)
-    except Exception:
-        if not interrupt.was_received:
+    except Exception as error:
+        if interrupt.was_received:
+            _end_interrupted()
+        if _NO_THREAD not in str(error):
             raise
-        _end_interrupted()
+        leave(f"{_NO_THREAD}: raise the limit of processes (ulimit -u, pids of a container) or of memory", FAILED)
 
 
 def _end_interrupted() -> None:

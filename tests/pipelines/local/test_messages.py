@@ -17,3 +17,10 @@ def test_a_full_disk_is_named_with_its_file_where_the_system_names_it(
     with pytest.raises(SystemExit) as ended, messages():
         raise error
     assert (ended.value.code, capsys.readouterr().err) == (FAILED, message.format(reason))
+
+
+def test_a_limit_of_threads_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, messages():
+        raise RuntimeError("can't start new thread [while running 'ReadDataset']")
+    assert ended.value.code == FAILED
+    assert capsys.readouterr().err.startswith("rankbeam: can't start new thread: raise the limit of processes")
