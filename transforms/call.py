@@ -245,10 +245,12 @@ def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     """Add the usage of lost bundles to that of a pool and model."""
     pool_uses = [use for use in lost if (use.pool, use.stage) == (usage.pool, usage.stage)]
     key = usage.stage, usage.model or ""
-    own = [(item, use.answered) for use in pool_uses for *name, item in use.usages if tuple(name) == key]
-    added = [item for item, _ in own]
+    added, paid = (
+        [item for use in pool_uses for *name, item in getattr(use, usages) if tuple(name) == key]
+        for usages in ("usages", "stored")
+    )
     tokens = sum((item.tokens for item in added if item.position is None), usage.tokens)
-    recalled = without_paid(usage.recalled, [item for item, answered in own if answered])
+    recalled = without_paid(usage.recalled, paid)
     usage = replace(usage, tokens=tokens, took=sum_by_position([*usage.took, *added]), recalled=recalled)
     if not is_first:
         return usage

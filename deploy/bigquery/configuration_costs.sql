@@ -1,8 +1,8 @@
 -- What did each configuration call to retrieve and to answer, and what did that cost? A call that several configurations
 -- share counts for each of them; the cost is null if a price is unknown. Runs of earlier versions have no calls here.
 -- `queries` are those that it was called for, with a value or without. `ledger_hits` are the run's: answers that an earlier
--- run had paid for. `ledger_calls` are the configuration's part of them, and `ledger_cost` is what they would have cost at
--- this run's prices.
+-- run had paid for. `ledger_calls` are the attempts that the configuration's part of them once took, and `ledger_cost` is
+-- what these would have cost at this run's prices.
 SELECT
   r.run_id, r.experiment, r.started_at, r.is_latest, c.position, c.name AS configuration,
   COALESCE(u.calls, 0) AS calls, COALESCE(u.shared_calls, 0) AS shared_calls,
@@ -16,7 +16,7 @@ LEFT JOIN (
   SELECT
     s.run_id, s.started_at, used.config_id, SUM(used.calls) AS calls, SUM(used.shared_calls) AS shared_calls,
     SUM(used.input_tokens) AS input_tokens, SUM(used.output_tokens) AS output_tokens,
-    SUM(CASE WHEN used.calls > 0 AND used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
+    SUM(CASE WHEN used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
     SUM(COALESCE(used.cost, 0.0)) AS cost
   FROM usage AS s
   CROSS JOIN UNNEST(s.configurations) AS used
@@ -24,8 +24,8 @@ LEFT JOIN (
 ) AS u ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id
 LEFT JOIN (
   SELECT
-    s.run_id, s.started_at, known.config_id, SUM(known.ledger_hits) AS calls, SUM(CASE WHEN known.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
-    SUM(known.cost) AS cost
+    s.run_id, s.started_at, known.config_id, SUM(COALESCE(known.calls, known.ledger_hits)) AS calls,
+    SUM(CASE WHEN known.cost IS NULL THEN 1 ELSE 0 END) AS without_price, SUM(known.cost) AS cost
   FROM usage AS s
   CROSS JOIN UNNEST(s.from_ledger) AS known
   GROUP BY s.run_id, s.started_at, known.config_id

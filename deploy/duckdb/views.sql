@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by `make deploy-files`; do not edit.
--- sha256 d4f3f04a5fa258459c0c733ec1027e9d06787fa1bf9f439b426b81a0aeca1cdf
+-- sha256 ca36690969f305f0448f97f41546a749fabcd12f6af90d15892df928070306d4
 
 CREATE VIEW run_history AS
 SELECT
@@ -104,7 +104,7 @@ LEFT JOIN (
     SUM(used.shared_calls) AS shared_calls,
     SUM(used.input_tokens) AS input_tokens,
     SUM(used.output_tokens) AS output_tokens,
-    SUM(CASE WHEN used.calls > 0 AND used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
+    SUM(CASE WHEN used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
     SUM(COALESCE(used.cost, 0.0)) AS cost
   FROM usage AS s
   CROSS JOIN UNNEST(s.configurations) AS _t0(used)
@@ -119,7 +119,7 @@ LEFT JOIN (
     s.run_id,
     s.started_at,
     known.config_id,
-    SUM(known.ledger_hits) AS calls,
+    SUM(COALESCE(known.calls, known.ledger_hits)) AS calls,
     SUM(CASE WHEN known.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
     SUM(known.cost) AS cost
   FROM usage AS s

@@ -103,8 +103,7 @@ def stage_gains(results: Results, metric: str) -> list[StageGain]:
 
 def cost_of_1000_queries(usage: list[Row], queries: Mapping[str, int], config_id: str) -> float | None:
     """Cost of a configuration for 1,000 queries, also of answers in the ledger; None if a price is unknown."""
-    costs = [row["cost"] for row in usage_of(usage, config_id) if row["calls"]]
-    costs += [part["cost"] for part in _from_ledger(usage, config_id)]
+    costs = [row["cost"] for row in (*usage_of(usage, config_id), *_from_ledger(usage, config_id))]
     return None if None in costs else float(sum(costs) * 1000 / queries[config_id])
 
 
@@ -124,13 +123,14 @@ def queries_of(results: Results) -> dict[str, int]:
 
 
 def _calls(usage: list[Row], queries: Mapping[str, int], config_id: str) -> float:
-    calls = sum(row["calls"] for row in usage_of(usage, config_id))
-    return float((calls + sum(part["ledger_hits"] for part in _from_ledger(usage, config_id))) / queries[config_id])
+    parts = (*usage_of(usage, config_id), *_from_ledger(usage, config_id))
+    return float(sum(part["calls"] for part in parts) / queries[config_id])
 
 
 def _from_ledger(usage: list[Row], config_id: str) -> list[Row]:
     """A configuration's answers in the ledger; empty for a run from an earlier version."""
-    return [part for row in usage for part in row["from_ledger"] or () if part["config_id"] == config_id]
+    parts = (part for row in usage for part in row["from_ledger"] or () if part["config_id"] == config_id)
+    return [{**part, "calls": part["ledger_hits"] if part["calls"] is None else part["calls"]} for part in parts]
 
 
 def _seconds(usage: list[dict[str, Any]], row: Comparison) -> float | None:

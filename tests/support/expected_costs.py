@@ -66,7 +66,7 @@ class ExpectedCosts:
         known = self._parts("from_ledger", run_id, config_id)
         costs = [item["cost"] for item in known]
         return {
-            "ledger_calls": sum(item["ledger_hits"] for item in known),
+            "ledger_calls": sum(item["ledger_hits"] if item["calls"] is None else item["calls"] for item in known),
             "ledger_cost": None if None in costs else float(sum(costs)),
         }
 
@@ -79,7 +79,7 @@ class ExpectedCosts:
         """The calls of one configuration, added up over stages, pools and models."""
         used = self._parts("configurations", run_id, config_id)
         names = ("calls", "shared_calls", "input_tokens", "output_tokens")
-        costs = [item["cost"] for item in used if item["calls"]]
+        costs = [item["cost"] for item in used]
         totals = [
             sum(row[name] or 0 for name in ("queries", "failed", "undefined", "missing"))
             for row in self.tables["configuration_metrics"]

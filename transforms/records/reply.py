@@ -77,8 +77,10 @@ class Reply:
         answer: JSON that the service's `read` understands, without secrets.
         tokens: tokens of the attempt; zero if the service does not charge by the token.
         parts: replies to the calls that share one request; their tokens add up to these.
+        attempts: attempts at the call; 0 for all calls of a shared request but the first. Connections leave it out.
     """
 
     answer: str
     tokens: Tokens = NO_TOKENS
     parts: tuple["Reply", ...] = ()
+    attempts: int = 1

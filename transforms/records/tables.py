@@ -279,9 +279,10 @@ FROM_LEDGER = pa.struct(
         pa.field("cached_tokens", pa.int64()),
         pa.field("output_tokens", pa.int64()),
         pa.field("cost", pa.float64()),
+        pa.field("calls", pa.int64()),
     ]
 )
-"""Calls of one configuration that the ledger answered, and what they would have cost at the run's prices."""
+"""Calls of one configuration that the ledger answered, the attempts that they once took, and their cost."""
 
 USAGE = pa.schema(
     [

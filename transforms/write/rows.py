@@ -193,7 +193,8 @@ def _usage_of(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, objec
 
 def _from_ledger(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, object]:
     cost = quota.cost(usage.calls, usage.tokens)
-    return {"config_id": config_id, "ledger_hits": usage.calls, **usage.tokens.by_column(), "cost": cost}
+    hits, tokens = usage.hits, usage.tokens.by_column()
+    return {"config_id": config_id, "ledger_hits": hits, **tokens, "cost": cost, "calls": usage.calls}
 
 
 def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter as Tally
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -27,6 +28,7 @@ from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
+NONE: Mapping[str, Collection[int]] = {}
 TEXTS = [f"text {number} " + "and more " * (number % 7) for number in range(100)]
 
 
@@ -71,13 +73,18 @@ class Model(ModelParameters):
 
 
 def embedded(
-    folder: Path, service: Service, texts: list[str], quota: Quota | None = None
+    folder: Path,
+    service: Service,
+    texts: list[str],
+    quota: Quota | None = None,
+    positions: Mapping[str, Collection[int]] = NONE,
 ) -> tuple[list[CallAnswer | FailedTask], FanOut]:
     """The outcomes of texts in one lane, on a virtual clock."""
     Model.connection = service
     parameters = Model(model="m")
     work = Embed("e", "plain", parameters)
-    tasks = [Task(work.call(text).key or "", "e", text, (Subject("embed", "", 0, ()),)) for text in texts]
+    subjects = [Subject("embed", "", 0, tuple(positions.get(text, ()))) for text in texts]
+    tasks = [Task(work.call(text).key or "", "e", text, (of,)) for text, of in zip(texts, subjects, strict=True)]
     quotas = {"pool": quota or Quota(requests_per_minute=60)}
     with VirtualClock() as clock:
         fan_out = FanOut(
@@ -200,3 +207,41 @@ def test_shares_add_up_and_are_possible(new: int, cached: int, output: int, leng
     assert sum(shares, start=Tokens()) == total
     assert len(shares) == len(lengths)
     assert all(0 <= share.cached <= share.input and share.output >= 0 for share in shares)
+
+
+POSITIONS = st.dictionaries(st.sampled_from(TEXTS), st.sets(st.integers(0, 2), min_size=1), min_size=1, max_size=12)
+Sums = dict[int | None, tuple[int, Tokens]]
+
+
+def sums_of(
+    folder: Path, texts: Mapping[str, Collection[int]], most: int, failing: Collection[int]
+) -> tuple[Sums, int]:
+    """Embed texts; returns attempts and tokens by position, made or from the ledger, and the number of requests."""
+
+    def script(_: list[str], number: int) -> None:
+        if number in failing:
+            raise CallError(FailureKind.UNAVAILABLE, "later", tokens=Tokens(3))
+
+    service = Service(most, script)
+    _, fan_out = embedded(folder, service, list(texts), Quota(requests_per_minute=600), texts)
+    sums: Sums = {}
+    for item in (item for usage in fan_out.usage() for item in (*usage.took, *usage.recalled)):
+        calls, used = sums.get(item.position, (0, Tokens()))
+        sums[item.position] = calls + item.calls, used + item.tokens
+    return sums, len(service.requests)
+
+
+@given(texts=POSITIONS, failing=st.sets(st.integers(1, 4)), most=st.integers(1, 5), data=st.data())
+def test_calls_and_tokens_of_a_configuration_do_not_depend_on_what_the_ledger_has(
+    texts: dict[str, set[int]], failing: set[int], most: int, data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:  # fmt: skip
+    new, partial = tmp_path_factory.mktemp("new"), tmp_path_factory.mktemp("partial")
+    first, requests = sums_of(new, texts, most, failing)
+    assert sums_of(new, texts, 1, ()) == (first, 0)
+    assert first[None][0] == requests
+    known = data.draw(st.sets(st.sampled_from(sorted(texts))))
+    _, made = sums_of(partial, {text: texts[text] for text in sorted(known)}, 2, failing)
+    rest, further = sums_of(partial, texts, most, failing)
+    assert sums_of(partial, texts, most, ()) == (rest, 0)
+    assert rest[None][0] == made + further

@@ -25,6 +25,7 @@ class Attempts:
         self.tokens = NO_TOKENS
         self.seconds = 0.0
         self.answered_s: float | None = None
+        self.are_settled = False  # True once an answer carries them
         self.refused: str | None = None
         self._malformed: Tally[str] = Tally()
         self._truncated = 0

@@ -54,13 +54,14 @@ class CombinedCall(OpenCall):
         return [value for part, piece in zip(self.parts, reply.parts, strict=True) for value in part.read(piece, skip)]
 
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[OpenCall, Reply, Sequence[Any]]]:
-        """Each call with its reply and outcomes; the tokens of earlier attempts are counted for the first call."""
+        """Each call with its reply and outcomes; attempts, and the tokens of failed ones, count for the first call."""
         parts = sum((part_reply.tokens for part_reply in reply.parts), start=Tokens())
-        total, remaining = reply.tokens, iter(outcomes)
+        total, attempts, remaining = reply.tokens, reply.attempts, iter(outcomes)
         extra = Tokens(total.input - parts.input, total.cached - parts.cached, total.output - parts.output)
         for part, piece in zip(self.parts, reply.parts, strict=True):
-            yield part, replace(piece, tokens=piece.tokens + extra), list(islice(remaining, len(part.requested_by)))
-            extra = Tokens()
+            part_reply = replace(piece, tokens=piece.tokens + extra, attempts=attempts)
+            yield part, part_reply, list(islice(remaining, len(part.requested_by)))
+            extra, attempts = Tokens(), 0
 
 
 class CallCombiner:

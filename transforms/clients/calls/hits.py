@@ -73,7 +73,7 @@ class Hits:
     def _read_answers(self, calls: dict[str, OpenCall]) -> Iterator[Read]:
         for entry in self._lookup.read({key: open_call.call.depth for key, open_call in calls.items()}):
             open_call = calls[entry.key]
-            reply = Reply(entry.answer, entry.tokens)
+            reply = Reply(entry.answer, entry.tokens, attempts=entry.attempts)
             outcomes = open_call.read(reply)
             # If no task can read an answer any more, the call is made again; the answer of a job had one attempt only.
             is_useless = all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)

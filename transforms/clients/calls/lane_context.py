@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
@@ -187,18 +186,12 @@ class _Sum:
     """A `CallUsage` that grows."""
 
     def __init__(self) -> None:
-        self.calls = self.shared = 0
+        self.calls = self.shared = self.hits = 0
         self.tokens = NO_TOKENS
         self.durations: Tally[int] = Tally()
 
-    def add(self, calls: int, tokens: Tokens, *, is_shared: bool) -> None:
-        self.calls += calls
-        self.shared += calls if is_shared else 0
-        if tokens is not NO_TOKENS:
-            self.tokens += tokens
-
     def usage(self, position: int | None) -> CallUsage:
-        return CallUsage(position, self.calls, self.shared, self.tokens, dict(self.durations))
+        return CallUsage(position, self.calls, self.shared, self.tokens, dict(self.durations), self.hits)
 
 
 class CallSums:
@@ -207,17 +200,19 @@ class CallSums:
     def __init__(self) -> None:
         self._sums: defaultdict[tuple[str, int | None], _Sum] = defaultdict(_Sum)
 
-    def add(self, service: str, positions: Collection[int], attempts: Attempts) -> None:
+    def add(self, service: str, positions: Collection[int], attempts: int, tokens: Tokens, hits: int = 0) -> None:
+        """Add the attempts at a call, and their tokens; `hits` is 1 for an answer of the ledger."""
         for position in (None, *positions):
             total = self._sums[service, position]
-            total.add(attempts.made, attempts.tokens, is_shared=position is not None and len(positions) > 1)
-            if attempts.answered_s is not None:
-                total.durations[bin_of(attempts.answered_s)] += 1
+            total.calls += attempts
+            total.shared += attempts if position is not None and len(positions) > 1 else 0
+            total.hits += hits
+            if tokens is not NO_TOKENS:
+                total.tokens += tokens
 
-    def add_recalled(self, service: str, positions: Collection[int], tokens: Tokens) -> None:
-        """Add a call that the ledger answered, with the tokens that it once used."""
-        for position in positions:
-            self._sums[service, position].add(1, tokens, is_shared=False)
+    def add_duration(self, service: str, positions: Collection[int], seconds: float) -> None:
+        for position in (None, *positions):
+            self._sums[service, position].durations[bin_of(seconds)] += 1
 
     def usages(self) -> list[tuple[str, CallUsage]]:
         return [(service, total.usage(position)) for (service, position), total in list(self._sums.items())]
@@ -233,10 +228,8 @@ class CallOwner(Protocol):
     def is_held(self) -> bool:
         """True while no call may begin, because answers cannot be written."""
 
-    def answered(
-        self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: int, seconds: float
-    ) -> None:
-        """Take the answer to a call, with the tokens of all attempts."""
+    def answered(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], seconds: float) -> None:
+        """Take the answer to a call, with the number and the tokens of all attempts."""
 
     def failed(self, open_call: OpenCall, error: CallError) -> None:
         """Take the final failure of a call."""

@@ -82,7 +82,7 @@ class LaneRun:
         self._room, self._clock = context.room, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
-        self.sums, self._recalled_sums = CallSums(), CallSums()
+        self.sums, self._recalled_sums, self._stored_sums = CallSums(), CallSums(), CallSums()
         self._answer_counts: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self.records = {
             pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
@@ -289,7 +289,7 @@ class LaneRun:
     def _recalled(self, open_call: OpenCall, reply: Reply) -> None:
         service = open_call.call.service
         self._tally[Counter.LEDGER_HITS, service] += 1
-        self._recalled_sums.add_recalled(service, open_call.positions(), reply.tokens)
+        self._recalled_sums.add(service, open_call.positions(), reply.attempts, reply.tokens, hits=1)
 
     async def _look_again(self) -> bool:
         """Look up answers of other runs; returns whether calls are left to make."""
@@ -301,12 +301,11 @@ class LaneRun:
         await self._read_hits()
         return not self._is_over()
 
-    def answered(
-        self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: int, seconds: float
-    ) -> None:
+    def answered(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], seconds: float) -> None:
         call = open_call.call
         if call.key is not None:
-            further = (attempts, seconds, self._clock.now(), reply.tokens, call.service)
+            self._stored_sums.add(call.service, open_call.positions(), reply.attempts, reply.tokens, hits=1)
+            further = (reply.attempts, seconds, self._clock.now(), reply.tokens, call.service)
             self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *further))
             self._shared.added[call.key] = call.depth
             self._answer_counts[self._stage.pools[call.service]] += 1
@@ -330,7 +329,8 @@ class LaneRun:
         hits, calls, planned = (sum(tally[counter, name] for name in services) for counter in counters)
         planned += self.feed.left if pool == next(iter(self._pools)) else 0
         stage = self._stage
-        usages = tuple(
-            (stage.name, stage.model(name) or "", usage) for name, usage in self.sums.usages() if name in services
+        usages, stored = (
+            tuple((stage.name, stage.model(name) or "", usage) for name, usage in sums.usages() if name in services)
+            for sums in (self.sums, self._stored_sums)
         )
-        return LaneCounts(hits, calls, self._answer_counts[pool], usages, planned, stage.name)
+        return LaneCounts(hits, calls, self._answer_counts[pool], usages, planned, stage.name, stored)

@@ -153,16 +153,19 @@ class PoolCalls:
                 self._tried.add(open_call.call.key)
             is_final = error.kind is FailureKind.MALFORMED and not isinstance(error, NotAsked)
             if is_final and open_call.call.keeps_malformed and attempts.refused is not None:
-                reply = Reply(attempts.refused, attempts.tokens)
+                reply = Reply(attempts.refused, attempts.tokens, attempts=attempts.made)
                 self._settle(open_call, reply, open_call.read(reply), attempts)
             else:
                 self._fail(open_call, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
         except LaneStopped:
             pass  # the calls that wait behind it stop as well
         finally:
-            if attempts.made:
-                self._sums.add(open_call.call.service, open_call.positions(), attempts)
-            else:
+            service, positions = open_call.call.service, open_call.positions()
+            if attempts.answered_s is not None:
+                self._sums.add_duration(service, positions, attempts.answered_s)
+            if attempts.made and not attempts.are_settled:
+                self._sums.add(service, positions, attempts.made, attempts.tokens)
+            if not attempts.made:
                 self._next.release()
             self._open.release()
 
@@ -196,14 +199,16 @@ class PoolCalls:
                 self._count_in_flight(-1)
 
     def _settle(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
-        count, seconds, service = attempts.made, attempts.seconds, open_call.call.service
+        seconds, service = attempts.seconds, open_call.call.service
+        attempts.are_settled = True
         # The first part carries all attempts, so that sums are right.
         for part, part_reply, values in open_call.parts_of(reply, outcomes):
+            self._sums.add(service, part.positions(), part_reply.attempts, part_reply.tokens)
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            settled = [after(value, count, part_reply.tokens) for value in values]
-            self._owner.answered(part, part_reply, settled, count, seconds)
-            count, seconds = 0, 0.0
+            settled = [after(value, part_reply.attempts, part_reply.tokens) for value in values]
+            self._owner.answered(part, part_reply, settled, seconds)
+            seconds = 0.0
 
     async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:
         """Wait for a permit, then make an attempt at once: other work in between would lead to bursts of calls."""
@@ -225,7 +230,7 @@ class PoolCalls:
                     reservation.cost = self._cost(most)
                     reply = await self._call(call, attempts, reservation)
                     permit.used = reply.tokens.total
-                    reply = replace(reply, tokens=attempts.tokens)
+                    reply = replace(reply, tokens=attempts.tokens, attempts=attempts.made)
                     outcomes = open_call.read(reply)
                     attempts.refuse(reply.answer, outcomes)
                     permit.is_usable = any(not isinstance(outcome, CallError) for outcome in outcomes)

@@ -121,7 +121,7 @@ class Recall:
             ):
                 if has_value:
                     self.counted[service] += 1
-                    self.sums.add_recalled(service, positions_of(subjects), answer.tokens)
+                    self.sums.add(service, positions_of(subjects), answer.attempts, answer.tokens, hits=1)
                     recalled += ((position, subject) for subject in subjects)
                 else:
                     self._rejected.append(row)

@@ -161,6 +161,11 @@ class StoredRow(NamedTuple):
         return answer
 
     @property
+    def attempts(self) -> int:
+        attempts: int = self.base[3]
+        return attempts
+
+    @property
     def tokens(self) -> Tokens:
         if "input_tokens" not in self.further:
             return NO_TOKENS

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 
@@ -35,6 +36,7 @@ class LaneCounts:
     usages: tuple[tuple[str, str, CallUsage], ...] = ()
     planned: int = 0  # including calls that the ledger answers, as far as they are known
     stage: str = ""  # the stage whose calls are counted
+    stored: tuple[tuple[str, str, CallUsage], ...] = ()  # the part of `usages` whose answers the ledger has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +83,17 @@ class UseRecord:
             paused = self._clock() - self._written_at >= self._pause_s
             if counted == (self._written or LaneCounts(0, 0, 0, stage=counted.stage)) or not (paused or at_once):
                 return
-            usages = [{"stage": stage, "model": model, **asdict(costs)} for stage, model, costs in counted.usages]
-            content = {**self._about, **asdict(replace(counted, usages=())), "took": usages}
+            content = {**self._about, **asdict(replace(counted, usages=(), stored=()))}
             del content["usages"]  # stored as `took`, the name of earlier versions
+            content |= {"took": _usage_rows(counted.usages), "stored": _usage_rows(counted.stored)}
             content["at"] = datetime.now(UTC).isoformat()
             with suppress(InputError):
                 store.put_use(self._folder, self.name, json.dumps(content).encode())
                 self._written, self._written_at = counted, self._clock()
+
+
+def _usage_rows(usages: Iterable[tuple[str, str, CallUsage]]) -> list[dict[str, Any]]:
+    return [{"stage": stage, "model": model, **asdict(usage)} for stage, model, usage in usages]
 
 
 _FORM = TypeAdapter(LedgerUse)
@@ -96,8 +102,10 @@ _FORM = TypeAdapter(LedgerUse)
 def read(stored: StoredFile) -> LedgerUse | None:
     try:
         values = json.loads(files.read_all(stored.path))
-        usages = [(row["stage"], row["model"], row) for row in values.get("took", ())]
-        return _FORM.validate_python({**values, "name": stored.name, "usages": usages})
+        usages, answered = (
+            [(row["stage"], row["model"], row) for row in values.get(name, ())] for name in ("took", "stored")
+        )
+        return _FORM.validate_python({**values, "name": stored.name, "usages": usages, "stored": answered})
     except (InputError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 

@@ -243,6 +243,7 @@ class CallUsage:
     shared: int = 0
     tokens: Tokens = NO_TOKENS
     durations: Mapping[int, int] = field(default_factory=dict)
+    hits: int = 0  # answers of the ledger, which once took `calls`
 
     def __add__(self, other: "CallUsage") -> "CallUsage":
         """The sum, at the first one's position."""
@@ -252,6 +253,7 @@ class CallUsage:
             self.shared + other.shared,
             self.tokens + other.tokens,
             dict(Counter(self.durations) + Counter(other.durations)),  # `asdict` cannot make a Counter
+            self.hits + other.hits,
         )
 
     def percentile_s(self, percent: int) -> float | None:
@@ -283,19 +285,20 @@ def sum_by_position(usages: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
 
 
 def without_paid(recalled: Iterable[CallUsage], paid: Iterable[CallUsage]) -> tuple[CallUsage, ...]:
-    """Calls that the ledger answered, without those that the same run had paid for, at their positions.
+    """Answers of the ledger, without those that the same run had paid for, at their positions.
 
-    >>> recalled = [CallUsage(0, 5, 0, Tokens(50)), CallUsage(1, 5)]
-    >>> without_paid(recalled, [CallUsage(0, 2, 0, Tokens(20)), CallUsage(0, 3, durations={1: 1}), CallUsage(1, 7)])
-    (CallUsage(position=0, calls=2, shared=0, tokens=Tokens(input=30, cached=0, output=0), durations={}),)
+    >>> recalled = [CallUsage(0, 5, 0, Tokens(50), hits=4), CallUsage(1, 5, hits=5)]
+    >>> [rest] = without_paid(recalled, [CallUsage(0, 2, 0, Tokens(20), hits=2), CallUsage(1, 7, hits=6)])
+    >>> rest.position, rest.calls, rest.tokens, rest.hits
+    (0, 3, Tokens(input=30, cached=0, output=0), 2)
     """
-    answered = (replace(item, calls=sum(item.durations.values()) or item.calls) for item in paid)  # jobs: no durations
-    own = {item.position: item for item in sum_by_position(answered)}
+    own = {item.position: item for item in sum_by_position(paid)}
     left = []
     for item in recalled:
         other = own.get(item.position, CallUsage())
-        left.append(replace(item, calls=max(0, item.calls - other.calls), tokens=item.tokens.less(other.tokens)))
-    return tuple(item for item in left if item.calls)
+        calls, hits = max(0, item.calls - other.calls), max(0, item.hits - other.hits)
+        left.append(replace(item, calls=calls, tokens=item.tokens.less(other.tokens), hits=hits))
+    return tuple(item for item in left if item.hits)
 
 
 def usages_by_position(usages: Iterable[CallUsage], needed_by: Mapping[int, Collection[int]]) -> dict[int, CallUsage]:

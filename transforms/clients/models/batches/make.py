@@ -43,6 +43,7 @@ class _JobRecorder:
     def __init__(self, ledger: Ledger, writer: LedgerWriter, service: BatchedService, stage: str, clock: Clock) -> None:
         self._writer, self._service, self._stage, self._clock = writer, service, stage, clock
         self._usages: tuple[CallUsage, ...] = ()
+        self._stored: tuple[CallUsage, ...] = ()
         self._calls = self._answered = 0
         self.use = ledger.record(service.pool, 0, self._counts, clock)
 
@@ -56,19 +57,28 @@ class _JobRecorder:
         self.use.write(at_once=True)
 
     def add(self, matched: JobAnswers, calls: Iterable[PendingCall]) -> None:
-        usages = [
+        used = [(call, position) for call in calls for position in (None, *call.positions)]
+        usages = (
             CallUsage(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
-            for call in calls
+            for call, position in used
             if call.key in matched.tokens
-            for position in (None, *call.positions)
-        ]
+        )
+        stored = (
+            CallUsage(position, 1, tokens=matched.replies[call.key].tokens, hits=1)
+            for call, position in used
+            if call.key in matched.replies
+        )
         self._usages = sum_by_position([*self._usages, *usages])
+        self._stored = sum_by_position([*self._stored, *stored])
         self._calls += len(matched.tokens)
         self._answered += len(matched.replies)
 
     def _counts(self) -> LaneCounts:
-        usages = tuple((self._stage, self._service.parameters.model, item) for item in self._usages)
-        return LaneCounts(0, self._calls, self._answered, usages, stage=self._stage)
+        usages, answers = (
+            tuple((self._stage, self._service.parameters.model, item) for item in items)
+            for items in (self._usages, self._stored)
+        )
+        return LaneCounts(0, self._calls, self._answered, usages, stage=self._stage, stored=answers)
 
 
 @dataclass
