@@ -241,7 +241,7 @@ def test_calls_and_tokens_of_a_configuration_do_not_depend_on_what_the_ledger_ha
     assert sums_of(new, texts, 1, ()) == (first, 0)
     assert first[None][0] == requests
     known = data.draw(st.sets(st.sampled_from(sorted(texts))))
-    _, made = sums_of(partial, {text: texts[text] for text in sorted(known)}, 2, failing)
+    _, earlier = sums_of(partial, {text: texts[text] for text in sorted(known)}, 2, failing)
     rest, further = sums_of(partial, texts, most, failing)
     assert sums_of(partial, texts, most, ()) == (rest, 0)
-    assert rest[None][0] == made + further
+    assert rest[None][0] == earlier + further
