@@ -4,6 +4,8 @@ import asyncio
 import math
 import pickle
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,9 +16,18 @@ from support.connections import call
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
-from rankbeam.transforms.clients.retrievers.base import payload_of
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.feed import Feed
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.recall import Recall
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
+from rankbeam.transforms.clients.retrievers.base import Retrieve, payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
-from rankbeam.transforms.records.calls.steps import SearchDepth
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import RecalledTasks, SearchDepth, Subject, Task
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.queries import Ranking
 
@@ -114,6 +125,30 @@ def test_a_page_smaller_than_top_k_is_a_warning_if_there_are_more_results(more: 
 
     problem = "returned only 2 results for top_k: 50, although it has more: it limits the size of a page"
     assert [text.partition(" (")[0] for text in asyncio.run(run())] == ([f"{CONFIG} {problem}"] if warned else [])
+
+
+@pytest.mark.parametrize(("depth", "more", "warned"), [(50, "more", True), (2, "more", False), (50, "", False)])
+def test_a_run_that_takes_such_a_page_from_the_ledger_has_the_same_warning(
+    depth: int, more: str, *, warned: bool, tmp_path: Path
+) -> None:
+    page = results({"document": {"id": "a"}}, {"document": {"id": "b"}}, next_page_token=more)
+    answer, _ = ask(lambda _: page, SearchDepth(50))
+    work = Retrieve("search", "vertex_search", retriever(), SearchDepth(depth))
+    ((key, text),) = work.questions(["who?"])
+    ledger = Ledger(str(tmp_path))
+    writer = ledger.writer()
+    writer.add(LedgerEntry(key, SearchDepth(50), str(answer), 1, 0.1, datetime.now(UTC)))
+    writer.close()
+    tasks = list(batches_of([Task(key, "search", (key, text), (Subject("retrieval", "q", 0, (0,)),))]))
+    recall = Recall({"search": work}, lambda: tasks)
+    services, pools = {"search": retriever()}, {"search": "pool"}
+    stage = Stage("retrieve", {"search": work}, services, pools, {"pool": Quota(requests_per_minute=60)}, {})
+    with VirtualClock() as clock:
+        fan_out = FanOut(stage, ledger, clock)
+        fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
+        assert [len(taken.tasks) for taken in fan_out.taken() if isinstance(taken, RecalledTasks)] == [1]
+    problem = "returned only 2 results for top_k: 50, although it has more: it limits the size of a page"
+    assert [text.partition(" (")[0] for text in fan_out.warnings()] == ([f"{CONFIG} {problem}"] if warned else [])
 
 
 def test_documents_in_the_services_order() -> None:

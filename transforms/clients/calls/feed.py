@@ -46,6 +46,9 @@ class Feed:
         """Usage of those calls when they were made, by service and position."""
         return [] if self._recall is None else self._recall.sums.usages()
 
+    def warnings(self) -> list[str]:
+        return [] if self._recall is None else list(self._recall.warnings)
+
     @property
     def held_bytes(self) -> int:
         """Bytes of the rows that were read but not taken."""

@@ -174,7 +174,7 @@ class LaneRun:
 
     def warnings(self) -> list[str]:
         pool_warnings = (warning for pool in self._pools.values() for warning in pool.warnings())
-        return [*self._lookup.warnings(), *pool_warnings, *self._unexpected.warnings()]
+        return [*self._lookup.warnings(), *self.feed.warnings(), *pool_warnings, *self._unexpected.warnings()]
 
     async def _make_calls(self) -> None:
         number, accounts = self._lane.number, [self._stage.accounts.get(pool) or pool for pool in self._lane.pools]

@@ -38,6 +38,7 @@ class Recall:
         self._rejected: deque[bytes] = deque()
         self._read: Iterator[RecalledTasks] = iter(())
         self.sums = CallSums()
+        self.warnings: dict[str, None] = {}
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
@@ -114,7 +115,10 @@ class Recall:
                 by_work.setdefault(work, []).append((row, subjects, answer))
         for name, known in by_work.items():
             service = self._works[name].service
-            values = self._works[name].recall([answer.answer for _, _, answer in known])
+            answers = [answer.answer for _, _, answer in known]
+            values = self._works[name].recall(answers)
+            if (warning := self._works[name].warning(answers)) is not None:
+                self.warnings[warning] = None
             recalled: list[tuple[int, Subject]] = []
             for position, ((row, subjects, answer), has_value) in enumerate(
                 zip(known, values.is_valid().to_pylist(), strict=True)

@@ -196,6 +196,10 @@ class RemoteRetriever(RetrieverParameters):
         """The rankings that answers of the ledger hold, by `documents_of`; null where `read` has to say why."""
         return documents_of(list(map(self._recall_ranking, answers)))
 
+    def warning(self, answers: Sequence[bytes], top_k: int) -> str | None:  # noqa: ARG002  few services have one
+        """A warning about answers of the ledger to calls for `top_k` results."""
+        return None
+
     def _recall_ranking(self, answer: bytes) -> Ranking | None:
         try:
             refuse_invalid(answer)
@@ -285,6 +289,9 @@ class Retrieve(ServiceWork):
 
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
         return self.retriever.recall(answers)
+
+    def warning(self, answers: Sequence[bytes]) -> str | None:
+        return self.retriever.warning(answers, self.depth.results)
 
 
 def with_common_depth(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:

@@ -7,6 +7,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -50,9 +51,11 @@ class SearchResult:
     uri: str  # empty where the service gives none
     score: FiniteFloat | None  # relevance, higher is better; None if the service gives none
     texts: tuple[str, ...]
+    has_more: bool = False  # True for the last result of a page that is shorter than requested, and not the last one
 
 
 _ANSWER = TypeAdapter(tuple[SearchResult, ...])
+_HAS_MORE = b'"has_more":true'
 
 
 @dataclass(frozen=True)
@@ -176,6 +179,16 @@ class VertexSearch(RemoteRetriever):
             tuple("\n".join(result.texts) for result in results),
         )
 
+    def warning(self, answers: Sequence[bytes], top_k: int) -> str | None:
+        counts = (len(_ANSWER.validate_json(answer)) for answer in answers if _HAS_MORE in answer)
+        return next((self.short_page(count, top_k) for count in counts if count < top_k), None)
+
+    def short_page(self, count: int, top_k: int) -> str:
+        return (
+            f"{self.serving_config} returned only {count} results for top_k: {top_k}, although it has more: it limits "
+            "the size of a page (for websites, to 25 or 50); set a lower top_k"
+        )
+
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
         if self.most_results is not None and top_k > self.most_results:
             raise CallError(
@@ -227,14 +240,12 @@ class SearchConnection(ChannelConnection):
                 return await anext(pages)
 
         page = SearchResponse.pb(await self.channels.attempt(first_page))
-        if page.next_page_token and len(page.results) < request.page_size and not self.warnings:
-            self.warnings.append(
-                f"{self.parameters.serving_config} returned only {len(page.results)} results for top_k: "
-                f"{request.page_size}, although it has more: it limits the size of a page (for websites, to 25 or 50); "
-                "set a lower top_k"
-            )
         as_row = _chunk if self.parameters.mode == "chunks" else _document
-        return Reply(encode_answer(_ANSWER, [as_row(result) for result in page.results]))
+        rows = [as_row(result) for result in page.results]
+        if page.next_page_token and len(rows) < request.page_size:
+            self.warnings[:] = self.warnings or [self.parameters.short_page(len(rows), request.page_size)]
+            rows[-1:] = [{**row, "has_more": True} for row in rows[-1:]]
+        return Reply(encode_answer(_ANSWER, rows))
 
 
 def _chunk(result: Any) -> dict[str, Any]:

@@ -150,6 +150,10 @@ class OneCall(Protocol):
         """The values of many tasks, from the ledger's JSON; null for a task that has to take its steps."""
         ...
 
+    def warning(self, answers: Sequence[bytes]) -> str | None:
+        """A warning about these answers, for users."""
+        ...
+
 
 def results_or_raise(outcomes: Sequence[Any]) -> Sequence[Any]:
     """The values that a step was sent, for work that needs all of them."""
