@@ -20,7 +20,9 @@ from rankbeam.pipelines.plan.simulation import (
     Unknown,
     bought_again,
     items_of,
+    known_queries,
     numbers_alike,
+    repeat_shares,
     simulate_calls,
     single_work,
     with_imagined,
@@ -152,8 +154,13 @@ def counted_items(
     work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
 ) -> CallCounts:
     total = CallCounts()
-    for together in _in_parts(items):
-        total.join(_counted_part(work, together, lookup, unknown, earlier))
+    for part in _in_parts(items):
+        is_new = not lookup.index.paths
+        known = set[str]() if is_new else known_queries(work, part, unknown, KnownAnswers(lookup, work).recall)
+        shares = repeat_shares(work, len(part) - len(known))
+        for is_known, bounds in ((True, (work.repeat_share,) * 2), (False, shares)):
+            if together := [item for item in part if (item.query_id in known) == is_known]:
+                total.join(_counted_part(work, bounds, together, lookup, unknown, earlier))
     return total
 
 
@@ -189,7 +196,12 @@ def _number(key: str) -> int:
 
 
 def _counted_part(
-    work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork]
+    work: EvaluateAnswers,
+    shares: tuple[float, float],
+    items: Sequence[Item],
+    lookup: Lookup,
+    unknown: Unknown,
+    earlier: Sequence[EarlierWork],
 ) -> CallCounts:
     criteria = _criteria(work)
     counts, known = CallCounts(), KnownAnswers(lookup, work, criteria)
@@ -199,12 +211,13 @@ def _counted_part(
     for call in _distinct(work, imagined, _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
-    for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
+    for assumed, sizes, share in zip((LEAST, MOST), (counts.least, counts.most), shares, strict=True):
         imagined = [with_imagined(item, assumed, unknown) for item in items]
+        repeating = replace(work, repeat_share=share)
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         numbers = [numbers_alike(work, item) for item in imagined]
         imagined = [with_systems(item, alike) for item, alike in zip(imagined, numbers, strict=True)]
-        for call in _distinct(work, imagined, assumed, known.recall):
+        for call in _distinct(repeating, imagined, assumed, known.recall):
             step, size = measure_call(call, assumed, criteria, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
         if assumed is MOST:
@@ -212,7 +225,7 @@ def _counted_part(
                 supplied = {one.configuration for one in item.systems if one.supplied != NOT_SUPPLIED}
                 for position, number in alike.items():
                     own = with_systems(item, {position, *(supplied if _compares(work, position) else ())})
-                    for call in _distinct(single_work(work, position), [own], assumed, known.recall):
+                    for call in _distinct(single_work(repeating, position), [own], assumed, known.recall):
                         counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += number
             if lookup.index.paths:  # an empty ledger has no verdicts to buy again
                 counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)

@@ -7,6 +7,7 @@ Questions are bought again if the ledger has their answers by other prompts, or 
 this experiment pays for are counted, and only if an earlier answer would be free.
 """
 
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,7 @@ from rankbeam.transforms.records.judging.steps import Imagined
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS
 
+_DEVIATIONS = 5
 _WORD = "word "
 PROMPTS = {version: f"the prompts are no longer those of {version}" for version in VERSIONS}
 EXAMPLES = "the judge is shown examples of your own"
@@ -80,6 +82,25 @@ def simulate_calls(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall:
             else:
                 next_calls[query_id] = following
     return query_calls
+
+
+def known_queries(work: EvaluateAnswers, items: Sequence[Item], unknown: Unknown, recall: Recall) -> set[str]:
+    """The queries whose calls the ledger answers, all of them."""
+    imagined = [with_imagined(item, MOST, unknown) for item in items]
+    tasks = {item.query_id: work.steps(with_systems(item, numbers_alike(work, item))) for item in imagined}
+    calls = simulate_calls(tasks, MOST, recall)
+    return {query_id for query_id, own in calls.items() if own.keys() <= recall(()).keys()}
+
+
+def repeat_shares(work: EvaluateAnswers, queries: int) -> tuple[float, float]:
+    """Bounds of the share of questions that are asked again; which ones are depends on answers that are unknown.
+
+    >>> repeat_shares(EvaluateAnswers({}, None, {}, repeat_share=0.1), 400)
+    (0.025, 0.175)
+    """
+    share = work.repeat_share
+    margin = _DEVIATIONS * math.sqrt(share * (1 - share) / max(1, queries))
+    return round(max(0.0, share - margin), 9), round(min(1.0, share + margin), 9)
 
 
 def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | None:
