@@ -149,7 +149,7 @@ def _known_outcomes(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dic
 
 
 def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
-    """The calls that grade other documents, which are not known yet; each call is assumed to have a long passage."""
+    """The calls that grade other documents, of which searches may find fewer; each is assumed to have a long passage."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
     documents, previous = len(plan.library.documents), plan.previous
@@ -158,8 +158,7 @@ def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     possible = min(most * known, new * known + previous.lost_grades)
     pool = GradingPool("", "x" * 100, (longest,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
-    size = size_of(call)
-    return [size] * (most * (goldens.planned.items - known)) + [replace(size, is_certain=False)] * possible
+    return [replace(size_of(call), is_certain=False)] * (most * (goldens.planned.items - known) + possible)
 
 
 def _search_costs(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
+from support.goldens import goldens_file
 from support.remote import answers, dataset, failure_rows, http
 from support.remote import write_experiment as write_retrieving
 from support.standin_answers import cost, model, write_experiment
@@ -82,3 +83,14 @@ def test_what_retrieving_costs_is_limited_too(tmp_path: Path) -> None:
     assert "max_cost: 10 calls of http were not made" in first.stderr
     assert second.status == 0
     assert "cost    10 (10 calls)" in second.stdout
+
+
+def test_a_benchmark_that_the_ledger_answers_is_made_again_at_any_limit(tmp_path: Path) -> None:
+    with serve("openai") as server:
+        model_of_all = {"services": {"m": model(server, "openai")}, "writer": "m", "checker": "m", "items": 3}
+        quotas = {"m": {"requests_per_minute": 60_000, **PRICES}}
+        first = rankbeam("goldens", goldens_file(tmp_path, **model_of_all, quotas=quotas))
+        calls = server.stats().calls
+        again = rankbeam("goldens", goldens_file(tmp_path, **model_of_all, quotas=quotas, max_cost=1e-9))
+        assert server.stats().calls == calls > 0
+    assert (first.status, again.status) == (0, 0), again.stderr

@@ -64,7 +64,6 @@ def test_many_are_collected_as_each(
     answers = [CallAnswer("http", "", of, ranking) for (ranking, _), of in zip(items, subjects, strict=True)]
     flat = [(place, subject) for place, of in enumerate(subjects) for subject in of]
     recalled = RecalledTasks(
-        "http",
         [subject for _, subject in flat],
         [place for place, _ in flat],
         documents_of([ranking for ranking, _ in items]),

@@ -244,7 +244,7 @@ def test_the_plan_counts_grades_of_documents_that_take_the_places_of_others(earl
         assert rankbeam("goldens", file).status == 0
         graded = [row["calls"] for row in lines(tmp_path / name / "usage.json") if row["stage"] == "grade"]
         assert 0 < sum(graded) <= sum(step["calls"][1] for step in steps)
-        assert [step["calls"][0] for step in steps] == [pool * plan["planned"]]  # earlier questions may need none
+        assert [step["calls"][0] for step in steps] == [0]  # searches may find no further documents
 
 
 def test_an_earlier_question_of_a_dropped_type_is_missing_once_a_document_answers_it(

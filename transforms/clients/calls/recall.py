@@ -129,4 +129,4 @@ class Recall:
                     recalled += ((position, subject) for subject in subjects)
                 else:
                     self._rejected.append(row)
-            yield RecalledTasks(name, [subject for _, subject in recalled], [place for place, _ in recalled], values)
+            yield RecalledTasks([subject for _, subject in recalled], [place for place, _ in recalled], values)

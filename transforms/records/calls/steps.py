@@ -223,7 +223,6 @@ class CallAnswer:
 class RecalledTasks:
     """Tasks of one work whose answers the ledger had."""
 
-    work: str
     subjects: Sequence[Subject]
     tasks: Sequence[int]
     values: pa.Array
