@@ -149,7 +149,7 @@ def _known_outcomes(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dic
 
 
 def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
-    """The calls that grade other documents, of which searches may find fewer; each is assumed to have a long passage."""
+    """The calls that grade other documents, of which there may be fewer; each is assumed to have a long passage."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     longest = passages[len(passages) * 3 // 4]
     documents, previous = len(plan.library.documents), plan.previous
