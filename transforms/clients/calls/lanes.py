@@ -83,7 +83,6 @@ class LaneRun:
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums, self._recalled_sums, self._stored_sums = CallSums(), CallSums(), CallSums()
-        self._answer_counts: Tally[str] = Tally(dict.fromkeys(lane.pools, 0))
         self.records = {
             pool: ledger.record(pool, lane.number, partial(self._lane_counts, pool), clock) for pool in lane.pools
         }
@@ -308,7 +307,6 @@ class LaneRun:
             further = (reply.attempts, seconds, self._clock.now(), reply.tokens, call.service)
             self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *further))
             self._shared.added[call.key] = call.depth
-            self._answer_counts[self._stage.pools[call.service]] += 1
         self._driver.settle(open_call, outcomes)
         self._shared.ended(call, reply)
         self._news.set()
@@ -333,4 +331,5 @@ class LaneRun:
             tuple((stage.name, stage.model(name) or "", usage) for name, usage in sums.usages() if name in services)
             for sums in (self.sums, self._stored_sums)
         )
-        return LaneCounts(hits, calls, self._answer_counts[pool], usages, planned, stage.name, stored)
+        answered = sum(usage.hits for *_, usage in stored if usage.position is None)
+        return LaneCounts(hits, calls, answered, usages, planned, stage.name, stored)
