@@ -130,7 +130,7 @@ def _calls(usage: list[Row], queries: Mapping[str, int], config_id: str) -> floa
 def _from_ledger(usage: list[Row], config_id: str) -> list[Row]:
     """A configuration's answers in the ledger; empty for a run from an earlier version."""
     parts = (part for row in usage for part in row["from_ledger"] or () if part["config_id"] == config_id)
-    return [{**part, "calls": part["ledger_hits"] if part["calls"] is None else part["calls"]} for part in parts]
+    return [{**part, "calls": part["ledger_hits"] if part.get("calls") is None else part["calls"]} for part in parts]
 
 
 def _seconds(usage: list[dict[str, Any]], row: Comparison) -> float | None:

@@ -33,8 +33,7 @@ def test_the_cost_of_1000_queries_is_unknown_where_a_price_is() -> None:
 
 
 def test_the_cost_of_1000_queries_includes_answers_in_the_ledger() -> None:
-    hits = {"ledger_hits": 60, "calls": None}
-    of = [{"config_id": name, **hits, "cost": cost} for name, cost in (("a", 0.3), ("b", None))]
+    of = [{"config_id": name, "ledger_hits": 60, "cost": cost} for name, cost in (("a", 0.3), ("b", None))]
     usage = [{"stage": "retrieve", "pool": "http", "model": None, "configurations": [], "from_ledger": of}]
     assert cost_of_1000_queries(usage, {"a": 30, "b": 30}, "a") == pytest.approx(10.0)
     assert cost_of_1000_queries(usage, {"a": 30, "b": 30}, "b") is None
