@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import pyarrow as pa
+
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
 from rankbeam.pipelines.compare.shared_queries import SharedQueries, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
@@ -17,9 +19,10 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
-from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.estimates import RunEstimates, differences_of, totals_of
 from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.rows import Comparison
+from rankbeam.transforms.records.scores.scored import ScoredPartition
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 
 
@@ -82,6 +85,7 @@ class RunComparison:
             yield f"fewer than {least} {units} (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
 
 
+_PAIRS_AT_ONCE = 1_000
 _UNJUDGED = "there is no metric {}, whose values for all queries the metric with labels needs; add it to the experiment"
 
 
@@ -293,18 +297,35 @@ def _position(name: str, members: Sequence[Member], run: Results) -> int:
     return names.index(name)
 
 
-def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedComparison]:
+def _rows(members: Sequence[Member], evaluation: _ComparedRuns) -> list[NamedComparison]:
+    """The comparisons, some pairs at a time: the sums of a pair's differences take tens of kilobytes."""
+    with_attributes = evaluation.statistics.cluster is not None or evaluation.strata is not None
+    partitions = [*partitions_of(members, evaluation.panels, evaluation.slices, with_attributes=with_attributes)]
+    pairs = evaluation.pairs
+    first, *others = (
+        replace(evaluation, chosen=pairs[start : start + _PAIRS_AT_ONCE])
+        for start in range(0, len(pairs), _PAIRS_AT_ONCE)
+    )
+    estimates = RunEstimates.of(_aggregate(partitions, first), first)
+    tables = [estimates.differences]
+    for other in others:
+        aggregate = _aggregate(partitions, other)
+        tables.append(differences_of(aggregate, other, totals_of(aggregate)))
+    differences = {name: pa.concat_tables(some[name] for some in tables if name in some) for name in tables[0]}
+    comparisons = []
+    for row in comparisons_of(replace(estimates, differences=differences)):
+        one, base = members[int(row.config_id)], members[int(row.baseline)]
+        comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
+    return comparisons
+
+
+def _aggregate(partitions: Sequence[ScoredPartition], evaluation: Evaluation) -> RunAggregate:
     aggregate = RunAggregate()
     clusters: dict[tuple[str, int], ClusterTotals] = {}
-    with_attributes = evaluation.statistics.cluster is not None or evaluation.strata is not None
-    for partition in partitions_of(members, evaluation.panels, evaluation.slices, with_attributes=with_attributes):
+    for partition in partitions:
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
         for key, totals in cluster_totals(partition, evaluation):
             clusters[key] = totals.merge(clusters.get(key, ClusterTotals()))
     for (name, _), totals in clusters.items():
         aggregate = aggregate.merge(RunAggregate(clusters={name: cluster_moments(totals, evaluation)}))
-    comparisons = []
-    for row in comparisons_of(RunEstimates.of(aggregate, evaluation)):
-        one, base = members[int(row.config_id)], members[int(row.baseline)]
-        comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
-    return comparisons
+    return aggregate

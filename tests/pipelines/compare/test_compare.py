@@ -18,6 +18,7 @@ from support.finished import ranked as ranked
 from support.inputs import write
 from support.runs import query_values
 
+from rankbeam.pipelines.compare import compare as compare_module
 from rankbeam.pipelines.compare import scores as compare_scores
 from rankbeam.pipelines.compare import show as compare_show
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, NamedComparison
@@ -101,13 +102,14 @@ def test_rows_are_exactly_those_of_the_run(today: Results) -> None:
         assert (rows[key]["configuration"], rows[key]["baseline"]) == (names[key[0]], names[key[3]])
 
 
-def test_rows_do_not_depend_on_how_many_queries_are_taken_at_once(
-    yesterday: Results, monkeypatch: pytest.MonkeyPatch
+def test_rows_do_not_depend_on_how_many_queries_and_pairs_are_taken_at_once(
+    today: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compare_scores, "_QUERIES_AT_ONCE", 5)
     monkeypatch.setattr(compare_scores, "_ROWS_READ", 7)
-    rows = by_key(compared(yesterday.output, *EVERY_SLICE)["comparisons"], "baseline_id")
-    expected = written(yesterday)
+    monkeypatch.setattr(compare_module, "_PAIRS_AT_ONCE", 1)
+    rows = by_key(compared(today.output, "--all-pairs", *EVERY_SLICE)["comparisons"], "baseline_id")
+    expected = written(today)
     assert rows.keys() == expected.keys()
     for key, row in expected.items():
         assert {name: rows[key][name] for name in row if name in rows[key] and name != "baseline"} == {

@@ -37,7 +37,8 @@ def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
 
 
 def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
-    return [Comparison.of(row) for row in _corrected(estimates).to_pylist()]
+    batches = _corrected(estimates).to_batches(max_chunksize=_BATCH)
+    return [Comparison.of(row) for batch in batches for row in batch.to_pylist()]
 
 
 def comparisons_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:

@@ -16,7 +16,7 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
-from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts
+from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts, states_by_slice
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
 from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, or_null
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, MetricSummary
@@ -48,18 +48,11 @@ class RunEstimates(RunFacts):
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
         names = dict.fromkeys(name for *_, name in aggregate.queries)
-        replicates = aggregate.replicates
-        totals = {name: replicates[name].totals() if name in replicates else None for name in names}
-        pairs: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
-        for one, other, _, name in aggregate.pairs:
-            pairs[name].add((one, other))
+        totals = totals_of(aggregate)
         layout = SumLayout.of(evaluation)
         return cls(
-            {name: _means_of(name, totals[name], aggregate, evaluation, layout) for name in names},
-            {
-                name: _differences_of(name, sorted(of_slice), totals[name], aggregate, evaluation, layout)
-                for name, of_slice in pairs.items()
-            },
+            {name: _means_of(name, totals.get(name), aggregate, evaluation, layout) for name in names},
+            differences_of(aggregate, evaluation, totals),
             frozenset(
                 position
                 for (position, panel, name), state in aggregate.queries.items()
@@ -76,6 +69,23 @@ class RunEstimates(RunFacts):
             self.resultless | other.resultless,
             **self.facts_with(other),
         )
+
+
+def totals_of(aggregate: RunAggregate) -> dict[str, IntArray]:
+    """The weighted sums of all replicates of each slice."""
+    return {name: replicates.totals() for name, replicates in aggregate.replicates.items()}
+
+
+def differences_of(
+    aggregate: RunAggregate, evaluation: Evaluation, totals: Mapping[str, IntArray]
+) -> dict[str, pa.Table]:
+    """The rows of `UNCORRECTED` of each slice."""
+    pairs = {name: sorted({key[:2] for key in states}) for name, states in states_by_slice(aggregate.pairs).items()}
+    layout = SumLayout.of(evaluation)
+    return {
+        name: _differences_of(name, of_slice, totals.get(name), aggregate, evaluation, layout)
+        for name, of_slice in pairs.items()
+    }
 
 
 def _differences_of(
