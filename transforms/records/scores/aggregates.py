@@ -223,7 +223,7 @@ class RunAggregate(RunFacts):
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
         """The state of each slice; that of all queries also has the facts. Merged, they are the state itself."""
-        queries, pairs, labelled = states_by_slice(self.queries), states_by_slice(self.pairs), states_by_slice(self.labelled)
+        queries, pairs, labelled = _by_slice(self.queries), _by_slice(self.pairs), _by_slice(self.labelled)
         for name in queries:
             state = replace(
                 self if name == ALL else RunAggregate(),
@@ -317,7 +317,7 @@ def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolA
     return labels, panel.judged, in_part | undefined, certain
 
 
-def states_by_slice(states: Mapping[Key, State]) -> dict[str, dict[Key, State]]:
+def _by_slice(states: Mapping[Key, State]) -> dict[str, dict[Key, State]]:
     """The states of each slice, which is the last part of a key."""
     named = grouped((key[-1], (key, state)) for key, state in states.items())
     return {name: dict(items) for name, items in named.items()}

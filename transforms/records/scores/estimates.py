@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import ClusterStatistics
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
@@ -16,7 +17,7 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
-from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts, states_by_slice
+from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
 from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, or_null
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, MetricSummary
@@ -80,10 +81,10 @@ def differences_of(
     aggregate: RunAggregate, evaluation: Evaluation, totals: Mapping[str, IntArray]
 ) -> dict[str, pa.Table]:
     """The rows of `UNCORRECTED` of each slice."""
-    pairs = {name: sorted({key[:2] for key in states}) for name, states in states_by_slice(aggregate.pairs).items()}
+    pairs = grouped((name, (one, other)) for one, other, _, name in aggregate.pairs)
     layout = SumLayout.of(evaluation)
     return {
-        name: _differences_of(name, of_slice, totals.get(name), aggregate, evaluation, layout)
+        name: _differences_of(name, sorted({*of_slice}), totals.get(name), aggregate, evaluation, layout)
         for name, of_slice in pairs.items()
     }
 
