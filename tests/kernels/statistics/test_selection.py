@@ -191,6 +191,13 @@ def test_the_subset_is_that_of_plain_python(count: int) -> None:
             assert may_be_best(some.means, some.replicates, count).tolist() == plainly_may_be_best(some, count)
 
 
+@pytest.mark.parametrize("spread", [0.0, 0.1, 1.0])
+def test_the_subset_of_many_is_that_of_plain_python(spread: float) -> None:
+    rng = np.random.default_rng(4)
+    sample = bootstrap(rng.normal(rng.uniform(0.5, 0.5 + spread, 90), 0.2, (40, 90)), rng, resamples=200)
+    assert may_be_best(sample.means, sample.replicates, 40).tolist() == plainly_may_be_best(sample, 40)
+
+
 def test_the_highest_mean_may_always_be_best() -> None:
     for sample in samples(200, 10, [0.3, 0.5, 0.5, 0.1], 8):
         assert may_be_best(sample.means, sample.replicates, 10, 0.05)[np.argmax(sample.means)]
