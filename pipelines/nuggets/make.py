@@ -261,7 +261,7 @@ def _pool(
 
 
 def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], Mapping[Pair, Mapping[str, None]]]:
-    """People's grades of retrieved documents, and the texts that the run stored of each: passages for the query."""
+    """People's grades of retrieved documents, and the stored texts of relevant ones: passages for the query."""
     grades: dict[Pair, float] = {}
     texts: defaultdict[Pair, dict[str, None]] = defaultdict(dict)
     for row in run.stream("rankings", ("query_id", "documents")):
@@ -269,7 +269,7 @@ def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], Mapping[Pai
             if document["grade"] is not None and document.get("grade_source") != LLM:
                 pair = row["query_id"], document["doc_id"]
                 grades[pair] = document["grade"]
-                if document.get("text") is not None:
+                if document.get("text") is not None and document["grade"] >= _LEAST_OF_PEOPLE:
                     texts[pair][document["text"]] = None
     return grades, texts
 

@@ -17,7 +17,6 @@ from rankbeam.transforms.records.errors import InputError
 
 MOST_LETTERS_OF_AN_ANSWER, MOST_CLAIMS = 4_000, 40
 _MOST_LETTERS_OF_ALL, _FEWEST_LETTERS, _MOST_LETTERS_OF_A_TEXT, _MOST_LETTERS_OF_A_REASON = 3_000_000, 60, 3_000, 300
-_BATCH_ROWS = 1 << 12
 _ANSWER_COLUMNS = (
     "config_id", "query_id", "sample", "status", "answer", "answer_hash", "reference", "reference_hash", "message",
     "contexts", "contexts_left_out", "citations", "input_tokens", "output_tokens", "cost", "model", "steps",
@@ -158,6 +157,6 @@ def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:
 def _rows(results: Results, name: str, columns: Sequence[str], ids: pa.Array, by: str = "query_id") -> Iterator[Row]:
     """The rows of a table with some ids; none if the run has no such table."""
     try:
-        yield from results.stream(name, columns, ids, by, _BATCH_ROWS)
+        yield from results.stream(name, columns, ids, by)
     except InputError:
         return  # an older release wrote the run, or files were deleted; the rest of the report is not affected

@@ -15,7 +15,6 @@ MOST_DOCUMENTS, MOST_LETTERS = 20, 300
 _MOST_RANKINGS, _WORST, _BEST = 2_000, 50, 20
 _MOST_LETTERS_OF_ALL, _FEWEST_LETTERS = 3_000_000, 60
 _MOST_UNRETRIEVED, _MOST_LETTERS_OF_A_TITLE = 10, 120
-_BATCH_ROWS = 1 << 12
 
 Cells = set[tuple[int, int]]
 """Configuration and query, by position."""
@@ -58,7 +57,7 @@ def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, An
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in query_ids}
     cells_read: dict[tuple[int, int], tuple[list[Any], int]] = {}
     retrieved: defaultdict[int, set[str]] = defaultdict(set)
-    for row in results.stream("rankings", ["config_id", "query_id", "documents"], query_ids, most=_BATCH_ROWS):
+    for row in results.stream("rankings", ["config_id", "query_id", "documents"], query_ids):
         key = owners.index(row["config_id"]), positions[row["query_id"]]
         retrieved[key[1]].update(document["doc_id"] for document in row["documents"])
         if key in cells:

@@ -29,7 +29,7 @@ from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMet
 from rankbeam.transforms.records.slices import ALL, canonical, in_order
 
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
-_ROWS_AT_ONCE = 1 << 16
+_ROWS_AT_ONCE, _OBJECTS_AT_ONCE = 1 << 16, 1 << 9
 _ROWS_AS_OBJECTS = 1 << 12
 
 
@@ -306,13 +306,14 @@ class Results:
         columns: Sequence[str],
         keys: Collection[str | None] | pa.Array | None = None,
         by: str = "query_id",
-        most: int = _ROWS_AT_ONCE,
     ) -> Iterator[dict[str, Any]]:
         """The rows of a table, read in batches; with `keys`, only rows whose column `by` has one of them."""
         if keys is not None and not isinstance(keys, pa.Array):
             keys = pa.array([key for key in keys if key], pa.string())
-        for batch in self.batches(name, columns, most):
-            yield from (batch if keys is None else batch.filter(pc.is_in(batch[by], value_set=keys))).to_pylist()
+        for batch in self.batches(name, columns):
+            rows = batch if keys is None else batch.filter(pc.is_in(batch[by], value_set=keys))
+            for start in range(0, rows.num_rows, _OBJECTS_AT_ONCE):
+                yield from rows.slice(start, _OBJECTS_AT_ONCE).to_pylist()
 
     def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The rows of a table; empty if the run is from an earlier version without this table."""

@@ -63,8 +63,9 @@ class InFolder:
         for path in self._paths(name):
             with parquet.open_file(path) as file:
                 _check(file.schema_arrow, name, path)
-                for batch in file.iter_batches(most, columns=columns):
-                    yield from _complete(pa.Table.from_batches([batch]), name, columns).to_batches()
+                for group in range(file.num_row_groups):  # bounded by bytes, and texts may be long
+                    for batch in file.iter_batches(most, [group], columns):
+                        yield from _complete(pa.Table.from_batches([batch]), name, columns).to_batches()
 
     def _paths(self, name: str) -> list[str]:
         sizes = sizes_of(self.output, name, self.run_id)

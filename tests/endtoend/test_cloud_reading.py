@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import requests
 import yaml
 from support import memory_filesystem
 from support.bigquery_tables import Tables, new_dataset
@@ -22,7 +23,9 @@ from support.runs import rankbeam, without_run
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.records.errors import InputError
 
 pytest_plugins = ["support.emulators.fixtures"]
 
@@ -316,3 +319,30 @@ def test_score_reads_both_from_bigquery(tables: Tables) -> None:
     at = f"bigquery://{tables.dataset}"
     done = rankbeam("score", f"{at}.qrels", f"{at}.run", "-m", "AP", "--format", "csv")
     assert (done.exit_code, "AP" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_small_object_is_recognised_and_read_with_two_requests_each(
+    cloud: Cloud, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = trec_run([("q1", "d1", 1.0)]).encode()
+    path = put(cloud, {"some.run": gzip.compress(text) if packed else text}) + "/some.run"
+    requested: list[str] = []
+    send = requests.Session.send
+
+    def recorded(*arguments: Any, **more: Any) -> requests.Response:
+        requested.append(arguments[1].url)
+        return send(*arguments, **more)
+
+    monkeypatch.setattr(requests.Session, "send", recorded)
+    assert (recognise(path, "run"), files.read_all(path)) == (Format.TREC_RUN, text)
+    assert len([url for url in requested if "some.run" in url]) == 4  # size and bytes, twice
+
+
+def test_parquet_is_recognised_by_its_first_bytes_but_not_within_gzip(tmp_path: Path) -> None:
+    without_lines = b"PAR1" + bytes(1 << 20)
+    for name, content in {"plain": without_lines, "packed": gzip.compress(without_lines)}.items():
+        (tmp_path / name).write_bytes(content)
+    assert recognise(str(tmp_path / "plain"), "run") is Format.PARQUET
+    with pytest.raises(InputError):
+        recognise(str(tmp_path / "packed"), "run")

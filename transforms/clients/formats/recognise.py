@@ -46,11 +46,11 @@ def recognise(path: str, role: str) -> Format:
         if is_lines:
             raise InputError(f"is not {_DESCRIPTIONS[role]}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
-    if files.read_raw(path, 4) == b"PAR1":
+    head = files.read_head(path, magic=b"PAR1")
+    if head == b"PAR1":
         if is_lines:
             raise InputError(f"is not {_DESCRIPTIONS[role]}; it is Parquet", path=path)
         return Format.PARQUET
-    head = files.read_head(path)
     first = _first_line(head)
     if first is None:
         raise InputError(f"the file is empty; {EXPECTED[role]} expected", path=path)

@@ -143,13 +143,16 @@ def open_text(path: str, read_ahead_bytes: int | None = None) -> "io.BufferedRea
     return stream
 
 
-def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Read a text file in blocks of whole lines."""
+def read_blocks(path: str, block_bytes: int = BLOCK_BYTES, magic: bytes = b"") -> Iterator[bytes]:
+    """Read a text file in blocks of whole lines; of a binary file that begins with `magic`, only that."""
     rest: list[bytes] = []  # joined once, so that a long line is not copied for each of its pieces
     lines = 0
     try:
         with open_text(path, block_bytes if block_bytes < BLOCK_BYTES else None) as stream:
             packed = isinstance(stream, gzip.GzipFile)
+            if magic and not packed and stream.peek(len(magic)).startswith(magic):
+                yield magic
+                return
             for piece in _pieces(stream, block_bytes):
                 end = piece.rfind(b"\n") + 1
                 if not end:
@@ -196,9 +199,9 @@ def _pieces(stream: "io.BufferedReader[Any]", piece_bytes: int) -> Iterator[byte
     raise damage
 
 
-def read_head(path: str, bytes_wanted: int = 1 << 16) -> bytes:
-    """The first block of complete lines that is not blank, from a text file, decompressed."""
-    return next((block for block in read_blocks(path, bytes_wanted) if block.strip()), b"")
+def read_head(path: str, bytes_wanted: int = 1 << 16, magic: bytes = b"") -> bytes:
+    """The first block of complete lines that is not blank, from a text file, decompressed; or `magic`."""
+    return next((block for block in read_blocks(path, bytes_wanted, magic) if block.strip()), b"")
 
 
 def read_all(path: str) -> bytes:
@@ -287,16 +290,21 @@ class _Raw(io.RawIOBase):
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle
         self._readinto = getattr(handle, "readinto", None)
+        self._size, self._position = gcs.size_of(handle), 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # typeshed has WriteableBuffer
+        if self._position == self._size:  # reading on would make a request
+            return 0
         if self._readinto is not None:
-            return int(self._readinto(buffer))
-        data = self._handle.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+            count = int(self._readinto(buffer))
+        else:
+            data = self._handle.read(len(buffer))
+            buffer[: len(data)], count = data, len(data)
+        self._position += count
+        return count
 
     def close(self) -> None:
         if not self.closed:

@@ -45,6 +45,11 @@ def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
     return handle
 
 
+def size_of(handle: BinaryIO) -> int | None:
+    """The bytes of an open object; None for files elsewhere."""
+    return getattr(getattr(handle, "_blob", None), "size", None)
+
+
 def error_text(error: BaseException, path: str) -> str:
     if not path.startswith(SCHEME):
         return other_filesystems.error_text(error, path)
