@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.plots import BAR_HEIGHT, BAR_WIDTH, bar_axis
-from rankbeam.pipelines.report.study import LEADING, Study
+from rankbeam.pipelines.report.study import LEADING, MOST_SHOWN, Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, level_of, queries_for
@@ -51,7 +51,8 @@ def comparisons(study: Study, metric: str) -> dict[str, Any]:
     rows, axis = with_baseline(study, metric)
     return {
         "metric": metric,
-        "rows": rows,
+        "rows": rows[:MOST_SHOWN],
+        "rows_left_out": max(0, len(rows) - MOST_SHOWN),
         "axis": axis,
         "columns": [name for name in _COLUMNS if any(getattr(pair["row"], name) is not None for pair in rows)],
         "names": [study.titles[config_id] for config_id in shown],

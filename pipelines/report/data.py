@@ -19,7 +19,7 @@ from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMet
 from rankbeam.transforms.records.scores.scored import LABELS
 from rankbeam.transforms.records.slices import ALL
 
-MOST_QUERIES = 20_000
+MOST_QUERIES, _MOST_VALUES = 20_000, 4_000_000
 _MOST_LETTERS = 500
 _BINS = 40
 _KEYS = {"run_id", "experiment", "started_at", "config_id", "baseline", "slice", "metric"}
@@ -29,6 +29,7 @@ _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029\
 def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
     values = study.values
     others = [name for name in study.order(study.metrics[0]) if name != study.baseline]
+    most_queries = min(most_queries, max(1, _MOST_VALUES // (len(study.ids) * len(study.metrics))))
     chosen = chosen_queries(values, others, study.baseline, most_queries)
     sampled = len(chosen) < len(values)
     pairs = list(dict.fromkeys([study.pair, *((other, study.baseline) for other in others)])) if others else []

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.plots import BAR_HEIGHT, BAR_WIDTH, bar_axis
-from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.study import MOST_SHOWN, Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt, without_value
 from rankbeam.transforms.records.errors import pluralize
@@ -23,9 +23,12 @@ def board(study: Study, metric: str) -> dict[str, Any]:
     order = study.order(metric)
     rows = [study.mean(position, metric) for position in order]
     scale, ranks = _scale(rows), _ranks(study, metric, order)
+    places = list(zip(order, rows, ranks, strict=True))
+    shown = [*places[:MOST_SHOWN], *(place for place in places[MOST_SHOWN:] if place[0] == study.baseline)]
     return {
         "metric": metric,
-        "places": [_place(study, *place, scale) for place in zip(order, rows, ranks, strict=True)],
+        "places": [_place(study, *place, scale) for place in shown],
+        "left_out": len(places) - len(shown),
         "axis": None if scale is None else bar_axis(scale, "bar axis", "Axis"),
         "has_joint": any(row.joint_low is not None for row in rows),
         "has_bounds": any(row.failed for row in rows),

@@ -19,8 +19,8 @@ from rankbeam.transforms.records.slices import ALL
 LEADING = 16
 """Maximum number of configurations to compare with each other; the best ones are chosen."""
 
-MOST_ROWS = 5_000
-"""Maximum rows of a table on a page."""
+MOST_ROWS, MOST_SHOWN = 5_000, 100
+"""Maximum rows of a table in the page's data, and of a table with pictures, of which each metric has two."""
 
 
 INSIDE = "retriever."

@@ -16,6 +16,8 @@ from support.pages import HOSTILE, ArrayRun, Page, hostile_run, large_run
 from support.runs import rankbeam, run_experiment
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.report import data as report_data
+from rankbeam.pipelines.report import leaderboard
 from rankbeam.pipelines.report.coverage import slice_tables
 from rankbeam.pipelines.report.data import page_data
 from rankbeam.pipelines.report.parameters import Parameter, heat_maps, sweeps
@@ -246,6 +248,28 @@ def test_a_large_run_keeps_the_queries_that_differ_most(tmp_path: Path) -> None:
         stored = next(h for h in data["histograms"] if h["metric"] == 0 and h["configuration"] == other)
         assert stored["wins"] + stored["ties"] + stored["losses"] == 3_000
         assert sum(stored["counts"]) == stored["wins"] + stored["losses"]
+
+
+def test_tables_with_pictures_show_the_best_of_many_configurations_and_the_baseline(tmp_path: Path) -> None:
+    values = np.linspace(0.1, 0.9, 130)[:, np.newaxis, np.newaxis] + np.random.default_rng(0).random((130, 6, 2)) / 99
+    names = [f"system {place:03}" for place in range(130)]
+    queries = [(f"q{place}", "text") for place in range(6)]
+    run = ArrayRun(queries, names, ["AP", "RR"], values, None, ("kind", ["a"] * 6), "many")
+    results = run.write(tmp_path)
+    page = Page.of(report.build(results))
+    assert page.text.count("29 configurations are left out, see the data") == 4  # a leaderboard and comparisons each
+    board = leaderboard.board(Study(results), "AP")
+    assert [(place["rank"], place["name"]) for place in board["places"][-2:]] == [
+        (100, "system 030"),
+        (130, "system 000"),
+    ]
+    assert len(page.data["leaderboard"]["columns"]["mean"]) == 520  # over all queries, and over a slice
+
+
+def test_pages_have_fewer_queries_of_more_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study(large_run(tmp_path, 300, 3, 2))
+    monkeypatch.setattr(report_data, "_MOST_VALUES", 3 * 2 * 100)
+    assert len(page_data(study)["ids"]) <= 100
 
 
 def test_many_configurations_are_bounded_and_the_page_says_so(tmp_path: Path) -> None:
