@@ -123,7 +123,7 @@ def may_be_best(means: FloatArray, replicates: FloatArray, count: float, confide
 
 
 def _screen(means: FloatArray, replicates: FloatArray, count: float, confidence: float) -> Iterator[bool | None]:
-    """Whether each of k configurations is beaten, as `_is_beaten` says; None if that is too close, or a spread is 0.
+    """For each of k configurations, the value of `_is_beaten`; None if that is too close, or a spread is 0.
 
     The quantile of the maximum is not needed: it is enough to count the replicates in which the maximum exceeds the
     quantile at which a configuration would just be beaten. The exact answer needs several times as long.
