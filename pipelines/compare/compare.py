@@ -20,7 +20,7 @@ from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.estimates import RunEstimates, differences_of, totals_of
-from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
+from rankbeam.transforms.records.scores.means import SumLayout, cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
@@ -310,7 +310,7 @@ def _rows(members: Sequence[Member], evaluation: _ComparedRuns) -> list[NamedCom
     tables = [estimates.differences]
     for other in others:
         aggregate = _aggregate(partitions, other)
-        tables.append(differences_of(aggregate, other, totals_of(aggregate)))
+        tables.append(differences_of(aggregate, other, SumLayout.of(other), totals_of(aggregate)))
     differences = {name: pa.concat_tables(some[name] for some in tables if name in some) for name in tables[0]}
     comparisons = []
     for row in comparisons_of(replace(estimates, differences=differences)):

@@ -53,7 +53,7 @@ class RunEstimates(RunFacts):
         layout = SumLayout.of(evaluation)
         return cls(
             {name: _means_of(name, totals.get(name), aggregate, evaluation, layout) for name in names},
-            differences_of(aggregate, evaluation, totals),
+            differences_of(aggregate, evaluation, layout, totals),
             frozenset(
                 position
                 for (position, panel, name), state in aggregate.queries.items()
@@ -78,11 +78,10 @@ def totals_of(aggregate: RunAggregate) -> dict[str, IntArray]:
 
 
 def differences_of(
-    aggregate: RunAggregate, evaluation: Evaluation, totals: Mapping[str, IntArray]
+    aggregate: RunAggregate, evaluation: Evaluation, layout: SumLayout, totals: Mapping[str, IntArray]
 ) -> dict[str, pa.Table]:
     """The rows of `UNCORRECTED` of each slice."""
     pairs = grouped((name, (one, other)) for one, other, _, name in aggregate.pairs)
-    layout = SumLayout.of(evaluation)
     return {
         name: _differences_of(name, sorted({*of_slice}), totals.get(name), aggregate, evaluation, layout)
         for name, of_slice in pairs.items()
