@@ -105,6 +105,7 @@ def become_a_process_of_its_own(streams: list[int]) -> None:
     """Take the streams of the request, and what Python does with signals."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under nohup
     atexit.register(gc.unfreeze)  # extensions report what is left at the end as leaks
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)

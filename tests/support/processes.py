@@ -141,6 +141,8 @@ class Process:
         for pipe in (self.stdout, self.stderr, self.stdin):
             if pipe is not None:
                 pipe.close()
+        if error is not None:
+            self.kill()
         self.wait()
 
 
