@@ -44,7 +44,8 @@ def table(nested: dict[str, dict[str, float]], number: str) -> pa.Table:
 def with_categories(rows: pa.Table) -> pa.Table:
     """As Polars exports Categorical and Enum columns: dictionaries of string views."""
     encoded = rows["query_id"].combine_chunks().dictionary_encode()
-    codes, categories = encoded.indices.cast(pa.uint32()), encoded.dictionary.cast(pa.string_view())
+    categories = pa.array(encoded.dictionary.to_pylist(), pa.string_view())  # pyarrow 24 cannot export a cast to views
+    codes = encoded.indices.cast(pa.uint32())
     return rows.set_column(0, "query_id", pa.DictionaryArray.from_arrays(codes, categories))
 
 

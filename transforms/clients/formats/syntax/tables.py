@@ -154,5 +154,6 @@ def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
     first = next(file.iter_batches(batch_size=_SAMPLE_ROWS, columns=names, use_threads=False), None)
     if first is None or first.num_rows == 0:
         return _BATCH_ROWS
-    fitting = _BATCH_BYTES * int(first.num_rows) // max(1, int(first.nbytes))
+    size = int(first.get_total_buffer_size())  # pyarrow 21 to 23 have no `nbytes` of string views
+    fitting = _BATCH_BYTES * int(first.num_rows) // max(1, size)
     return max(_SAMPLE_ROWS, min(_BATCH_ROWS, fitting))
