@@ -218,6 +218,12 @@ def test_a_few_queries_of_equal_difference_leave_a_doubt(count: int, expected: b
     assert may_be_best(means, np.tile(means[:, np.newaxis], 100), count).tolist() == [True, not expected]
 
 
+def test_rounding_of_replicates_is_no_spread() -> None:
+    rounding = np.random.default_rng(1).integers(-1, 2, (2, 100)) * 2.0**-53
+    means = np.array([0.75, 0.5])
+    assert may_be_best(means, means[:, np.newaxis] + rounding, 3).tolist() == [True, True]
+
+
 def test_twins_do_not_move_the_others() -> None:
     rng = np.random.default_rng(10)
     for seed in range(20):

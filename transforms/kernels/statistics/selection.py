@@ -18,7 +18,7 @@ from rankbeam.transforms.kernels.statistics.intervals import student_t_tail
 
 _ROUNDING = 1e-12
 _CLOSE = 1e-9  # of the largest replicate; sums are off by far less
-_SIMILAR = 1e-6  # share of two variances below which that of a difference loses digits
+_SIMILAR = 1e-6  # share of two variances, or of values, below which the variance of a difference loses digits
 _ROWS = 64  # of replicates, which stay in the processor's cache
 _LEAST_TAIL = 1e-100  # the quantile still has a square
 
@@ -110,7 +110,7 @@ def may_be_best(means: FloatArray, replicates: FloatArray, count: float, confide
         return present
     centre = means[present]
     rounding = _ROUNDING * max(float(np.abs(aligned).max()), float(np.abs(centre).max()))
-    screened = _screen(centre, aligned, count, confidence)
+    screened = _screen(centre, aligned, rounding, count, confidence)
     left = np.array(
         [
             not (_is_beaten(i, centre, aligned, rounding, count, confidence) if beaten is None else beaten)
@@ -122,8 +122,10 @@ def may_be_best(means: FloatArray, replicates: FloatArray, count: float, confide
     return best
 
 
-def _screen(means: FloatArray, replicates: FloatArray, count: float, confidence: float) -> Iterator[bool | None]:
-    """For each of k configurations, the value of `_is_beaten`; None if that is too close, or a spread is 0.
+def _screen(
+    means: FloatArray, replicates: FloatArray, rounding: float, count: float, confidence: float
+) -> Iterator[bool | None]:
+    """For each of k configurations, the value of `_is_beaten`; None if that is too close, or a spread near 0.
 
     The quantile of the maximum is not needed: it is enough to count the replicates in which the maximum exceeds the
     quantile at which a configuration would just be beaten. The exact answer needs several times as long.
@@ -138,7 +140,8 @@ def _screen(means: FloatArray, replicates: FloatArray, count: float, confidence:
         with one_thread():
             variances = squares + squares[i] - 2.0 * (rows @ row)
         others = np.arange(len(rows)) != i
-        if (variances[others] <= _SIMILAR * (squares[others] + squares[i])).any():
+        least = np.maximum(_SIMILAR * (squares + squares[i]), rows.shape[1] * (rounding / _SIMILAR) ** 2)
+        if (variances <= least)[others].any():
             yield None
             continue
         scale = np.sqrt(np.maximum(variances, 0.0) / rows.shape[1] * (count / (count - 1)))
