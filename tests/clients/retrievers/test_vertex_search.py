@@ -16,6 +16,7 @@ from support.connections import call
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
+from rankbeam.transforms.clients.calls import recall as recall_module
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -129,24 +130,25 @@ def test_a_page_smaller_than_top_k_is_a_warning_if_there_are_more_results(more: 
 
 @pytest.mark.parametrize(("depth", "more", "warned"), [(50, "more", True), (2, "more", False), (50, "", False)])
 def test_a_run_that_takes_such_a_page_from_the_ledger_has_the_same_warning(
-    depth: int, more: str, *, warned: bool, tmp_path: Path
+    depth: int, more: str, *, warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = results({"document": {"id": "a"}}, {"document": {"id": "b"}}, next_page_token=more)
-    answer, _ = ask(lambda _: page, SearchDepth(50))
+    monkeypatch.setattr(recall_module, "_ROWS_AT_ONCE", 1)
     work = Retrieve("search", "vertex_search", retriever(), SearchDepth(depth))
-    ((key, text),) = work.questions(["who?"])
-    ledger = Ledger(str(tmp_path))
+    ledger, tasks = Ledger(str(tmp_path)), []
     writer = ledger.writer()
-    writer.add(LedgerEntry(key, SearchDepth(50), str(answer), 1, 0.1, datetime.now(UTC)))
+    for (key, text), ids in zip(work.questions(["who?", "what?"]), ["ab", "abc"], strict=True):
+        page = results(*({"document": {"id": name}} for name in ids), next_page_token=more)
+        answer, _ = ask(lambda _, page=page: page, SearchDepth(50))
+        writer.add(LedgerEntry(key, SearchDepth(50), str(answer), 1, 0.1, datetime.now(UTC)))
+        tasks += batches_of([Task(key, "search", (key, text), (Subject("retrieval", "q", 0, (0,)),))])
     writer.close()
-    tasks = list(batches_of([Task(key, "search", (key, text), (Subject("retrieval", "q", 0, (0,)),))]))
     recall = Recall({"search": work}, lambda: tasks)
     services, pools = {"search": retriever()}, {"search": "pool"}
     stage = Stage("retrieve", {"search": work}, services, pools, {"pool": Quota(requests_per_minute=60)}, {})
     with VirtualClock() as clock:
         fan_out = FanOut(stage, ledger, clock)
         fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
-        assert [len(taken.tasks) for taken in fan_out.taken() if isinstance(taken, RecalledTasks)] == [1]
+        assert [len(taken.tasks) for taken in fan_out.taken() if isinstance(taken, RecalledTasks)] == [1, 1]
     problem = "returned only 2 results for top_k: 50, although it has more: it limits the size of a page"
     assert [text.partition(" (")[0] for text in fan_out.warnings()] == ([f"{CONFIG} {problem}"] if warned else [])
 

@@ -47,7 +47,7 @@ class Feed:
         return [] if self._recall is None else self._recall.sums.usages()
 
     def warnings(self) -> list[str]:
-        return [] if self._recall is None else list(self._recall.warnings)
+        return [] if self._recall is None else list(self._recall.warnings.values())
 
     @property
     def held_bytes(self) -> int:

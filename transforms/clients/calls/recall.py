@@ -38,7 +38,7 @@ class Recall:
         self._rejected: deque[bytes] = deque()
         self._read: Iterator[RecalledTasks] = iter(())
         self.sums = CallSums()
-        self.warnings: dict[str, None] = {}
+        self.warnings: dict[str, str] = {}  # by work
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
@@ -117,8 +117,8 @@ class Recall:
             service = self._works[name].service
             answers = [answer.answer for _, _, answer in known]
             values = self._works[name].recall(answers)
-            if (warning := self._works[name].warning(answers)) is not None:
-                self.warnings[warning] = None
+            if name not in self.warnings and (warning := self._works[name].warning(answers)) is not None:
+                self.warnings[name] = warning
             recalled: list[tuple[int, Subject]] = []
             for position, ((row, subjects, answer), has_value) in enumerate(
                 zip(known, values.is_valid().to_pylist(), strict=True)
