@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.local.interrupt import Interrupted, defer_interrupt, finish_calls
+from rankbeam.pipelines.local.interrupt import Interrupted, defer_interrupt, finish_calls, tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,7 @@ def _cancel_job(submitted: "SubmittedJob", experiment: "Experiment") -> Interrup
     if not job.outlives_submission:
         advice = "the job's workers or its job server end with this process, and so does the job"
     try:
-        click.echo(f"rankbeam: {_CANCELLING}", err=True)
+        tell(f"rankbeam: {_CANCELLING}")
         try:
             submitted.cancel()
         finally:  # after telling the engine, which would otherwise take the end of the calls for a failure

@@ -6,6 +6,7 @@ import signal
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
@@ -23,28 +24,29 @@ _IMPORTING = "<frozen importlib._bootstrap>"
 _REMOVE = "import shutil, sys; [shutil.rmtree(name, True) for name in sys.argv[2:]]; sys.exit(int(sys.argv[1]))"
 GRACE_S = 10.0
 _WRITING_S = 5.0  # time that a worker process has to write answers to the ledger, after its calls' grace period
-_AGAIN_S = 0.05
+_AGAIN_S, _LONGEST_IMPORT_S = 0.05, 5.0
 _LOOK_S = 0.2
 _GO_ON = "the same command continues from there without paying again"
 _NOTHING = "nothing of this run was kept; other runs are unchanged"
 
-was_received = False
-"""True after an interrupt; some libraries, such as DuckDB, raise an error of their own in its place."""
+received_at: float | None = None
+"""The time of the first interrupt; some libraries, such as DuckDB, raise an error of their own in its place."""
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt; while this thread imports a module, try again a moment later.
 
     Beam's modules catch exceptions around optional imports, and Pydantic those of its models: an interrupt there would
-    be lost, or become another error, and leave modules half imported.
+    be lost, or become another error, and leave modules half imported. A module that takes longer, such as a plug-in
+    that loads a model, is interrupted.
     """
-    global was_received
-    was_received = True
+    global received_at
+    received_at = received_at or time.monotonic()
     silence_threads()  # this process ends
     if number == signal.SIGHUP:
         _leave_terminal()
         number = signal.SIGTERM
-    if not _is_importing(frame):
+    if not _is_importing(frame) or time.monotonic() > received_at + _LONGEST_IMPORT_S:
         signal.default_int_handler(number, frame)
     later = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
     later.daemon = True
@@ -68,6 +70,15 @@ def _leave_terminal() -> None:
             with suppress(OSError):  # closed
                 if stat.S_ISCHR(os.fstat(descriptor).st_mode):
                     os.dup2(null.fileno(), descriptor)
+
+
+def tell(message: str) -> None:
+    """Print a message; a program that reads it, such as `tee`, has received the same interrupt, and may have ended."""
+    try:
+        click.echo(message, err=True)
+    except BrokenPipeError:
+        if received_at is None:
+            raise
 
 
 class Interrupted(KeyboardInterrupt):
@@ -98,7 +109,7 @@ def finish_calls(ledger: str) -> str:
     if not fanout.at_work() and not worker_processes.at_work():
         return outcome()
     wait = f"calls in flight have {GRACE_S:.0f} s to end; press Ctrl-C again to stop at once"
-    click.echo(f"rankbeam: stopping; {wait}", err=True)
+    tell(f"rankbeam: stopping; {wait}")
     try:
         with threads_silenced():
             fanout.stop_all(GRACE_S)
@@ -116,12 +127,14 @@ def defer_interrupt(message: str) -> Iterator[Callable[[], None]]:
     signals: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
+        global received_at
         if signals:
             interrupt(number, frame)
+        received_at = received_at or time.monotonic()
         if number == signal.SIGHUP:
             _leave_terminal()
         signals.append(number)
-        click.echo(f"rankbeam: {message}", err=True)
+        tell(f"rankbeam: {message}")
 
     def raise_held() -> None:
         if signals:
@@ -155,7 +168,8 @@ def end_process(folders: list[str]) -> NoReturn:
     folders = [*folders, *worker_processes.kill()]
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # None if it is closed, as under cron
-            stream.flush()
+            with suppress(OSError):
+                stream.flush()
     local = [folder for folder in folders if "://" not in folder]
     os.execv(sys.executable, [sys.executable, "-I", "-S", "-c", _REMOVE, str(INTERRUPTED), *local])  # noqa: S606  no shell
 

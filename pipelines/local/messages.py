@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
 from rankbeam.pipelines.local import interrupt
 from rankbeam.pipelines.local.interrupt import Interrupted, end_process
 from rankbeam.transforms.clients.sharing import shared
@@ -39,7 +37,7 @@ def messages() -> Iterator[None]:
         place = "" if error.filename is None else f"{error.filename}: "  # a failed write does not name its file
         leave(f"{place}{error.strerror or error}", FAILED)
     except Exception as error:
-        if interrupt.was_received:
+        if interrupt.received_at is not None:
             _end_interrupted()
         if _NO_THREAD not in str(error):
             raise
@@ -68,7 +66,7 @@ def say(message: str) -> None:
     screen = Screen.of(sys.stderr)
     for line in message.split("\n"):
         blanks = line[: len(line) - len(line.lstrip())]
-        click.echo(screen.prose(line, indent=f"  {blanks}"), err=True)
+        interrupt.tell(screen.prose(line, indent=f"  {blanks}"))
 
 
 _printed: set[str] = set()

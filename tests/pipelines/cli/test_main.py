@@ -173,6 +173,20 @@ def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> No
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
 
+def test_an_interrupt_that_ends_the_reader_of_the_messages_as_well(tmp_path: Path) -> None:
+    """As Ctrl-C ends `tee` in `rankbeam evaluate e.yaml 2>&1 | tee log`."""
+    plugin = Plugin(tmp_path)
+    arguments, environment = plugin.arguments(waits=True), plugin.environment()
+    with processes.Process(processes.COMMAND, *arguments, env=environment, **PIPED) as process:
+        assert process.stderr is not None
+        list(takewhile(lambda line: "asked" not in line, process.stderr))
+        process.stderr.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == INTERRUPTED
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
 def test_a_bug_of_a_plug_in_is_named_with_its_line(tmp_path: Path) -> None:
     plugin = Plugin(tmp_path)
     arguments, environment = plugin.arguments(waits=False), plugin.environment()

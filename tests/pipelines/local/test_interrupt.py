@@ -42,6 +42,30 @@ def test_an_interrupt_while_a_module_is_imported_comes_when_it_is(tmp_path: Path
     assert done.stdout == "False\ninterrupted\n"
 
 
+WAITING = """
+import os, signal, threading
+os.kill(os.getpid(), signal.SIGINT)
+threading.Event().wait(60)
+"""
+IMPATIENT = """
+import signal
+from rankbeam.pipelines.local import interrupt, messages
+interrupt._LONGEST_IMPORT_S = 0.0
+signal.signal(signal.SIGINT, interrupt.interrupt)
+with messages.messages():
+    import waiting
+"""
+
+
+def test_an_interrupt_ends_an_import_that_takes_long(tmp_path: Path) -> None:
+    """As one of a plug-in that loads a model."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
+    command = [sys.executable, "-c", IMPATIENT]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "rankbeam: interrupted\n")
+
+
 def test_an_interrupt_before_anything_has_begun_ends_the_command_in_silence(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
@@ -80,7 +104,7 @@ from rankbeam.pipelines.local.messages import messages
 signal.signal(signal.SIGTERM, interrupt)
 with messages():
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
-    duckdb.sql("SELECT sum(sqrt(a.range + b.range)) FROM range(100_000_000) a, range(100_000) b").fetchall()
+    duckdb.sql("SELECT sum(sqrt(a.range + b.range)) FROM range(100_000_000) a, range(3) b").fetchall()
 """
 
 
