@@ -114,7 +114,7 @@ class Result:
                 "query_id": queries["query_id"].take(query),
                 "metric": pa.array(results.metrics, pa.string()).take(metric),
             }
-            columns |= {"text": queries["text"].take(query)}
+            columns |= {"text": queries["text"].combine_chunks().dictionary_encode().take(pa.array(query))}
             columns |= {name: items.field(name) for name in ("value", "status", "reason")}
             tables.append(pa.table(columns, schema=_PER_QUERY))
         return pa.concat_tables(tables)
@@ -185,8 +185,11 @@ class Result:
 
 _PER_QUERY = pa.schema(
     [
-        pa.field(name, pa.float64() if name == "value" else pa.string())
-        for name in ("configuration", "query_id", "metric", "value", "status", "reason", "text")
+        *(
+            pa.field(name, pa.float64() if name == "value" else pa.string())
+            for name in ("configuration", "query_id", "metric", "value", "status", "reason")
+        ),
+        pa.field("text", pa.dictionary(pa.int32(), pa.string())),  # once for all metrics of a query
     ]
 )
 

@@ -143,6 +143,7 @@ def test_queries_with_attributes_need_a_header(tmp_path: Path) -> None:
     """The attributes were sent to the retrievers as part of the texts."""
     error = refusal(read_queries, write(tmp_path / "queries.tsv", "q1\twho pays\tmobile\n"))
     assert "has 3 columns and no header; write the names of the columns in the first line: query_id, text" in str(error)
+    assert read_queries(write(tmp_path / "empty.tsv", "q1\twho pays\t\n"))
 
 
 @pytest.mark.parametrize("reader", [read_qrels, read_run, read_queries, read_corpus])
