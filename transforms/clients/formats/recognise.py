@@ -60,7 +60,8 @@ def recognise(path: str, role: str) -> Format:
     form = _READERS[role](first)
     if form is None:
         raise InputError(f"is not {_DESCRIPTIONS[role]}; it looks like {_looks_like(first)}", path=path)
-    if role == "queries" and form is Format.TAB_TEXT and (columns := len(first.rstrip().split("\t"))) > 2:
+    columns = len(first.splitlines()[0].rstrip().split("\t"))
+    if role == "queries" and form is Format.TAB_TEXT and columns > 2:
         problem = f"has {columns} columns and no header"  # attributes would become part of the texts
         raise InputError(f"{problem}; write the names of the columns in the first line: query_id, text, …", path=path)
     return form
