@@ -240,6 +240,7 @@ def _usage(
 
 def _needed_by(experiment: Experiment) -> row.Needed:
     """Configurations that need the calls of each stage."""
+    from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED
     from rankbeam.transforms.clients.retrievers.base import STAGE as RETRIEVE
     from rankbeam.transforms.judge.work import STAGE as JUDGE
     from rankbeam.transforms.records.stages import RERANK, REWRITE
@@ -247,7 +248,7 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     evaluation = experiment.evaluation
     judged = {position: (position,) for position in range(len(evaluation.configurations))}
     sources = {source: evaluation.users(source) for source in range(len(evaluation.sources))}
-    return {REWRITE: sources, RETRIEVE: sources, RERANK: sources, JUDGE: judged}
+    return {REWRITE: sources, EMBED: sources, RETRIEVE: sources, RERANK: sources, JUDGE: judged}
 
 
 def table_folders(output: str, run_id: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.retrievers.applications.callables import Callab
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import STAGE, Retrieve, RetrieverParameters, with_common_depth
 from rankbeam.transforms.clients.storage.batches import RANKINGS, Bucketed, SourceRows
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.steps import FailedTask, SearchDepth, Subject, Task
 from rankbeam.transforms.records.errors import pluralize
@@ -167,13 +168,14 @@ def _embedded_sources(experiment: Experiment) -> list[Searching]:
     return [(embedder, experiment.local[source], searched[source]) for source, embedder in experiment.embedders.items()]
 
 
-def _query_embedders(experiment: Experiment) -> dict[str, Embed]:
-    """The models that embed queries, except where the retriever reads query vectors from a file."""
-    return {
-        embedder.service: embedder
+def _query_embedders(experiment: Experiment) -> list[tuple[Embed, tuple[int, ...]]]:
+    """The models that embed queries, each with its sources, except those that read query vectors from a file."""
+    by_service = grouped(
+        (embedder.service, source)
         for source, embedder in experiment.embedders.items()
         if "query_vectors" not in experiment.local[source].inputs() and source not in experiment.own_texts
-    }
+    )
+    return [(experiment.embedders[sources[0]], tuple(sources)) for sources in by_service.values()]
 
 
 def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
@@ -181,10 +183,10 @@ def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
     return _tasks(embed, retriever.embedded(documents))
 
 
-def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator[TaskBatch]:
+def tasks_of_queries(element: Bucketed, models: Iterable[tuple[Embed, tuple[int, ...]]]) -> Iterator[TaskBatch]:
     texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
-    for embed in models.values():
-        yield from _tasks(embed.as_role(Role.QUERY), texts)
+    for embed, sources in models:
+        yield from _tasks(embed.as_role(Role.QUERY), texts, sources)
 
 
 def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iterator[TaskBatch]:
@@ -192,11 +194,12 @@ def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iter
     _, (source, queries) = element
     if source in models:
         texts = [text for text in queries["text"].to_pylist() if text.strip()]
-        yield from _tasks(models[source], texts)
+        yield from _tasks(models[source], texts, (source,))
 
 
-def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:
-    subjects = (Subject(EMBED_STAGE, "", 0, ()),)
+def _tasks(embed: Embed, texts: Iterable[str], sources: tuple[int, ...] = ()) -> Iterator[TaskBatch]:
+    """The tasks that embed texts; `sources` pay for texts of queries, and nobody for documents, embedded only once."""
+    subjects = (Subject(EMBED_STAGE, "", 0, sources),)
     tasks = (Task(embed.call(text).key or "", embed.name, text, subjects) for text in texts)
     for batch in batches_of(tasks):
         yield embed.name, batch

@@ -13,11 +13,13 @@ import pytest
 import yaml
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
-from support.standin_answers import dataset, model
+from support.runs import evaluated
+from support.standin_answers import QUERIES, dataset, model
 from support.standins import Faults, Standin, serve
 from support.standins.models import embedding
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.usage import cost_of_1000_queries, queries_of, usage_rows
 
 DENSE = {"type": "dense", "embedding_model": "e"}
 
@@ -98,6 +100,32 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
     assert rankings(tmp_path, "r2", "chunks") == rankings(tmp_path, "r1", "chunks")
     (row,) = Results(str(tmp_path / "out"), "r1").table("usage").to_pylist()
     assert (row["pool"], row["calls"]) == ("e", stats.calls)
+
+
+def test_embeddings_of_queries_cost_each_configuration_the_same_in_every_run(tmp_path: Path) -> None:
+    """Models that share requests divide their tokens; documents are embedded once, and part of no query's cost."""
+
+    def costs(output: str, queries: int, run_id: str) -> tuple[dict[str, float | None], int]:
+        folder = tmp_path / str(queries)
+        folder.mkdir(exist_ok=True)
+        service = {"type": "openai", "base_url": f"{server.url}/v1", "model": "m", "texts_per_request": 3}
+        retrievers = {"words": {"type": "bm25"}, "dense": DENSE, "chunks": {**DENSE, "corpus": "local"}}
+        quotas = {"e": {"requests_per_minute": 60_000, "price_per_million": {"input": 1e6, "output": 0.0}}}
+        more = {"output": {"path": str(tmp_path / output)}, "quotas": quotas, "dataset": dataset(folder, queries)}
+        del more["dataset"]["answers"]
+        results = evaluated(write_experiment(folder, service, retrievers, **more), run_id)
+        rows, asked = usage_rows(results), queries_of(results)
+        by_name = {row["name"]: cost_of_1000_queries(rows, asked, row["config_id"]) for row in results.configurations}
+        return by_name, sum(row["input_tokens"] for row in rows)
+
+    with serve("openai") as server:
+        new, tokens = costs("new", QUERIES, "whole")
+        costs("other", 5, "some")
+        rest, _ = costs("other", QUERIES, "rest")
+        again, paid = costs("other", QUERIES, "again")
+    assert new["words"] == 0.0 < new["dense"] == new["chunks"] < tokens * 1000 / QUERIES
+    assert rest == again == new
+    assert paid == 0
 
 
 def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones_again(tmp_path: Path) -> None:
