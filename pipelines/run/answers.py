@@ -270,7 +270,7 @@ def _answerers(experiment: Experiment, answering: Mapping[int, AnswerGenerator])
         position: Answerer(
             entry.model,
             template_hash(entry.generation.template),
-            experiment.pools[experiment.services[entry.model.name].pool or ""].prices,
+            experiment.pools[experiment.services[entry.model.name].pool or ""],
         )
         for position, entry in answering.items()
     }

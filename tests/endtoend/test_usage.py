@@ -132,7 +132,7 @@ def test_a_configuration_costs_the_same_whatever_the_ledger_has(
     """Rankings are read from the ledger many at a time, answers of models one after the other."""
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     token_price = {"input": 100.0, "cached": 10.0, "output": 4.0}
-    quotas = {**QUOTAS, "m": {"requests_per_minute": 60_000, "price_per_million": token_price}}
+    quotas = {**QUOTAS, "m": {"requests_per_minute": 60_000, "price_per_1000": 3.0, "price_per_million": token_price}}
     with serve("http", answers=answers(QUERIES)) as one, serve("openai") as other:
         generated = {"generate": {"service": "m", "contexts": 3}}
 
@@ -143,7 +143,12 @@ def test_a_configuration_costs_the_same_whatever_the_ledger_has(
             ]
             parts = {"services": {"m": model(other, "openai")}, "quotas": quotas, "configurations": configurations}
             data = {"dataset": dataset(tmp_path / f"{queries}", queries), "output": {"path": output}}
-            return evaluated(write_experiment(tmp_path, {**parts, **data}), run_id)
+            results = evaluated(write_experiment(tmp_path, {**parts, **data}), run_id)
+            answers_cost = sum(row["cost"] for row in results.table("answers").to_pylist())
+            of_model = [row for row in usage_rows(results) if row["pool"] == "m"]
+            recalled = sum(part["cost"] for row in of_model for part in row["from_ledger"])
+            assert answers_cost == pytest.approx(sum(row["cost"] for row in of_model) + recalled, rel=1e-9)
+            return results
 
         new = costs(run("new", QUERIES, "whole"))
         run("other", 5, "some")

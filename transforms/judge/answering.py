@@ -7,7 +7,7 @@ from typing import Any
 from rankbeam.transforms.clients.models.base import Completion
 from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
-from rankbeam.transforms.records.calls.quota import Prices, Quota
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -27,18 +27,19 @@ class Answerer:
 
     model: Model | None = None  # None if answers were given to rankbeam
     prompt_hash: str | None = None
-    prices: Prices | None = None
-    quota: Quota | None = None  # of an application, whose calls may have a price, too
+    quota: Quota | None = None  # with the prices of calls and tokens
 
-    def cost(self, tokens: Tokens) -> float | None:
+    def cost(self, answer: Answer) -> float | None:
         """The cost of an answer; None without a price, or if it is by tokens that an application does not say."""
-        if self.quota is not None:
-            prices = self.quota.prices
-            is_unknown = prices is not None and any(
-                price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
-            )
-            return None if is_unknown else self.quota.cost(1, tokens)
-        return None if self.prices is None else self.prices.cost(tokens)
+        if self.quota is None:
+            return None
+        tokens, prices = answer.tokens, self.quota.prices
+        if self.model is not None:
+            return self.quota.cost(int(answer.text is not None or answer.error is not None), tokens)
+        is_unknown = prices is not None and any(
+            price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
+        )
+        return None if is_unknown else self.quota.cost(1, tokens)
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ class EvaluateAnswers:
 
     def _with_cost(self, position: int, answer: Answer) -> Answer:
         answerer = self.answerers.get(position)
-        return answer if answerer is None else replace(answer, cost=answerer.cost(answer.tokens))
+        return answer if answerer is None else replace(answer, cost=answerer.cost(answer))
 
     def _ask(
         self, item: Item, questions: SampleQuestions, replies: SampleReplies, judgements: list[Judgement]
