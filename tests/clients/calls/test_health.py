@@ -127,6 +127,29 @@ def test_what_fails_because_of_one_query_never_opens_it(kind: FailureKind) -> No
     assert driven.now == 0.0
 
 
+@pytest.mark.parametrize(
+    ("errors", "changes_form", "is_final", "opens"),
+    [
+        ([], False, True, True),
+        ([CallError(FailureKind.INVALID, "too long")], False, True, False),
+        ([DOWN], False, True, False),
+        ([CallError(FailureKind.BLOCKED, "no")], False, True, False),  # an answer
+        ([], True, True, False),
+        ([], False, False, False),
+    ],
+)
+def test_requests_that_were_all_refused_alike_open_it(
+    errors: list[CallError], changes_form: bool, is_final: bool, opens: bool
+) -> None:
+    service = Breaker(GIVE_UP_S)
+    attempt = StepBreaker(service, Breaker(GIVE_UP_S), "call", is_final)
+    for error in [*errors, *[CallError(FailureKind.INVALID, "no field x", changes_form=changes_form)] * 60]:
+        if service.wait_until(0.0) is not None:
+            attempt.failed(attempt.begin(), error, 0.0)
+    assert service.is_given_up(0.0) == opens
+    assert not opens or str(service.refusal()) == "not asked: 20 attempts in a row failed, the last with: no field x"
+
+
 @pytest.mark.parametrize("kind", OF_THE_SERVICE)
 def test_what_fails_because_of_the_service_opens_it(kind: FailureKind) -> None:
     driven = Driven()
@@ -180,7 +203,7 @@ def test_malformed_answers_close_their_step_and_what_fails_the_service_closes_al
     service, (grade, claims) = of_steps("grade", "claims")
     for number in range(FAILURES_TO_OPEN):
         attempt = StepBreaker(service, grade, f"call {number}")
-        attempt.failed(attempt.begin(), CallError(kind, "no"), 0.0)
+        attempt.failed(attempt.begin(), CallError(kind, f"no {number}"), 0.0)
     assert grade.is_open == (kind is FailureKind.MALFORMED)
     assert service.is_open == StepBreaker(service, claims, "call").is_open == (kind in OF_THE_SERVICE)
 

@@ -133,7 +133,7 @@ def test_a_quota_that_is_used_up_ends_the_calls_of_every_service_of_its_pool(tmp
 def test_queries_that_are_refused_keep_no_other_from_being_asked(kind: FailureKind, tmp_path: Path) -> None:
     async def script(question: str, _: int) -> str | None:
         if int(question[1:]) < 76:
-            raise CallError(kind, "no")
+            raise CallError(kind, f"no {question}")
         return None
 
     outcomes = make([task(f"q{i}") for i in range(80)], Echo(script), tmp_path, QUOTA)
@@ -179,7 +179,9 @@ def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(
     assert len(services["down"].begun) <= MOST
 
 
-@pytest.mark.parametrize("kind", [FailureKind.NOT_FOUND, FailureKind.PERMISSION, FailureKind.UNAVAILABLE])
+@pytest.mark.parametrize(
+    "kind", [FailureKind.NOT_FOUND, FailureKind.PERMISSION, FailureKind.UNAVAILABLE, FailureKind.INVALID]
+)
 def test_every_run_asks_what_earlier_ones_did_not_until_all_is_asked(kind: FailureKind, tmp_path: Path) -> None:
     """76 queries fail for good, and 4 behind them do not: the first 76 must not be asked first in every run."""
 

@@ -4,8 +4,8 @@ closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s 
                                     ▲                                   │ failed          given up: after
                                     └───────────────────────────────────┘                 `give_up_after_s`
 
-A failure that is due to one query (invalid, blocked, truncated, or not found by a service that has found others) is not
-counted. Empty and malformed answers open a breaker of their step alone, after 20 different calls in a row. A service
+A failure that is due to one query (blocked, truncated, or invalid or not found at a service that has answered others)
+is not counted; before the first answer, invalid requests count as long as all are refused with the same message. Empty and malformed answers open a breaker of their step alone, after 20 different calls in a row. A service
 that has only refused permanently (wrong credentials, a missing corpus), or a step that has only had such answers, is
 given up as soon as its breaker opens; a service with an answer in the ledger has worked before, and may recover. After
 a refusal because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
@@ -63,6 +63,7 @@ class Breaker:
         self._pause_s = _FIRST_PROBE_S
         self._is_probing = self._is_given_up = False
         self._rejected: set[str] = set()
+        self._refusals: set[str] = set()
         self._awaits_first = False
         self.access: Access | None = None
         self.first_refusal: CallError | None = None
@@ -128,6 +129,15 @@ class Breaker:
             self.first_refusal = error
             self._is_given_up = True
         if error.kind not in _COUNTED or (error.kind is FailureKind.NOT_FOUND and self._has_answered):
+            self.ended(begun, now)
+        else:
+            self._add(begun, error, now)
+
+    def refused(self, begun: StartedAttempt, error: CallError, now: float) -> None:
+        """Record an invalid request; it counts while the service has refused all requests, with the same message."""
+        self._refusals.add(error.message)
+        is_alike = len(self._refusals) == 1 and (self._last is None or self._last.kind is error.kind)
+        if self._has_answered or not is_alike:
             self.ended(begun, now)
         else:
             self._add(begun, error, now)
@@ -200,6 +210,7 @@ class StepBreaker:
     service: Breaker
     answers: Breaker  # counts empty and malformed answers to one step
     call: str = field(compare=False)
+    is_final: bool = field(default=True, compare=False)  # False if an invalid request is made again in parts
 
     @property
     def is_open(self) -> bool:
@@ -227,6 +238,8 @@ class StepBreaker:
         service_begun, answers_begun = begun
         if error.kind in _REPLIED:
             self.service.answered()
+        elif error.kind is FailureKind.INVALID and self.is_final and not error.changes_form:
+            self.service.refused(service_begun, error, now)
         else:
             self.service.failed(service_begun, error, now)
         if error.kind is FailureKind.MALFORMED:

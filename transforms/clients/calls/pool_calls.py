@@ -244,7 +244,7 @@ class PoolCalls:
         self._answer_breakers[call.service, call.step] = answers
         if call.service in self._recalled:
             answers.answered_before()
-        return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)
+        return StepBreaker(self._breakers[call.service], answers, call.key or call.payload, call.key is not None)
 
     async def _call(self, call: Call, attempts: Attempts, reservation: BudgetReservation) -> Reply:
         began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
