@@ -15,7 +15,7 @@ PARTS = st.fixed_dictionaries(
         "top_k": st.integers(5, 6),
     },
     optional={
-        "corpus": st.just({"chunk_size": 9}),
+        "corpus": st.sampled_from([{"type": "chunks", "chunk_size": size} for size in (9, 18)] + [{"type": "served"}]),
         "rewrite": st.sampled_from([{"kind": "hyde"}, {"kind": "multi_query"}]),
         "rerank": st.sampled_from([{"depth": 5}, {"depth": 9}]),
         "generate": st.just({"service": "ü"}),
@@ -45,9 +45,11 @@ def test_every_pair_that_differs_by_one_stage_is_found_once(configurations: list
 
 
 @given(PARTS, PARTS)
-def test_retrievers_differ_in_their_type_alone(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_retrievers_differ_in_their_type_and_the_corpus_that_only_one_can_search(one: dict[str, Any], other: dict[str, Any]) -> None:
     rest = [
         {name: value for name, value in parts.items() if name not in ("retriever", "corpus")} for parts in (one, other)
     ]
     is_pair = rest[0] == rest[1] and one["retriever"]["type"] != other["retriever"]["type"]
+    corpora = [parts.get("corpus", {}) for parts in (one, other)]
+    is_pair &= corpora[0] == corpora[1] or corpora[0].get("type") != corpora[1].get("type")
     assert (stage_between(canonical(one), canonical(other)) == RETRIEVER) == is_pair

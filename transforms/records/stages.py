@@ -125,7 +125,9 @@ def stage_between(parameters: str, other: str) -> str | None:
         if differing == {stage}:
             return stage if stage not in theirs else None
     is_other_type = ours.get(RETRIEVER, {}).get("type") != theirs.get(RETRIEVER, {}).get("type")
-    return RETRIEVER if differing and differing <= _SEARCH and is_other_type else None
+    corpora = [parts.get("corpus") or {"type": None} for parts in (ours, theirs)]
+    is_other_size = corpora[0] != corpora[1] and corpora[0].get("type") == corpora[1].get("type")
+    return RETRIEVER if differing and differing <= _SEARCH and is_other_type and not is_other_size else None
 
 
 @lru_cache(maxsize=16)
