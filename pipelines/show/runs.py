@@ -10,7 +10,7 @@ from rankbeam.pipelines.results.judge_differences import judge_changes
 from rankbeam.pipelines.results.leaderboard import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
-from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
+from rankbeam.pipelines.show.tabular import GAP, WHOLE, Screen, Table, width_of
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -20,6 +20,7 @@ _NUMBERS = ("metric", "value", "configurations", "queries", "cost")
 _DROP = ("configurations", "queries", "cost", "experiment", "state", "started (UTC)")
 _NOTHING = "-"
 _HEADINGS = ("run", "started (UTC)", "state")
+_FOLDED_ID = 16  # letters of a run's id in two lines
 
 
 def as_json(runs: Sequence[Results]) -> str:
@@ -90,7 +91,10 @@ class Trend:
         """A table for a terminal, and the notes below it."""
         rows = [[run.run_id, run.started_at[:16].replace("T", " "), run.state, *self._cells(run)] for run in self.runs]
         title = f"{self.metric} of {self.experiment}"
-        table = Table([*_HEADINGS, *self.configurations], rows, len(_HEADINGS), drop=("state", "started (UTC)"))
+        values = Table(self.configurations, [row[len(_HEADINGS) :] for row in rows])
+        is_wide = screen.width is not None and _FOLDED_ID + GAP + width_of(values) > screen.width
+        drop = ("state", "started (UTC)", *(reversed(self.configurations[1:]) if is_wide else ()))
+        table = Table([*_HEADINGS, *self.configurations], rows, len(_HEADINGS), drop)
         return "\n\n".join([title, screen.table(table), *map(screen.prose, self.notes)])
 
     def _cells(self, run: TrendRow) -> list[str]:

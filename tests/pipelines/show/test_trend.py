@@ -10,6 +10,8 @@ from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.runs import Trend, TrendRow
+from rankbeam.pipelines.show.tabular import Screen
 from rankbeam.transforms.records.slices import ALL
 
 QUERIES = [f"q{number}" for number in range(25)]
@@ -62,6 +64,23 @@ def test_the_table_has_a_row_for_each_run(folder: Path) -> None:
     assert title == "R@1 of e"
     assert heading.split() == ["run", "started", "(UTC)", "state", "one"]
     assert [(row.split()[0], row.split()[-2]) for row in rows if row] == [("b", "0.0000"), ("c", "1.0000")]
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["bm25", "dense", "lsa", "tfidf"], 4),
+        ([f"bm25:chunk_size={number}" for number in range(100, 104)], 2),
+        ([f"c{number}" for number in range(9)], 3),
+    ],
+)
+def test_a_narrow_terminal_shows_the_best_configurations_that_fit(names: list[str], shown: int) -> None:
+    value: dict[str, float | None] = {"mean": 0.5, "low": 0.4, "high": 0.6}
+    row = TrendRow("20261128-175103-f606", "2026-11-28T17:51:03", "done", dict.fromkeys(names, value))
+    lines = Trend("e", "RR", tuple(names), (row,)).as_text(Screen(80)).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [name for name in names if name in lines[2].split()] == names[:shown]
+    assert ", ".join(names[shown:]) in " ".join(lines[-2:])
 
 
 @pytest.mark.parametrize(
