@@ -1,7 +1,9 @@
 """The lint for plain English finds what it should, and leaves plain text alone."""
 
+from pathlib import Path
+
 import pytest
-from support.english import findings
+from support.english import files_of, findings
 
 STUMBLES = {
     "argument": 'def f(documents):\n    """Sum.\n\n    Args:\n        documents: of which.\n    """\n',
@@ -42,3 +44,12 @@ def test_a_cell_that_begins_with_of_is_found() -> None:
 
 def test_plain_text_has_no_findings() -> None:
     assert list(findings("pipelines/example.py", PLAIN)) == []
+
+
+def test_a_zip_of_the_source_has_the_files_of_a_clone_but_no_generated_ones(tmp_path: Path) -> None:
+    files = ["README.md", ".github/SECURITY.md", "pipelines/run/build.py"]
+    for name in (*files, ".venv-peers/lib/x.py", "out/x.md", "build/lib/x.py", "pipelines/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert sorted(files_of(tmp_path)) == sorted(files)
+    assert files_of(tmp_path, ("pipelines",)) == files[-1:]

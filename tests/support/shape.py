@@ -6,7 +6,6 @@ python tests/support/shape.py [--names] [CHECKOUT …]    by default this one; -
 import ast
 import re
 import statistics
-import subprocess
 import sys
 import tomllib
 from collections import Counter, defaultdict
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from english import findings
+from english import files_of, findings
 
 MOST_LINES = 350
 _RECORDS = "rankbeam.transforms.records"
@@ -96,9 +95,8 @@ class Shape:
 
     @cached_property
     def modules(self) -> list[Module]:
-        command = ["git", "-C", str(self.root), "ls-files", "*.py"]
-        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        paths = [path for path in listed if not path.startswith(("tests/", ".ci/")) and (self.root / path).is_file()]
+        files = (name for name in files_of(self.root) if name.endswith(".py"))
+        paths = [path for path in files if not path.startswith(("tests/", ".ci/"))]
         return [Module(path, (self.root / path).read_text(encoding="utf-8")) for path in paths]
 
     @cached_property
