@@ -114,8 +114,8 @@ def test_embeddings_of_queries_cost_each_configuration_the_same_in_every_run(tmp
         more = {"output": {"path": str(tmp_path / output)}, "quotas": quotas, "dataset": dataset(folder, queries)}
         del more["dataset"]["answers"]
         results = evaluated(write_experiment(folder, service, retrievers, **more), run_id)
-        rows, queries_by_id = usage_rows(results), queries_of(results)
-        by_name = {row["name"]: cost_of_1000_queries(rows, queries_by_id, row["config_id"]) for row in results.configurations}
+        rows, numbers = usage_rows(results), queries_of(results)
+        by_name = {row["name"]: cost_of_1000_queries(rows, numbers, row["config_id"]) for row in results.configurations}
         return by_name, sum(row["input_tokens"] for row in rows)
 
     with serve("openai") as server:

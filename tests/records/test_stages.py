@@ -49,7 +49,9 @@ def test_every_pair_that_differs_by_one_stage_is_found_once(configurations: list
     {"retriever": {"type": "bm25"}, "corpus": {"type": "chunks", "chunk_size": 9}},
     {"retriever": {"type": "dense"}, "corpus": {"type": "chunks", "chunk_size": 18}},
 )
-def test_retrievers_differ_in_their_type_and_the_corpus_that_only_one_can_search(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_retrievers_differ_in_their_type_and_the_corpus_that_only_one_can_search(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
     rest = [
         {name: value for name, value in parts.items() if name not in ("retriever", "corpus")} for parts in (one, other)
     ]
