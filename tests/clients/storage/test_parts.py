@@ -100,6 +100,14 @@ def test_what_others_left_unfinished_is_removed(folder: str) -> None:
     assert content(places) == [0, 1, 2]
 
 
+def test_parts_that_were_deleted_before_they_are_in_place_are_named(folder: str) -> None:
+    first, *others = parts(folder, 2)
+    files.delete(first)
+    with pytest.raises(InputError, match="was deleted during the run") as caught:
+        put_in_place(folder, [first, *others], SCHEMA)
+    assert caught.value.path == first
+
+
 def test_a_table_that_was_deleted_is_made_anew_in_fewer_parts(folder: str) -> None:
     put_in_place(folder, parts(folder, 3), SCHEMA)
     files.delete(folder)

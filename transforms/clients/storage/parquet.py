@@ -123,6 +123,8 @@ def _forget(handle: Any, writer: pq.ParquetWriter) -> None:
 def _move(part: str, place: str) -> None:
     if files.beam().exists(part):
         files.beam().rename([part], [place])
+    elif not files.beam().exists(place):
+        raise InputError("was deleted during the run; start the run again", path=part)
 
 
 def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
