@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.inputs import write
 
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.roles import survey_of
@@ -89,3 +90,16 @@ def test_files_of_vertex_evaluation(name: str) -> None:
         contexts = [[text for _, text in case.contexts or ()] for case in cases]
         assert contexts == [["\n".join(texts)] if texts else [] for _, _, texts, _ in ANSWERED]
     assert survey.counts == {}
+
+
+def test_scores_of_other_judges_are_counted_since_they_become_no_metrics(tmp_path: Path) -> None:
+    row = {"user_input": "Who pays?", "response": "Owners.", "retrieved_contexts": ["Owners pay."]}
+    rows = [
+        {**row, "factual_correctness(mode=f1)": 0.8},
+        {**row, "user_input": "Who?", "faithfulness": 1.0},
+        {**row, "user_input": "?", "level": 3},
+    ]
+    path = write(tmp_path / "scored.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert list(survey_of(CaseSource(path)).notes()) == [
+        "2 rows have scores of another judge, such as faithfulness; they become attributes, not metrics"
+    ]

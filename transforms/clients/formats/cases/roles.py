@@ -33,7 +33,12 @@ NOTES = {
     "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
     "only outputs": "{count:,} rows have only inputs and outputs, which are read as answers; if they are reference "
     "answers of a LangSmith dataset, name them: columns: {{reference: outputs.KEY}}",
+    "scores": "{count:,} rows have scores of another judge, such as faithfulness; they become attributes, not metrics",
 }  # texts of the notes in `Case.notes`
+_SCORES = frozenset(
+    {"faithfulness", "answer_relevancy", "response_relevancy", "context_recall", "context_precision",
+     "llm_context_precision_with_reference", "answer_correctness", "factual_correctness", "semantic_similarity"}
+)  # fmt: skip
 
 
 def queries_in(source: CaseSource) -> Iterator[Case]:
@@ -123,6 +128,8 @@ def _survey(text: str, version: object) -> Survey:  # noqa: ARG001  a file that 
         if not case.question:
             raise InputError("has no question", path=source.path, line=case.line)
         counts.update(case.notes)
+        if not _SCORES.isdisjoint(name.lower().partition("(")[0] for name in case.attributes):
+            counts["scores"] += 1
         configs.setdefault(case.config)
         seen.setdefault((case.config, case.query_id))
         stated = {
