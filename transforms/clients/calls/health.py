@@ -5,10 +5,11 @@ closed ── 20 failures in a row ──► open ── after 1, 2, 4 … 60 s 
                                     └───────────────────────────────────┘                 `give_up_after_s`
 
 A failure that is due to one query (blocked, truncated, or invalid or not found at a service that has answered others)
-is not counted; before the first answer, invalid requests count as long as all are refused with the same message. Empty and malformed answers open a breaker of their step alone, after 20 different calls in a row. A service
-that has only refused permanently (wrong credentials, a missing corpus), or a step that has only had such answers, is
-given up as soon as its breaker opens; a service with an answer in the ledger has worked before, and may recover. After
-a refusal because the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
+is not counted; before the first answer, invalid requests count as long as all are refused with the same message. Empty
+and malformed answers open a breaker of their step alone, after 20 different calls in a row. A service that has only
+refused permanently (wrong credentials, a missing corpus), or a step that has only had such answers, is given up as soon
+as its breaker opens; a service with an answer in the ledger has worked before, and may recover. After a refusal because
+the quota of the day is used up, the breaker stays open: answers to calls in flight do not close it.
 
 The first attempt at a service whose address is known goes alone. If it is refused for a reason that all calls share (no
 connection, wrong credentials, a wrong address), no other call begins, and the run ends.
