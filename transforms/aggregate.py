@@ -29,10 +29,10 @@ from rankbeam.transforms.records.scores.means import cluster_moments, cluster_to
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 from rankbeam.transforms.records.slices import ALL
 
-SliceAggregate = tuple[str, RunAggregate]
-"""The name of a slice, and its state."""
-PartOfClusters = tuple[tuple[str, int], ClusterTotals]
-"""The name of a slice with the number of a part; and the sums of the clusters in that part."""
+SliceAggregate = tuple[tuple[str, int], RunAggregate]
+"""The name of a slice with the number of a piece of the pairs, and their state."""
+PartOfClusters = tuple[tuple[str, int, int], ClusterTotals]
+"""The name of a slice with the numbers of a piece and of a part; and the sums of the clusters in that part."""
 
 
 def _reduce(aggregate: RunAggregate) -> tuple[Callable[[bytes], RunAggregate], tuple[bytes]]:
@@ -64,7 +64,7 @@ class AggregateScores(beam.PTransform):
         if self.evaluation.statistics.cluster is not None:
             clusters = (
                 scored
-                | "ClusterTotals" >> beam.FlatMap(cluster_totals, self.evaluation).with_output_types(PartOfClusters)
+                | "ClusterTotals" >> beam.FlatMap(totals_of, self.evaluation).with_output_types(PartOfClusters)
                 | "GroupByCluster" >> beam.CombinePerKey(MergeFn(ClusterTotals))
                 | "ClusterMoments" >> beam.Map(moments_of, self.evaluation).with_output_types(SliceAggregate)
             )
@@ -87,17 +87,28 @@ class EstimateScores(beam.PTransform):
 
 
 def slices_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[SliceAggregate]:
-    yield from RunAggregate.of(partition, evaluation).by_slice()
+    for number, piece in enumerate(evaluation.pieces()):
+        for name, state in RunAggregate.of(partition, piece).by_slice():
+            yield (name, number), state
+
+
+def totals_of(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[PartOfClusters]:
+    for number, piece in enumerate(evaluation.pieces()):
+        for (name, part), totals in cluster_totals(partition, piece):
+            yield (name, number, part), totals
 
 
 def moments_of(element: PartOfClusters, evaluation: Evaluation) -> SliceAggregate:
     """The state of a slice with the whole clusters of one part; it merges with the other parts."""
-    (name, _), totals = element
-    return name, RunAggregate(clusters={name: cluster_moments(totals, evaluation)})
+    (name, number, _), totals = element
+    moments = cluster_moments(totals, evaluation.pieces()[number])
+    return (name, number), RunAggregate(clusters={name: moments})
 
 
 def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimates:
-    estimates = RunEstimates.of(element[1], evaluation)
+    (_, number), aggregate = element
+    make = RunEstimates.of_differences if number else RunEstimates.of
+    estimates = make(aggregate, evaluation.pieces()[number])
     count(Counter.COMPARISONS, sum(rows.num_rows for rows in estimates.differences.values()))
     return estimates
 

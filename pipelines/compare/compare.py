@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import pyarrow as pa
-
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
 from rankbeam.pipelines.compare.shared_queries import SharedQueries, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
@@ -19,8 +17,8 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
-from rankbeam.transforms.records.scores.estimates import RunEstimates, differences_of, totals_of
-from rankbeam.transforms.records.scores.means import SumLayout, cluster_moments, cluster_totals
+from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
@@ -85,24 +83,17 @@ class RunComparison:
             yield f"fewer than {least} {units} (statistics.min_slice), so not compared: {', '.join(self.too_small)}"
 
 
-_PAIRS_AT_ONCE = 1_000
 _UNJUDGED = "there is no metric {}, whose values for all queries the metric with labels needs; add it to the experiment"
 
 
 @dataclass(frozen=True)
 class _ComparedRuns(Evaluation):
-    """An evaluation with a run's definitions of metrics, and explicit pairs if baselines differ."""
+    """An evaluation with a run's definitions of metrics."""
 
     run: Results = field(kw_only=True)
-    chosen: tuple[tuple[int, int], ...] = ()
 
     def lower_is_better(self, metric: AnyMetric) -> bool:
         return self.run.lower_is_better(str(metric))
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Positions of the compared configurations, each with its baseline's position."""
-        return self.chosen or super().pairs
 
 
 def pair_of_runs(
@@ -138,7 +129,7 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
         baseline=baseline,
         statistics=_statistics(run, question),
         run=run,
-        chosen=pairs,
+        own_pairs=pairs,
     )
     shared = shared_queries(run, other)
     if shared is not None and not shared.both:
@@ -298,22 +289,15 @@ def _position(name: str, members: Sequence[Member], run: Results) -> int:
 
 
 def _rows(members: Sequence[Member], evaluation: _ComparedRuns) -> list[NamedComparison]:
-    """The comparisons, some pairs at a time: the sums of a pair's differences take tens of kilobytes."""
+    """The comparisons, some pairs at a time."""
     with_attributes = evaluation.statistics.cluster is not None or evaluation.strata is not None
     partitions = [*partitions_of(members, evaluation.panels, evaluation.slices, with_attributes=with_attributes)]
-    pairs = evaluation.pairs
-    first, *others = (
-        replace(evaluation, chosen=pairs[start : start + _PAIRS_AT_ONCE])
-        for start in range(0, len(pairs), _PAIRS_AT_ONCE)
-    )
+    first, *others = evaluation.pieces()
     estimates = RunEstimates.of(_aggregate(partitions, first), first)
-    tables = [estimates.differences]
     for other in others:
-        aggregate = _aggregate(partitions, other)
-        tables.append(differences_of(aggregate, other, SumLayout.of(other), totals_of(aggregate)))
-    differences = {name: pa.concat_tables(some[name] for some in tables if name in some) for name in tables[0]}
+        estimates = estimates.merge(RunEstimates.of_differences(_aggregate(partitions, other), other))
     comparisons = []
-    for row in comparisons_of(replace(estimates, differences=differences)):
+    for row in comparisons_of(estimates):
         one, base = members[int(row.config_id)], members[int(row.baseline)]
         comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
     return comparisons

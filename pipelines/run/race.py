@@ -104,7 +104,7 @@ def _run_round(
     left_path, usage_path = (files.join(folder, f"{look.queries}-{name}") for name in ("left", "usage"))
     _ = (
         scores.aggregates
-        | "OfAll" >> beam.FlatMap(lambda element: [element[1]] if element[0] == ALL else [])
+        | "OfAll" >> beam.FlatMap(lambda element: [element[1]] if element[0] == (ALL, 0) else [])
         | "Left" >> beam.Map(left_after, experiment.evaluation, look)
         | "WriteLeft" >> beam.Map(_write, left_path)
     )

@@ -18,7 +18,6 @@ from support.finished import ranked as ranked
 from support.inputs import write
 from support.runs import query_values
 
-from rankbeam.pipelines.compare import compare as compare_module
 from rankbeam.pipelines.compare import scores as compare_scores
 from rankbeam.pipelines.compare import show as compare_show
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, NamedComparison
@@ -26,6 +25,7 @@ from rankbeam.pipelines.compare.compare import compare as compare_runs
 from rankbeam.pipelines.compare.show import as_text
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import Screen
+from rankbeam.transforms.records.metrics import evaluation
 from rankbeam.transforms.records.scores.comparisons import queries_for
 
 NASTY = "a|b <i>\n\x1b[31m*c*"
@@ -107,7 +107,7 @@ def test_rows_do_not_depend_on_how_many_queries_and_pairs_are_taken_at_once(
 ) -> None:
     monkeypatch.setattr(compare_scores, "_QUERIES_AT_ONCE", 5)
     monkeypatch.setattr(compare_scores, "_ROWS_READ", 7)
-    monkeypatch.setattr(compare_module, "_PAIRS_AT_ONCE", 1)
+    monkeypatch.setattr(evaluation, "_PAIRS_AT_ONCE", 1)
     rows = by_key(compared(today.output, "--all-pairs", *EVERY_SLICE)["comparisons"], "baseline_id")
     expected = written(today)
     assert rows.keys() == expected.keys()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.judged import judged_run, of_no_query
 
@@ -117,17 +118,18 @@ def test_the_estimates_of_no_slice_are_neutral() -> None:
     assert RunEstimates().merge(EVERY) == EVERY == EVERY.merge(RunEstimates())
 
 
-def test_estimates_of_different_slices_add_up() -> None:
+def test_estimates_of_different_slices_and_pairs_add_up() -> None:
+    first, *others = (pa.table({"position": [position]}) for position in range(3))
     one = RunEstimates(
-        {"a": {}}, {(1, 0, "a"): ()}, frozenset({2}),
+        {"a": {}}, {"a": first}, frozenset({2}),
         unjudged=2, failures=3, with_results=frozenset({0, 1}), with_judged=frozenset({1}),
     )  # fmt: skip
     other = RunEstimates(
-        {"b": {}}, {(1, 0, "b"): ()}, frozenset({2, 3}),
+        {"b": {}}, {"a": others[0], "b": others[1]}, frozenset({2, 3}),
         unjudged=5, failures=7, with_results=frozenset({1, 2}), with_judged=frozenset({2}),
     )  # fmt: skip
     assert one.merge(other) == RunEstimates(
-        {"a": {}, "b": {}}, {(1, 0, "a"): (), (1, 0, "b"): ()}, frozenset({2, 3}),
+        {"a": {}, "b": {}}, {"a": pa.concat_tables([first, others[0]]), "b": others[1]}, frozenset({2, 3}),
         unjudged=7, failures=10, with_results=frozenset({0, 1, 2}), with_judged=frozenset({1, 2}),
     )  # fmt: skip
 

@@ -67,6 +67,9 @@ class Configuration:
         return is_asked
 
 
+_PAIRS_AT_ONCE = 1_000
+
+
 @dataclass(frozen=True)
 class Statistics:
     """The settings of intervals and comparisons."""
@@ -101,6 +104,7 @@ class Evaluation:
     race: Race | None = None  # rules for dropping configurations; None for never
     holes: Holes | None = None  # rules for filling holes in the judgements; None to leave them
     strata: str | None = None  # attribute by which queries to label were drawn; None for none
+    own_pairs: tuple[tuple[int, int], ...] = ()  # the pairs to compare; by default those of its statistics
 
     @property
     def raced(self) -> tuple[int, int]:
@@ -138,12 +142,19 @@ class Evaluation:
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Positions of compared configurations, each with its baseline: for a stage, the one that lacks only it."""
+        if self.own_pairs:
+            return self.own_pairs
         others = [i for i in range(len(self.configurations)) if i != self.baseline]
         pairs = [(i, self.baseline) for i in others]
         if self.statistics.all_pairs:
             pairs += [(others[b], others[a]) for b in range(len(others)) for a in range(b)]
         stage_pairs = added_pairs(tuple(configuration.parameters for configuration in self.configurations))
         return tuple(dict.fromkeys([*pairs, *stage_pairs])) if stage_pairs else tuple(pairs)
+
+    def pieces(self) -> list["Evaluation"]:
+        """The evaluation with some of its pairs at a time: the sums of a pair's differences take tens of kilobytes."""
+        starts = range(0, max(1, len(self.pairs)), _PAIRS_AT_ONCE)
+        return [replace(self, own_pairs=self.pairs[start : start + _PAIRS_AT_ONCE]) for start in starts]
 
     def lower_is_better(self, metric: AnyMetric) -> bool:
         """Return whether lower values of one of its metrics are better."""

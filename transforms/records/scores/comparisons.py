@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +64,7 @@ def _corrected(estimates: RunEstimates) -> pa.Table:
     would make the correction stricter than needed.
     """
     names = sorted(estimates.differences)
+    estimates = replace(estimates, differences={name: _in_order(estimates.differences[name]) for name in names})
     rows = pa.concat_tables([UNCORRECTED.empty_table(), *(estimates.differences[name] for name in names)])
     slices = np.repeat(np.arange(len(names)), [estimates.differences[name].num_rows for name in names])
     firsts = _first_rows(estimates, names)
@@ -88,6 +90,11 @@ def _corrected(estimates: RunEstimates) -> pa.Table:
     )
     positions = [rows[name].to_numpy() for name in POSITIONS]
     return rows.drop_columns(POSITIONS).take(np.lexsort((slices, *reversed(positions))))
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    """The rows by pair, whose pieces come in any order."""
+    return rows.take(np.lexsort([rows[name].to_numpy() for name in reversed(POSITIONS)]))
 
 
 def _first_rows(estimates: RunEstimates, names: Sequence[str]) -> IntArray:

@@ -62,11 +62,17 @@ class RunEstimates(RunFacts):
             **aggregate.facts_with(RunFacts()),
         )
 
+    @classmethod
+    def of_differences(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
+        """The differences of further pairs, without the means that the first pairs came with."""
+        return cls(differences=differences_of(aggregate, evaluation, SumLayout.of(evaluation), totals_of(aggregate)))
+
     def merge(self, other: "RunEstimates") -> "RunEstimates":
-        """The estimates of the slices of both, which have no slice in common."""
+        """The estimates of both, which have neither means of one slice nor pairs of one slice in common."""
+        tables = [self.differences, other.differences]
         return RunEstimates(
             {**self.means, **other.means},
-            {**self.differences, **other.differences},
+            {name: pa.concat_tables(some[name] for some in tables if name in some) for some in tables for name in some},
             self.resultless | other.resultless,
             **self.facts_with(other),
         )
