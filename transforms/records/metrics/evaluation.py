@@ -153,7 +153,9 @@ class Evaluation:
 
     def pieces(self) -> list["Evaluation"]:
         """The evaluation with some of its pairs at a time: the sums of a pair's differences take tens of kilobytes."""
-        starts = range(0, max(1, len(self.pairs)), _PAIRS_AT_ONCE)
+        if len(self.pairs) <= _PAIRS_AT_ONCE:
+            return [self]
+        starts = range(0, len(self.pairs), _PAIRS_AT_ONCE)
         return [replace(self, own_pairs=self.pairs[start : start + _PAIRS_AT_ONCE]) for start in starts]
 
     def lower_is_better(self, metric: AnyMetric) -> bool:
