@@ -1,8 +1,5 @@
 """The HTML report: one self-contained file about a run, for people who decide between configurations."""
 
-import os
-import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankbeam.pipelines.results.run import Results
@@ -34,23 +31,9 @@ def refuse_foreign(output: str) -> None:
 
 
 def write(results: Results, path: str | None = None, against: "ComparisonSection | None" = None) -> str:
-    """Write the report of a finished run; return its path.
-
-    The file is complete or absent: it is written under another name, and then renamed.
-    """
+    """Write the report of a finished run; return its path."""
     place = files.join(results.output, FILE_NAME) if path is None else path
     if path is None:
         refuse_foreign(results.output)
-    content = build(results, against).encode()
-    if not files.is_local(place):  # an object appears when it is complete
-        files.write(place, content)
-        return place
-    part = f"{place}.{uuid.uuid4().hex}.part"
-    try:
-        Path(part).write_bytes(content)
-        os.replace(part, place)  # noqa: PTH105  both are text here
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", path=place) from error
-    finally:
-        Path(part).unlink(missing_ok=True)
+    files.write(place, build(results, against).encode())
     return place

@@ -3,6 +3,8 @@
 import gzip
 import os
 import re
+import signal
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import processes
 from support.inputs import write, write_table
 from support.strategies import lists_up_to
 
@@ -230,6 +233,26 @@ def test_write_replaces_what_was_there(tmp_path: Path) -> None:
     files.write(path, b"a longer first content")
     files.write(path, b"second")
     assert Path(path).read_bytes() == b"second"
+    assert [entry.name for entry in (tmp_path / "below").iterdir()] == ["file.gz"]
+
+
+def test_a_killed_write_leaves_no_half_file(tmp_path: Path) -> None:
+    code = "import sys; from rankbeam.transforms.clients.storage import files; files.write(sys.argv[1], bytes(8 << 20))"
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)); {code}"
+    fatal = f"import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); {limited}"
+    assert processes.run(fatal, tmp_path / "new").returncode == -signal.SIGXFSZ
+    assert not (tmp_path / "new").exists()
+
+
+def test_write_keeps_links_and_writes_to_pipes(tmp_path: Path) -> None:
+    place, link, pipe = tmp_path / "place", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(place)
+    os.mkfifo(pipe)
+    files.write(str(link), b"to the place")
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+    files.write(str(pipe), b"to the reader")
+    assert (reader.communicate()[0], pipe.is_fifo()) == (b"to the reader", True)
+    assert (place.read_bytes(), link.is_symlink()) == (b"to the place", True)
 
 
 @pytest.mark.parametrize(

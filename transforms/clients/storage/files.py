@@ -13,6 +13,7 @@ import io
 import os
 import posixpath
 import shutil
+import uuid
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -220,8 +221,20 @@ def read_text(path: str, advice: str = "", named: str = "", encoding: str = "utf
 
 
 def write(path: str, content: bytes) -> None:
-    with translate_errors(path, "cannot be written"), create_file(path) as handle:
-        handle.write(content)
+    """Write a file. A local one is renamed once it is complete: a killed process leaves no half file under its name."""
+    place = Path(os.path.realpath(path))  # a link stays
+    with translate_errors(path, "cannot be written"):
+        if not is_local(path) or (place.exists() and not place.is_file()):  # a device or pipe
+            with create_file(path) as handle:
+                handle.write(content)
+            return
+        part = place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(content)
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
