@@ -111,7 +111,7 @@ def _folder(name: str) -> Traversable:
 
 @contextmanager
 def write_files(contents: Mapping[Path, bytes]) -> Iterator[None]:
-    """Write files, and delete them again if the block refuses them."""
+    """Write files, and delete them again if the block fails or is interrupted: the next call overwrites none."""
     problem = "exists already, and is never overwritten; choose another path"
     if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
         raise InputErrors(wrong)
@@ -124,7 +124,7 @@ def write_files(contents: Mapping[Path, bytes]) -> Iterator[None]:
                     paths.append(path)
                     file.write(content)
         yield
-    except (InputError, OSError):
+    except (Exception, KeyboardInterrupt):
         for path in paths:
             path.unlink()
         raise

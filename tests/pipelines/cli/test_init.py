@@ -11,6 +11,7 @@ from support.data import REPOSITORY
 from support.runs import rankbeam
 
 from rankbeam.pipelines.start.first_experiment import EXAMPLES as EXAMPLES_BY_NAME
+from rankbeam.pipelines.start.first_experiment import write_files
 
 EXAMPLES = REPOSITORY / "examples"
 TEMPLATES = ["bm25", "rag_engine", "http", "application", "judge"]
@@ -102,6 +103,12 @@ def test_nothing_is_overwritten_and_nothing_remains_of_what_is_refused() -> None
     refused = rankbeam("init", "first.yaml", "--from", qrels, run)
     assert refused.exit_code == 2
     assert sorted(path.name for path in Path().iterdir()) == ["a.run", "helpdesk", "qrels"]
+
+
+def test_an_interrupt_while_the_experiment_is_checked_leaves_nothing() -> None:
+    with pytest.raises(KeyboardInterrupt), write_files({Path("experiment.yaml"): b"name: x"}):
+        raise KeyboardInterrupt
+    assert not Path("experiment.yaml").exists()
 
 
 def test_examples_that_share_a_collection_are_written_one_after_the_other() -> None:
