@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
+from rankbeam.pipelines.local.interrupt import defer_interrupt
 from rankbeam.pipelines.local.messages import FAILED, leave
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 
+_DELETING = "stopping once these corpora and their staged documents are deleted; press Ctrl-C again to stop at once"
 _ENDPOINT = click.option(
     "--api-endpoint", metavar="ADDRESS", help="Address of the service, instead of the location's public one."
 )
@@ -111,7 +113,9 @@ def delete(
         if not keep_staged:
             click.echo(corpora.staged_line(location, chosen, existing))
         if not dry_run and (yes or _is_confirmed(len(chosen))):
-            undeleted += corpora.delete(location, chosen, click.echo, keep_documents=keep_staged)
+            with defer_interrupt(_DELETING) as raise_held:
+                undeleted += corpora.delete(location, chosen, click.echo, keep_documents=keep_staged)
+            raise_held()
     if undeleted:
         leave("\n".join(["not deleted:", *undeleted]), FAILED)
 

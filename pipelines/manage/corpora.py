@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.local.interrupt import Interrupted
 from rankbeam.pipelines.local.messages import say
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.corpora import needed_corpora, needless_in, translate_errors, unstage
@@ -23,6 +24,7 @@ from rankbeam.transforms.records.errors import CallError, InputError, did_you_me
 
 _LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
 
+_OUTCOME = "the service completes the requests that it has received"
 _PROJECT = re.compile(r"projects/[^/\s]+")
 _ALL_LOCATIONS = "aiplatform.googleapis.com"
 """The address that lists a project's locations; each location has its own address for everything else."""
@@ -39,8 +41,12 @@ class CorpusLocation:
     @contextmanager
     def client(self) -> Iterator[CorpusClient]:
         """A client for the corpora there, without a lasting ledger."""
-        with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, translate_errors():
-            yield CorpusClient(self.api, Ledger(folder), self.quota)
+        temporary = tempfile.TemporaryDirectory(prefix="rankbeam-corpora-", ignore_cleanup_errors=True)
+        with temporary as folder, translate_errors():
+            try:
+                yield CorpusClient(self.api, Ledger(folder), self.quota)
+            except KeyboardInterrupt:  # its threads still write to the folder
+                raise Interrupted([folder], _OUTCOME) from None
 
     def corpora(self) -> tuple[ExistingCorpus, ...]:
         try:

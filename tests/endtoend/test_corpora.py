@@ -264,6 +264,16 @@ def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, s
     assert rankbeam("corpora", "delete", path).status == 2
 
 
+def test_ctrl_c_during_a_deletion_leaves_no_staged_documents(tmp_path: Path, server: Standin) -> None:
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid={"chunk_size": [12, 16]})
+    evaluated(path)
+    names = [corpus["name"] for corpus in there(server)]
+    deleting = lambda: server.stats().queries.get("DeleteRagCorpus", 0) > 0  # noqa: E731
+    ended = signalled(["corpora", "delete", path, *names, "--yes"], signal.SIGINT, deleting, tmp_path)
+    assert ended.status == 130
+    assert (there(server), server.stats().extra["objects"]) == ([], [])
+
+
 def test_corpora_that_no_run_of_a_folder_searched_are_deleted(tmp_path: Path, server: Standin) -> None:
     grid = {"chunk_size": [16, 20]}
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from apache_beam.io.filesystem import BeamIOError
 from support import memory_filesystem
 from support.cli import rankbeam
 from support.data import REPOSITORY
@@ -91,6 +92,19 @@ def test_clearing(output: str) -> None:
     assert "nothing to clear" in run(output, True, 1e9, "table")
     assert json.loads(run(output, True, None, "json"))["answers"] == 2
     assert survey(output + "/ledger").files == 0
+
+
+@pytest.mark.parametrize("output", ["elsewhere"], indirect=True)
+@pytest.mark.parametrize("days", [None, 1.0])
+def test_answers_that_may_not_be_deleted_are_not_cleared(
+    days: float | None, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, paths: list[str]) -> None:
+        raise BeamIOError("403", dict.fromkeys(paths, PermissionError()))
+
+    monkeypatch.setattr(memory_filesystem.MemoryFileSystem, "delete", refuse)
+    with pytest.raises(InputError, match=r"\.parquet: cannot be deleted; its answers stay"):
+        run(output, True, days, "table")
 
 
 def test_a_run_without_remote_calls_has_no_ledger(tmp_path: Path) -> None:

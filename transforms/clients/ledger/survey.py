@@ -11,7 +11,9 @@ from rankbeam.transforms.clients.ledger.lookup import adopt_journals
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, PartVanished
 from rankbeam.transforms.clients.ledger.rows import FIRST, IMPOSSIBLE, are_possible
 from rankbeam.transforms.clients.ledger.store import StoredFile
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.records.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -151,14 +153,21 @@ def _clear_part(folder: str, part: StoredFile, limit: datetime | None) -> tuple[
         if limit is not None:
             return 0, 0, 0
     if not any_left:
-        return (1, answers, part.bytes) if (limit is None or answers) and store.delete(part.path) else (0, 0, 0)
+        return (1, answers, part.bytes) if (limit is None or answers) and _delete(part.path) else (0, 0, 0)
     if not answers:
         return 0, 0, 0
     smaller = store.put(folder, keep.finish())
-    if store.delete(part.path):
+    if _delete(part.path):
         return 1, answers, part.bytes - smaller.bytes
     store.delete(smaller.path)  # merged meanwhile, with the rows to remove
     return 0, 0, 0
+
+
+def _delete(path: str) -> bool:
+    """Delete a part; return False if it was merged meanwhile."""
+    if not (deleted := store.delete(path)) and files.exists(path):
+        raise InputError("cannot be deleted; its answers stay. Grant permission to delete files", path=path)
+    return deleted
 
 
 def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
