@@ -97,6 +97,7 @@ def label(
         task_summary,
         write_tasks,
     )
+    from rankbeam.pipelines.run.folders import sole_writer
     from rankbeam.transforms.records.errors import InputError
 
     if decisions is not None:
@@ -108,17 +109,17 @@ def label(
         drawing = LabelSample.of(run, metric, names, seed or 0, by)
     else:
         drawing = last_drawing(named.folder, metric and LabelSample.of(run, metric, ()).metric)
-    if queries is not None:
-        tasks = pick(run, drawing, chosen_queries(queries))
-    else:
-        tasks = draw(
-            run, drawing, sample or more or 1, drawn_before(named.folder, drawing, is_first=sample is not None)
-        )
-    try:
-        tasks = with_histories(run, tasks)
-    except InputError as error:
-        warn(f"{error}; tasks will not show the earlier turns of conversations")
-    paths = write_tasks(named.folder, tasks, drawing)
+    with sole_writer(named.folder, "labels", "labels of this folder", "output"):  # two would draw the same queries
+        if queries is not None:
+            tasks = pick(run, drawing, chosen_queries(queries))
+        else:
+            earlier = drawn_before(named.folder, drawing, is_first=sample is not None)
+            tasks = draw(run, drawing, sample or more or 1, earlier)
+        try:
+            tasks = with_histories(run, tasks)
+        except InputError as error:
+            warn(f"{error}; tasks will not show the earlier turns of conversations")
+        paths = write_tasks(named.folder, tasks, drawing)
     click.echo(task_summary(named.folder, tasks, drawing, paths))
 
 

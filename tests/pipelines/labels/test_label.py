@@ -106,11 +106,12 @@ def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path)
     assert len(list((sampled / "labels").glob("*.parquet"))) == 1
 
 
-def test_of_two_files_applied_at_once_one_is_refused(sampled: Path, tmp_path: Path) -> None:
+def test_of_two_commands_at_once_one_is_refused(sampled: Path, tmp_path: Path) -> None:
     path = decided(tmp_path / "a.jsonl", tasks(sampled), by_words)
     with sole_writer(str(sampled), "labels", "labels", "output"):  # as another process would
-        refused = rankbeam("label", str(sampled), "--apply", path)
-    assert (refused.status, "another process is writing labels of this folder" in refused.stderr) == (2, True)
+        for words in (["--apply", path], ["--more", "1"]):
+            refused = rankbeam("label", str(sampled), *words)
+            assert (refused.status, "another process is writing labels of this folder" in refused.stderr) == (2, True)
     assert not (sampled / "labels").exists()
     assert rankbeam("label", str(sampled), "--apply", path).status == 0
 
