@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from rankbeam.pipelines.local.messages import warn
-from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.local.runner import new_pipeline, on_this_machine, quiet_beam, refusals
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn
@@ -49,6 +49,7 @@ from rankbeam.transforms.traces import (
 _BUCKET_BYTES = 16 << 20
 _PACKED = (".gz", ".parquet")  # spans are repetitive: unpacked, they take about ten times as much
 _COUNTS, _COLLECTED = "counts.json", "collected.json"
+_QUERIES, _ANSWERS, _PARTS = "queries.jsonl", "answers.jsonl", ".turns-"
 _MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 
 
@@ -93,16 +94,18 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
         raise InputError("is not a folder on this machine; write there, and copy the files", path=output)
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
-    queries, experiment = folder / "queries.jsonl", folder / "experiment.yaml"
+    queries, experiment = folder / _QUERIES, folder / "experiment.yaml"
     if queries.exists() and b'"reference":' in queries.read_bytes():
         problem = "has reference answers, which are never overwritten; choose another --output"
         raise InputError(problem, path=str(queries))
+    for abandoned in folder.glob(f"{_PARTS}*"):  # by a killed process; no other one writes to the folder
+        shutil.rmtree(abandoned)
     collected = write_dataset(source, folder, naming, choice)
     if experiment.exists():
         warn(f"{experiment} exists already and is kept; delete it to get a new one")
     else:
         content = experiment_of(folder.name, collected, service)
-        experiment.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        files.write(str(experiment), yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
     return collected
 
 
@@ -137,14 +140,16 @@ def _hash(value: object) -> str:
 
 def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> TraceSummary:
     """Write `queries.jsonl` and `answers.jsonl`; refused if no trace has a question, or none has an answer."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".turns-") as parts:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_PARTS) as parts:
         _run_pipeline(source, parts, naming, choice)
-        collected = _write_files(Path(parts), folder, choice)
-    if not collected.counts.get(TURNS):
-        raise InputError(f"holds no question: {collected.as_text()}", path=source)
-    if collected.counts[FAILED] == collected.counts[TURNS]:
-        advice = "name the answer in outputs that are JSON with --answer PATH"
-        raise InputError(f"holds no answer; {advice}: {collected.as_text()}", path=source)
+        collected = _write_files(Path(parts), choice)
+        if not collected.counts.get(TURNS):
+            raise InputError(f"holds no question: {collected.as_text()}", path=source)
+        if collected.counts[FAILED] == collected.counts[TURNS]:
+            advice = "name the answer in outputs that are JSON with --answer PATH"
+            raise InputError(f"holds no answer; {advice}: {collected.as_text()}", path=source)
+        for name in (_QUERIES, _ANSWERS):  # of an earlier collection
+            (Path(parts) / name).replace(folder / name)
     return collected
 
 
@@ -172,7 +177,7 @@ def _run_pipeline(source: str, folder: str, naming: Naming, choice: Choice) -> N
     # A collector has just opened a file that is empty; if all are, reading the first one says so.
     paths = [source] if is_bigquery else [path for path, size in sizes.items() if size] or list(sizes)
     options = PipelineOptions(["--runner=FnApiRunner"])
-    with on_this_machine(options), quiet_beam(), refusals(), beam.Pipeline(FnApiRunner(), options) as pipeline:
+    with on_this_machine(options), quiet_beam(), refusals(), new_pipeline(FnApiRunner(), options) as pipeline:
         counts = pipeline | "Turns" >> WriteTurns(paths, folder, buckets, naming, choice)
         _ = counts | "WriteCounts" >> beam.Map(_write_counts, files.join(folder, _COUNTS))
 
@@ -187,8 +192,8 @@ def _turns(parts: Path) -> Iterator[Turn]:
             yield from map(turn_in, lines)
 
 
-def _write_files(parts: Path, folder: Path, choice: Choice) -> TraceSummary:
-    """Write the turns as queries and answers, replacing the files of an earlier collection."""
+def _write_files(parts: Path, choice: Choice) -> TraceSummary:
+    """Write the turns as queries and answers."""
     counts = Counter(json.loads((parts / _COUNTS).read_text(encoding="utf-8")))
     turns: Iterator[Turn] | list[Turn] = _turns(parts)
     if choice.sample is not None:
@@ -196,7 +201,7 @@ def _write_files(parts: Path, folder: Path, choice: Choice) -> TraceSummary:
     systems: dict[str, None] = {}
     conversations: Counter[str] = Counter()
     has_contexts = False
-    queries, answers = parts / "queries.jsonl", parts / "answers.jsonl"
+    queries, answers = parts / _QUERIES, parts / _ANSWERS
     with queries.open("w", encoding="utf-8") as query_lines, answers.open("w", encoding="utf-8") as answer_lines:
         for turn in turns:
             counts[TURNS] += 1
@@ -210,8 +215,6 @@ def _write_files(parts: Path, folder: Path, choice: Choice) -> TraceSummary:
             answer_lines.write(json.dumps(_answer(turn), ensure_ascii=False) + "\n")
     skipped = sum(counts[reason.value] for reason in SkipReason)
     counts[OUTSIDE] = counts[TRACES] - skipped - counts[TURNS]
-    for path in (queries, answers):
-        shutil.move(path, folder / path.name)
     in_conversations = len(conversations) > 1 and any(count > 1 for count in conversations.values())
     return TraceSummary(counts, has_contexts, tuple(systems), in_conversations)
 

@@ -61,6 +61,7 @@ def traces(
         except re.error as error:
             raise click.UsageError(f"--redact {pattern!r} is not a regular expression: {error}") from error
     with with_standard_input((source,)) as (source,):
+        from rankbeam.pipelines.run.folders import sole_writer
         from rankbeam.pipelines.start.cases import service_of
         from rankbeam.pipelines.traces import collect
         from rankbeam.transforms.clients.formats.traces.turns import Naming
@@ -77,6 +78,7 @@ def traces(
         naming = Naming(question, answer, configuration, documents)
         judge = service_of(service, list(MODELS.types))
         choice = Choice(sample, per_day, redact, drop_self)
-        collected = collect(source, output, naming, choice, judge)
+        with sole_writer(output, "traces", "this dataset", "--output"):
+            collected = collect(source, output, naming, choice, judge)
         click.echo(collected.as_text())
         click.echo(f"next: rankbeam evaluate {output.rstrip('/')}/experiment.yaml")

@@ -3,8 +3,11 @@
 import contextlib
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
+import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.runners.runner import PipelineRunner
 
 from rankbeam.pipelines.local import overheads
 from rankbeam.transforms.clients.sharing import shared
@@ -16,6 +19,12 @@ def find_input_error(error: BaseException | None) -> InputError | None:
     """The InputError behind a Beam exception, which wraps exceptions in DoFns."""
     message = message_behind(error, InputError)
     return None if message is None else InputError(message)
+
+
+def new_pipeline(runner: PipelineRunner | None, options: PipelineOptions) -> beam.Pipeline:
+    pipeline = beam.Pipeline(runner=runner, options=options)
+    Path(pipeline.local_tempdir).rmdir()  # only transforms in other languages use it; an interrupt would leave it
+    return pipeline
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apache_beam as beam
@@ -17,7 +16,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.quotas import DATA
 from rankbeam.pipelines.gates.table import verdict_of
-from rankbeam.pipelines.local import worker_processes
+from rankbeam.pipelines.local import runner, worker_processes
 from rankbeam.pipelines.run.branches import Branches, local_rankings, with_joined
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
@@ -287,11 +286,9 @@ def _compared_files(experiment: Experiment) -> tuple[tuple[str, str], ...]:
 
 def new_pipeline(options: PipelineOptions) -> beam.Pipeline:
     try:
-        pipeline = beam.Pipeline(runner=_runner(options), options=options)
+        return runner.new_pipeline(_runner(options), options)
     except ValueError as error:  # an unknown runner, or a missing option of a runner
         raise InputError(str(error)) from error
-    Path(pipeline.local_tempdir).rmdir()  # only transforms in other languages use it; an interrupt would leave it
-    return pipeline
 
 
 def _runner(options: PipelineOptions) -> FnApiRunner | None:

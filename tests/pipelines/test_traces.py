@@ -2,6 +2,7 @@
 
 import json
 import random
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from support.cli import rankbeam
 from support.traces import otlp, phoenix, span, untyped
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.formats.traces.turns import Turn
-from rankbeam.transforms.traces import Choice
+from rankbeam.pipelines.run.folders import sole_writer
+from rankbeam.pipelines.traces import collect
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn
+from rankbeam.transforms.traces import Choice, WriteTurns
 
 DAY = 86_400
 
@@ -87,6 +90,32 @@ def test_a_sample_is_the_same_each_time_and_texts_are_redacted(tmp_path: Path) -
         assert f"{40 - len(drawn[-1])} not drawn" in done.stdout
     assert drawn[0] == drawn[1]
     assert (len(drawn[0]), len(drawn[2])) == (5, 10)
+
+
+def test_a_refused_source_keeps_what_an_earlier_one_had(tmp_path: Path) -> None:
+    source, out = written(tmp_path, "spans.jsonl", [otlp(*trace(1))]), tmp_path / "out"
+    (out / ".turns-of-a-killed-process").mkdir(parents=True)
+    assert rankbeam("traces", source, "--output", str(out)).status == 0
+    earlier = {path.name: path.read_bytes() for path in out.iterdir()}
+    silent = written(tmp_path, "silent.jsonl", [otlp(span(f"{2:032x}", 0, 0, {"input.value": "Who?"}))])
+    assert rankbeam("traces", silent, "--output", str(out)).status == 2
+    with sole_writer(str(out), "traces", "it", "--output"):  # as another process would
+        assert "another process is writing this dataset" in rankbeam("traces", source, "--output", str(out)).stderr
+    assert earlier.keys() == {"queries.jsonl", "answers.jsonl", "experiment.yaml"}
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == earlier
+
+
+def test_an_interrupt_leaves_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(WriteTurns, "expand", interrupted)
+    source = written(tmp_path, "spans.jsonl", [otlp(*trace(1))])
+    with pytest.raises(KeyboardInterrupt):
+        collect(source, str(tmp_path / "out"), Naming(), Choice(), {})
+    assert [*(tmp_path / "temporary").iterdir(), *(tmp_path / "out").iterdir()] == []
 
 
 def test_what_people_have_changed_is_not_overwritten(tmp_path: Path) -> None:
