@@ -3,6 +3,9 @@
 import click
 
 from rankbeam.pipelines.cli.group import FloatRange, confirm_deletion, main, shown_as, wide
+from rankbeam.pipelines.local.interrupt import defer_interrupt
+
+_DELETING = "stopping once all rows of these runs are deleted; press Ctrl-C again to stop at once"
 
 
 @main.command()
@@ -79,8 +82,10 @@ def runs(
     number = pluralize(len(finished), "run")
     question, confirmed = f"Delete {number} with all rows?", confirm_deletion if is_table(folder) else _confirm
     if prune and finished and not dry_run and confirmed(question, yes=yes):
-        pruning.delete(folder, finished)
+        with defer_interrupt(_DELETING) as raise_held:  # a later command would not see the rows that were left
+            pruning.delete(folder, finished)
         click.echo(f"deleted {number}", err=True)
+        raise_held()
 
 
 def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:

@@ -1,6 +1,7 @@
 """`rankbeam runs --prune`: old runs go with all their rows; the latest of each experiment and the ledger stay."""
 
 import shutil
+import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
+from support.remote import signalled
 from support.runs import run_experiment
 
 from rankbeam.pipelines.cli import main
@@ -60,6 +62,15 @@ def test_the_latest_run_of_each_experiment_stays(out: Path) -> None:
             ("a3",),
             ("b1",),
         ]
+
+
+def test_ctrl_c_leaves_no_rows_of_deleted_runs(out: Path) -> None:
+    deleting = lambda: not (out / "runs" / "a1").exists()  # noqa: E731
+    ended = signalled(["runs", str(out), "--prune", "--yes"], signal.SIGINT, deleting, out, every_s=0.001)
+    assert ended.status == 130, ended.stderr
+    assert not [path for path in out.rglob("*") if path.name in ("a1", "a2")]
+    with duckdb.connect(str(out / "results.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM query_metrics WHERE run_id < 'a3'").fetchall() == [(0,)]
 
 
 def test_what_a_killed_race_left_is_deleted_and_a_dry_run_names_it(out: Path) -> None:
