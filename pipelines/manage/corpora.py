@@ -42,11 +42,11 @@ class CorpusLocation:
     def client(self) -> Iterator[CorpusClient]:
         """A client for the corpora there, without a lasting ledger."""
         temporary = tempfile.TemporaryDirectory(prefix="rankbeam-corpora-", ignore_cleanup_errors=True)
-        with temporary as folder, translate_errors():
-            try:
+        try:
+            with temporary as folder, translate_errors():
                 yield CorpusClient(self.api, Ledger(folder), self.quota)
-            except KeyboardInterrupt:  # its threads still write to the folder
-                raise Interrupted([folder], _OUTCOME) from None
+        except KeyboardInterrupt:  # its threads still write to the folder
+            raise Interrupted([temporary.name], _OUTCOME) from None
 
     def corpora(self) -> tuple[ExistingCorpus, ...]:
         try:

@@ -187,6 +187,7 @@ def run_here(
             work = in_thread(lambda: run(experiment, execution, options))
             return result_of(work)
     except KeyboardInterrupt:
+        spilled = spill.folder()  # once its calls have ended, the thread forgets the folder before it deletes it
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
         if work is not None and not overheads.ends_with_its_command:  # the process continues, and the run would, too
             end(work)
@@ -195,5 +196,5 @@ def run_here(
         delete_rows(experiment.output, execution.run_id)
         race = files.join(experiment.output, f"{RACE}{execution.run_id}")
         folders = [*run_folders(experiment.output, execution.run_id), race]
-        spilled = [] if (folder := spill.folder()) is None else [folder]
-        raise Interrupted(spilled + ([experiment.output] if temporary else folders), *notes) from None
+        temporaries = list(filter(None, (spilled, spill.folder())))
+        raise Interrupted(temporaries + ([experiment.output] if temporary else folders), *notes) from None

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from support.data import REPOSITORY
 
-from rankbeam.pipelines.local.interrupt import end, finish_calls, in_thread, result_of
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.local.interrupt import Interrupted, end, finish_calls, in_thread, result_of
+from rankbeam.pipelines.run import evaluate
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.clients.storage import spill
 
 MODULE = """
 import os, signal
@@ -186,3 +190,33 @@ def test_a_signal_that_does_not_end_waits_is_noticed_all_the_same() -> None:
     threading.Timer(0.05, _thread.interrupt_main).start()  # runs the handler without a signal
     with pytest.raises(KeyboardInterrupt):
         result_of(running)
+
+
+def test_the_folder_that_an_ending_thread_still_deletes_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, stopped, forgotten = threading.Event(), threading.Event(), threading.Event()
+    folders = []
+
+    def run(*_: object) -> None:
+        with spill.spilling():
+            folders.append(spill.folder())
+            began.set()
+            stopped.wait()
+        forgotten.set()
+
+    def interrupted(_: object) -> None:
+        began.wait()
+        raise KeyboardInterrupt
+
+    def finish(_: object) -> str:
+        stopped.set()
+        forgotten.wait()
+        return ""
+
+    for name, replacement in (("run", run), ("result_of", interrupted), ("finish_calls", finish)):
+        monkeypatch.setattr(evaluate, name, replacement)
+    experiment = load_experiment(str(REPOSITORY / "examples" / "helpdesk" / "answers.yaml"), str(tmp_path))
+    with pytest.raises(Interrupted) as caught:
+        evaluate.run_here(experiment, evaluate.new_run(experiment), pipeline_options([]), temporary=False)
+    assert caught.value.folders[0] == folders[0]
