@@ -11,13 +11,14 @@ from itertools import chain
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.parquet as pq
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.storage import parquet
+from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.clients.storage.parquet import Part, put_in_place, run_folder
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import unanswered_shares
@@ -144,10 +145,11 @@ def write_run(
 
 def write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
     """Write a small table to one file and return its path; `rows` lacks the common columns."""
-    folder, schema = run_folder(output, name, run.run_id), tables.TABLES[name]
-    part = Part(folder, schema)
-    part.write(run.stamp(rows, schema))
-    return put_in_place(folder, [part.close()], schema)[0]
+    path = files.join(run_folder(output, name, run.run_id), "part-00000-of-00001.parquet")
+    content = pa.BufferOutputStream()
+    pq.write_table(run.stamp(rows, tables.TABLES[name]), content, compression="zstd")
+    files.write(path, content.getvalue().to_pybytes())  # without the folder `_unfinished`: two commands may write
+    return path
 
 
 def _read_table(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:

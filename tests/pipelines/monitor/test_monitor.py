@@ -150,7 +150,9 @@ def test_another_baseline_can_be_pinned(tmp_path: Path) -> None:
     configurations = {"base": ranks(1, 2)}
     for run_id in ("first", "second", "third"):
         finished(tmp_path, configurations, run_id, monitor={"baseline": "second"})
+    other = write(tmp_path / "out" / "monitor" / "third" / "_unfinished" / "other.parquet", "of another command")
     assert monitored(tmp_path)[1]["baseline_run"]["run_id"] == "second"
+    assert Path(other).exists()
     assert monitored(tmp_path, "--baseline-run-id", "first")[1]["baseline_run"]["run_id"] == "first"
     outcome = rankbeam("monitor", tmp_path / "out", "--baseline-run-id", "frist")
     assert outcome.exit_code == 2
