@@ -253,6 +253,8 @@ def test_write_keeps_links_and_writes_to_pipes(tmp_path: Path) -> None:
     files.write(str(pipe), b"to the reader")
     assert (reader.communicate()[0], pipe.is_fifo()) == (b"to the reader", True)
     assert (place.read_bytes(), link.is_symlink()) == (b"to the place", True)
+    code = "from rankbeam.transforms.clients.storage import files; files.write('/dev/stdout', b'to the reader')"
+    assert processes.run(code).stdout == "to the reader"
 
 
 @pytest.mark.parametrize(

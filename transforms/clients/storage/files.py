@@ -224,7 +224,8 @@ def write(path: str, content: bytes) -> None:
     """Write a file. A local one is renamed once it is complete: a killed process leaves no half file under its name."""
     place = Path(os.path.realpath(path))  # a link stays
     with translate_errors(path, "cannot be written"):
-        if not is_local(path) or (place.exists() and not place.is_file()):  # a device or pipe
+        is_stream = path.startswith(("/dev/", "/proc/")) or (place.exists() and not place.is_file())  # or a pipe
+        if not is_local(path) or is_stream:
             with create_file(path) as handle:
                 handle.write(content)
             return
