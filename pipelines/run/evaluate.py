@@ -12,7 +12,7 @@ from apache_beam.runners.runner import PipelineResult
 from rankbeam.pipelines.experiment.dataset_checks import refuse_strange_answers
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages, overheads, progress
-from rankbeam.pipelines.local.interrupt import Interrupted, end, finish_calls, in_thread, result_of
+from rankbeam.pipelines.local.interrupt import Interrupted, defer_interrupt, end, finish_calls, in_thread, result_of
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
@@ -68,7 +68,6 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
-    release_corpora(ready, execution)
     return Results(experiment.output, execution.run_id)
 
 
@@ -185,7 +184,7 @@ def run_here(
         run_id = execution.run_id
         with sole_writer(experiment.output, run_id, f"the run {run_id}", "--run-id"), display:
             work = in_thread(lambda: run(experiment, execution, options))
-            return result_of(work)
+            results = result_of(work)
     except KeyboardInterrupt:
         spilled = spill.folder()  # once its calls have ended, the thread forgets the folder before it deletes it
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
@@ -198,3 +197,7 @@ def run_here(
         folders = [*run_folders(experiment.output, execution.run_id), race]
         temporaries = list(filter(None, (spilled, spill.folder())))
         raise Interrupted(temporaries + ([experiment.output] if temporary else folders), *notes) from None
+    with defer_interrupt("stopping once the corpora of this run are deleted") as raise_held:
+        release_corpora(experiment, execution)
+    raise_held()
+    return results

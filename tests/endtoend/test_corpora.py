@@ -84,6 +84,14 @@ def test_what_is_kept_for_the_run_leaves_nothing(tmp_path: Path, server: Standin
     assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
+def test_ctrl_c_while_corpora_of_a_finished_run_are_deleted_keeps_its_results(tmp_path: Path, server: Standin) -> None:
+    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), corpus={"keep": "run"})
+    deleting = lambda: server.stats().queries.get("DeleteRagCorpus", 0) > 0  # noqa: E731
+    ended = signalled(["evaluate", path], signal.SIGINT, deleting, tmp_path)
+    assert (ended.status, there(server), server.stats().extra["objects"]) == (130, [], [])
+    assert find_run(str(tmp_path / "out")).table("configuration_metrics").num_rows > 0
+
+
 def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     evaluated(path)
