@@ -144,7 +144,7 @@ def match_answers(
 ) -> tuple[pa.RecordBatch, list[str], list[str], ReplayTally]:
     """The answers to the queries, the queries without a row, and the queries with an empty answer."""
     table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
-    name = repeated_id(table["query_id"])
+    name = repeated_id(table["query_id"].filter(table["answer"].is_valid()))
     if name is not None and not keeps_samples:
         advice = "keep one, or take all as samples: answers: {samples: keep}"
         raise Conflict(f"query {shortened(repr(name))} has two answers", {"query_id": name}, advice)

@@ -2,14 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.inputs import write
 
 from rankbeam.transforms.clients.formats.cases.read import read_cases
-from rankbeam.transforms.clients.formats.cases.roles import survey_of
+from rankbeam.transforms.clients.formats.cases.roles import queries_in, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.syntax.ids import hashed_id
+from rankbeam.transforms.records.errors import InputError
 
 FOLDER = Path(__file__).parent / "written"
 ROWS = [
@@ -60,6 +64,51 @@ def test_conversations_of_deepeval(name: str) -> None:
         (texts or ()) if answer else None for _, answer, texts, _ in ROWS
     ]
     assert [case.query_id for case in cases] == [hashed_id(q, HISTORY) for q, _, _, _ in ROWS]
+
+
+def test_a_test_case_of_deepeval_may_leave_the_reference_answer_to_its_golden() -> None:
+    source = CaseSource(str(FOLDER / "deepeval_goldens.jsonl"))  # save_as writes the goldens first
+    golden, case = read_cases(source)
+    assert (golden.answer, golden.reference, case.answer, case.reference) == (None, "The owner.", "Owners pay.", None)
+    assert [case.reference for case in queries_in(source)] == ["The owner."]
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected"),
+    [
+        ("autorag.parquet", {"qid": "q", "query": "Who?", "retrieval_gt": "d1", "generation_gt": "Ann"}, ("d1",)),
+        ("autorag.parquet", {"qid": "q", "query": "Who?", "retrieval_gt": ["d1"], "generation_gt": ["Ann"]}, ("d1",)),
+        ("rows.csv", {"question": "Who?", "answer": "Ann", "gold": "d1"}, ("d1",)),
+        ("rows.jsonl", {"question": "Who?", "answer": "Ann", "gold": 7}, ("7",)),
+    ],
+)
+def test_a_single_relevant_document_needs_no_list(
+    tmp_path: Path, name: str, row: dict[str, Any], expected: tuple[str, ...]
+) -> None:
+    columns = {"relevant": "gold"} if "gold" in row else {}
+    (case,) = read_cases(CaseSource(rows_file(tmp_path / name, row), columns))
+    assert case.relevant == expected
+
+
+def test_relevant_documents_that_are_no_list_or_alternatives_are_refused(tmp_path: Path) -> None:
+    """AutoRAG reads a list without inner lists as one group of alternatives."""
+    row = {"qid": "q", "query": "Who?", "retrieval_gt": ["d1", "d2"], "generation_gt": ["Ann"]}
+    with pytest.raises(InputError, match="1: relevant: one of several documents is enough"):
+        list(read_cases(CaseSource(rows_file(tmp_path / "autorag.parquet", row))))
+    for name, value in {"a.csv": "d1, d2", "b.csv": "d1|d2", "c.jsonl": {"d1": 1}}.items():
+        path = rows_file(tmp_path / name, {"question": "Who?", "answer": "Ann", "gold": value})
+        with pytest.raises(InputError, match=rf"{name}:\d: relevant: expected a list of ids, found a"):
+            list(read_cases(CaseSource(path, {"relevant": "gold"})))
+
+
+def rows_file(path: Path, row: dict[str, Any]) -> str:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    elif path.suffix == ".csv":
+        path.write_text(f"{','.join(row)}\n{','.join(json.dumps(value) for value in row.values())}\n")
+    else:
+        path.write_text(json.dumps(row))
+    return str(path)
 
 
 @pytest.mark.parametrize("name", ["phoenix_experiment.json", "phoenix_experiment.csv"])

@@ -26,6 +26,7 @@ _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.t
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
 """A context with its source, as DeepEval writes it."""
+_SEPARATOR = re.compile(r"[\[,;|\n]")  # in a text, a sign of several ids
 _LIST = re.compile(r"""\s*\[\s*["']""")  # the beginning of a list of texts; spreadsheets cut cells short
 _LONGEST_ATTRIBUTE = 1_000
 STEPS = ("steps", EXPECTED_STEPS)  # parts of a case that hold an agent's steps
@@ -302,9 +303,17 @@ class _CaseRow:
 
     def relevant(self) -> tuple[str, ...] | None:
         """The ids of relevant documents; alternatives among them are refused unless `flatten` is set."""
-        value = self._as_list(self.value("relevant"))
-        if value is None:
+        value = self.value("relevant")
+        if value is None or value == "":
             return None
+        if isinstance(value, int) or (isinstance(value, str) and not _SEPARATOR.search(value)):
+            value = [value]
+        elif (listed := self._as_list(value)) is None:
+            raise self.refuse(f'relevant: expected a list of ids, found {tools.kind_of(value)}; write ["d1", "d2"]')
+        else:
+            value = listed
+        if self.layout.tool.name == "AutoRAG" and not any(isinstance(entry, list) for entry in value):
+            value = [value]  # AutoRAG reads a list without inner lists as one group
         groups = [entry if isinstance(entry, list) else [entry] for entry in value]
         if any(len(group) > 1 for group in groups):
             if not self.source.flatten:

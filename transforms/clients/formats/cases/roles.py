@@ -43,18 +43,18 @@ _SCORES = frozenset(
 
 def queries_in(source: CaseSource) -> Iterator[Case]:
     """The cases of a file, each query once: several systems may have answered it."""
-    first: dict[int, tuple[int, int]] = {}
+    first: dict[int, tuple[int, int, int]] = {}
     for case in read_cases(source):
         if not case.question:
             raise InputError("has no question", path=source.path, line=case.line)
-        content = f"{case.question}\n{case.reference or ''}"
-        name, content = hashing.hash_strings(pa.array([case.query_id, content])).tolist()
+        texts = [case.query_id, case.question, case.reference or ""]
+        name, question, reference = hashing.hash_strings(pa.array(texts)).tolist()
         if name not in first:
-            first[name] = content, case.line
+            first[name] = question, reference, case.line
             yield case
-        elif first[name][0] != content:
+        elif first[name][:2] != (question, reference if case.reference else first[name][1]):
             problem = f"query {shortened(repr(case.query_id))} has two questions or two reference answers"
-            raise repeated_at(problem, [(source.path, first[name][1]), (source.path, case.line)], "keep one")
+            raise repeated_at(problem, [(source.path, first[name][2]), (source.path, case.line)], "keep one")
 
 
 def read_queries(source: CaseSource) -> Iterator[tuple[str, str, Mapping[str, str], int]]:
