@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, time
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -182,9 +183,11 @@ def _json(value: Any) -> bytes:
 
 
 def _as_plain(value: Any) -> Any:
-    """A DataFrame's dates as texts, and NumPy's numbers and arrays as Python's."""
+    """Dates and UUIDs of a DataFrame or a model as texts, and NumPy's numbers and arrays as Python's."""
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, UUID):  # the ids of LangSmith
+        return str(value)
     plain = of_python(value)
     if plain is value:
         raise TypeError(f"{shortened(repr(value), 60)} is {type(value).__name__}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -110,6 +111,8 @@ def test_columns_and_models_are_the_same_rows(tmp_path: Path) -> None:
     rows = [{"question": "a", "answer": "b", "contexts": ["c", "d"]}, {"question": "e", "answer": "f", "contexts": []}]
     for same in ({key: [row[key] for row in rows] for key in rows[0]}, map(Sample.model_validate, rows)):
         assert path_of(same, inputs) == path_of(rows, inputs)
+    ids = [{**row, "example_id": UUID(int=7)} for row in rows]  # as LangSmith's DataFrames and examples have them
+    assert path_of(ids, inputs) == path_of([{**row, "example_id": str(UUID(int=7))} for row in ids], inputs)
     with pytest.raises(rankbeam.InputError, match="rows are dict"):
         path_of({"question": ["a", "b"], "answer": ["c"]}, inputs)
 
