@@ -79,10 +79,10 @@ def test_chains_get_the_query_at_their_input(schema: dict[str, Any], expected: A
 
 def test_an_agent_gets_a_message_and_answers_with_its_last_one() -> None:
     schema, state = {"type": "object", "properties": {"messages": {}}}, {"messages": [Message(Q), Message(A)]}
-    asked = {"messages": [{"role": "user", "content": Q}]}
-    assert answer(Chain(schema, asked, state)) == {"answer": A, "contexts": None, "steps": []}
+    request = {"messages": [{"role": "user", "content": Q}]}
+    assert answer(Chain(schema, request, state)) == {"answer": A, "contexts": None, "steps": []}
     # A graph of LangGraph may have the retrieved documents beside its messages.
-    assert answer(Chain(schema, asked, {**state, "context": [Document()]})) == {**EXPECTED, "steps": []}
+    assert answer(Chain(schema, request, {**state, "context": [Document()]})) == {**EXPECTED, "steps": []}
 
 
 class Pipeline:
