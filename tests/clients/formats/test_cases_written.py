@@ -80,6 +80,7 @@ def test_a_test_case_of_deepeval_may_leave_the_reference_answer_to_its_golden() 
         ("autorag.parquet", {"qid": "q", "query": "Who?", "retrieval_gt": ["d1"], "generation_gt": ["Ann"]}, ("d1",)),
         ("rows.csv", {"question": "Who?", "answer": "Ann", "gold": "d1"}, ("d1",)),
         ("rows.jsonl", {"question": "Who?", "answer": "Ann", "gold": 7}, ("7",)),
+        ("rows.parquet", {"question": "Who?", "answer": "Ann", "gold": 7.0}, ("7",)),  # pandas, beside missing ids
     ],
 )
 def test_a_single_relevant_document_needs_no_list(

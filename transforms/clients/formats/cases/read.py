@@ -306,7 +306,7 @@ class _CaseRow:
         value = self.value("relevant")
         if value is None or value == "":
             return None
-        if isinstance(value, int) or (isinstance(value, str) and not _SEPARATOR.search(value)):
+        if isinstance(value, int | float) or (isinstance(value, str) and not _SEPARATOR.search(value)):
             value = [value]
         elif (listed := self._as_list(value)) is None:
             raise self.refuse(f'relevant: expected a list of ids, found {tools.kind_of(value)}; write ["d1", "d2"]')
