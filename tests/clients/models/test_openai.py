@@ -15,6 +15,7 @@ from support.standins.models import embedding
 from rankbeam.transforms.clients.models.base import Completion, Embedding
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
+from rankbeam.transforms.clients.models.replies import Charges, ReportedUsage
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind, InputError
 from rankbeam.transforms.records.judging.answers import estimated_tokens
@@ -216,6 +217,20 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(openai: Sta
     assert "estimated, at 4 characters per token" in warning
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (ReportedUsage(output=20, total=120), Tokens(100, 0, 20)),
+        (ReportedUsage(100, output=20, total=130), Tokens(100, 0, 30)),
+        (ReportedUsage(output=20), Tokens(2, 0, 20)),
+    ],
+)
+def test_a_missing_count_of_the_request_is_the_rest_of_the_total_or_estimated(
+    usage: ReportedUsage, tokens: Tokens
+) -> None:
+    assert Charges("m").of(usage, "eight ch", "four") == tokens
+
+
 def test_an_embedding_of_what_is_no_number_is_malformed(openai: Standin) -> None:
     assert outcome(local(openai), Prompt(EMBED, {"text": "fault=no_number"})).kind is K.MALFORMED
 
@@ -309,7 +324,14 @@ def test_a_choice_as_gateways_write_it(openai: Standin, choice: Any, expected: A
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"), [(OVERLOADED, K.QUOTA), ({"code": 418}, K.INVALID), ("down", K.UNAVAILABLE)]
+    ("error", "kind"),
+    [
+        (OVERLOADED, K.QUOTA),
+        (OVERLOADED | {"code": "429"}, K.QUOTA),
+        ({"code": 418}, K.INVALID),
+        ({"code": "server_error"}, K.UNAVAILABLE),
+        ("down", K.UNAVAILABLE),
+    ],
 )
 def test_an_error_with_status_200_is_shown_and_not_charged(openai: Standin, error: Any, kind: FailureKind) -> None:
     text = scripted(json.dumps({"error": error}).encode())
@@ -318,6 +340,12 @@ def test_an_error_with_status_200_is_shown_and_not_charged(openai: Standin, erro
         assert isinstance(problem, CallError)
         assert (problem.kind, problem.tokens) == (kind, Tokens())
         assert json.dumps(error) in problem.message
+
+
+def test_an_error_without_a_field_of_its_own_is_not_charged(openai: Standin) -> None:
+    body = {"object": "error", "message": "upstream timed out", "type": "InternalServerError", "code": 503}
+    problem = outcome(local(openai), question(scripted(json.dumps(body).encode())))
+    assert (problem.kind, problem.tokens) == (K.UNAVAILABLE, Tokens())
 
 
 def test_a_payment_that_is_required_stops_the_pool(openai: Standin) -> None:

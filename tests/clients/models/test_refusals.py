@@ -9,6 +9,7 @@ from support.model_calls import bodies, question, support
 from support.standins import Faults, Standin, serve
 
 from rankbeam.transforms.clients.models.gemini import Gemini
+from rankbeam.transforms.clients.models.model_connection import Refusals, RequestPart
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -81,6 +82,30 @@ def test_a_service_without_any_form_is_asked_for_json_in_the_prompt_alone() -> N
     kinds = [body.get("response_format", {}).get("type") for body in sent]
     assert kinds == ["json_schema", "json_object", None]
     assert '"enum": ["supported", "contradicted", "not_stated"]' in sent[-1]["messages"][0]["content"]
+
+
+def test_a_model_without_system_messages_reads_their_text_in_the_users_message() -> None:
+    with serve("openai", faults=Faults(rate=1.0, kinds=("no_system",))) as server:
+        replies, refused, (warning,) = requested(openai(server), [support("question 1"), support("question 2")])
+        first, *others = [body["messages"] for body in bodies(server, "question")]
+    assert (len(replies), refused, "system messages" in warning) == (2, 1, True)
+    system, user = (message["content"] for message in first)
+    assert [message["content"] for message in others[0]] == [f"{system}\n\n{user}"]
+    assert [[message["role"] for message in messages] for messages in others] == [["user"], ["user"]]
+
+
+SYSTEM_REFUSALS = [
+    "System role not supported",
+    "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+    "Developer instruction is not enabled for models/m-001",
+]
+
+
+@pytest.mark.parametrize("message", SYSTEM_REFUSALS)
+def test_refusals_of_system_messages_are_recognised(message: str) -> None:
+    refusals = Refusals("m", [])
+    assert refusals.learn(message, list(RequestPart))
+    assert refusals.parts == {RequestPart.SYSTEM}
 
 
 @pytest.mark.parametrize("fault", ["too_hot", "too_long"])

@@ -37,7 +37,7 @@ MODEL_KINDS = (
     "prose", "fenced", "broken_json", "wrong_type", "wrong_enum", "missing_item", "no_json_schema",
     "no_usage", "no_number", "content_filter", "conflict", "too_early",
     "gpt5", "no_seed", "no_bounds", "no_bounds_anthropic", "no_temperature_extra", "no_form", "too_hot", "too_long",
-    "too_many_states", "one_vector", "few_texts", "poison",
+    "no_system", "too_many_states", "one_vector", "few_texts", "poison",
     "fewer", "other_id", "odd_id", "twice", "no_score", "equal",
 )  # fmt: skip
 """Further faults of models and rerankers; `gemini`, `openai` and `rerankers` define each of them."""

@@ -44,6 +44,7 @@ _REFUSALS: dict[str, tuple[str, str | None, str | None]] = {
         None,
         None,
     ),
+    "no_system": ("Conversation roles must alternate user/assistant/user/assistant/...", None, None),
     "no_temperature_extra": ("`temperature` is deprecated for this model.", None, None),
     "no_form": ("response_format is not supported", "response_format", None),
     "too_hot": (
@@ -179,6 +180,7 @@ def refusal(body: dict[str, Any], fault: str | None) -> dict[str, Any] | None:
         "gpt5": "max_tokens" in body or body.get("temperature", 1) != 1,
         "no_bounds": "maxItems" in form,
         "no_bounds_anthropic": "minimum" in form or "maxItems" in form,
+        "no_system": body.get("messages", [{}])[0].get("role") == "system",
         "no_temperature_extra": "temperature" in body,
         "no_form": "response_format" in body,
         "too_hot": True,

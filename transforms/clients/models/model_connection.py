@@ -26,7 +26,7 @@ BOUNDS = ("minimum", "maximum", "minItems", "maxItems")
 
 _NO = (
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|enabled|accepted|available)|not support|only the default|"
-    r"unknown|unrecogni[sz]ed|unexpected|extra inputs|deprecated|too many states"
+    r"unknown|unrecogni[sz]ed|unexpected|extra inputs|deprecated|too many states|must alternate"
 )
 
 
@@ -36,6 +36,7 @@ class RequestPart(StrEnum):
     LIMIT = "limit"
     TEMPERATURE = "temperature"
     SEED = "seed"
+    SYSTEM = "system"
     BOUNDS = "bounds"
     SCHEMA = "schema"
     JSON = "json"
@@ -56,6 +57,9 @@ _REFUSED: Mapping[RequestPart, re.Pattern[str]] = {
     RequestPart.LIMIT: _near("(?:max_tokens|max_completion_tokens)"),
     RequestPart.TEMPERATURE: _near("temperature"),
     RequestPart.SEED: _near("seed"),
+    RequestPart.SYSTEM: _near(
+        r"(?:(?:system|developer)[ _](?:role|message|prompt|instruction)s?|messages\[0\]\.role|conversation roles)"
+    ),
     RequestPart.BOUNDS: _near(f"(?:{'|'.join(BOUNDS)}|min_items|max_items|item limits|too many states)"),
     RequestPart.SCHEMA: _FORM,
     RequestPart.JSON: _FORM,
@@ -65,6 +69,7 @@ _WARNINGS: Mapping[RequestPart, str] = {
     "max_completion_tokens",
     RequestPart.TEMPERATURE: "refuses temperature: it is left out of requests, and the model's own value applies",
     RequestPart.SEED: "refuses seed: it is left out of requests, so answers may vary more",
+    RequestPart.SYSTEM: "refuses system messages: their text is at the beginning of the user's message",
     RequestPart.BOUNDS: f"refuses {', '.join(BOUNDS)} in JSON schemas: they are left out of requests; answers are "
     "checked as before",
     RequestPart.SCHEMA: "refuses JSON schemas: requests ask for a JSON object, with the schema in the prompt; "

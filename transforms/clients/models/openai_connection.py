@@ -59,7 +59,7 @@ class OpenAiConnection(ModelConnection):
     parameters: OpenAi
     clients: Clients = field(repr=False)
 
-    always: ClassVar[frozenset[RequestPart]] = ModelConnection.always | {RequestPart.LIMIT}
+    always: ClassVar[frozenset[RequestPart]] = ModelConnection.always | {RequestPart.LIMIT, RequestPart.SYSTEM}
 
     async def check(self, timeout_s: float) -> str | None:
         """Look for the model in the service's list of models, which is free; None if there is no list."""
@@ -104,11 +104,13 @@ class OpenAiConnection(ModelConnection):
             form = {"response_format": {"type": "json_schema", "json_schema": named}}
         elif RequestPart.JSON in parts:
             form = {"response_format": {"type": "json_object"}}
-        messages = [{"role": "system", "content": system}] if system else []
+        messages, user = ([{"role": "system", "content": system}] if system else []), request.texts.user
+        if RequestPart.SYSTEM not in parts:
+            messages, user = [], f"{system}\n\n{user}".strip()
         limit_name = parameters.limit_name if RequestPart.LIMIT in parts else _LIMIT_NAMES[parameters.limit_name]
         return {
             "model": parameters.model,
-            "messages": [*messages, {"role": "user", "content": request.texts.user}],
+            "messages": [*messages, {"role": "user", "content": user}],
             limit_name: request.max_output_tokens,
             **({"temperature": request.temperature} if RequestPart.TEMPERATURE in parts else {}),
             **({"seed": request.seed} if RequestPart.SEED in parts else {}),
@@ -174,7 +176,8 @@ class OpenAiConnection(ModelConnection):
     def _stored_answer(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
         """The content of a response. A refusal counts as an answer, unless the prompt has a schema."""
         choice = value_at(body, "choices", 0)
-        self._refuse_error(value_at(choice, "error") if choice else body.get("error"))
+        is_error = body.get("object") == "error"
+        self._refuse_error(value_at(choice, "error") if choice else body.get("error") or (body if is_error else None))
         message, finish = value_at(choice, "message"), value_at(choice, "finish_reason") or STOP
         if not isinstance(message, dict) or not isinstance(finish, str):
             lacks = "the answer has no choice" if choice is None else "a choice of the answer has another form"
@@ -203,6 +206,7 @@ class OpenAiConnection(ModelConnection):
         if error:
             text = json.dumps(error, ensure_ascii=False).encode(errors="replace").decode()
             code = value_at(error, "code")
+            code = int(code) if isinstance(code, str) and re.fullmatch(r"[45]\d\d", code) else code
             message = self.secrets.hide(f"the answer holds an error: {text}")[:_SHOWN]
             raise _failure(code if type(code) is int and code >= 400 else 500, message, text, {})
 

@@ -122,7 +122,7 @@ class ReportedUsage:
     input: Any = None  # tokens of the request, including cached ones
     cached: Any = None  # tokens of the request that were in the service's cache
     output: Any = None  # tokens of the answer, including thinking
-    total: Any = None  # of request and answer; some services include thinking only here
+    total: Any = None  # of request and answer; some services include thinking, or the request, only here
 
     @property
     def is_empty(self) -> bool:
@@ -139,8 +139,9 @@ class ReportedUsage:
             return None
         total = _token_count(self.total)
         if isinstance(total, int) and total > tokens.total:
-            with_thinking = replace(tokens, output=total - tokens.input)
-            return with_thinking if with_thinking.is_possible else tokens
+            rest = {"output": total - tokens.input} if tokens.input else {"input": total - tokens.output}
+            completed = replace(tokens, **rest)
+            return completed if completed.is_possible else tokens
         return tokens
 
 
@@ -162,9 +163,11 @@ class Charges:
         if tokens is None:
             self._warn_of_estimates("reports impossible numbers of tokens")
             return estimate
-        if usage.is_empty or (estimate.output and not tokens.output):
+        if usage.is_empty or (estimate.output and not tokens.output) or (estimate.input and not tokens.input):
             self._warn_of_estimates("does not report how many tokens its calls use")
-            return estimate if usage.is_empty else replace(tokens, output=estimate.output)
+            if usage.is_empty:
+                return estimate
+            return replace(tokens, input=tokens.input or estimate.input, output=tokens.output or estimate.output)
         return tokens
 
     def warn(self, problem: str) -> None:
