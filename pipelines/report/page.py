@@ -60,7 +60,7 @@ def render(results: Results, against: ComparisonSection | None = None) -> str:
     swept = sweeps(study)
     swept_parameters = parameters(study)
     curves = [*against_k(study), *filter(None, [precision_recall(study)])]
-    runs = runs_alike(results, _MOST_RUNS)
+    runs, _ = runs_alike(results, _MOST_RUNS)
     sections = [
         {
             "metric": metric,

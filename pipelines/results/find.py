@@ -63,18 +63,21 @@ def finished_runs(output: str) -> list[Results]:
     return sorted(runs, key=lambda results: (results.execution[1], results.run_id))
 
 
-def runs_alike(results: Results, most: int) -> list[Results]:
-    """The latest runs of the same experiment and dataset, this one last; in BigQuery only this one."""
+def runs_alike(results: Results, most: int) -> tuple[list[Results], int]:
+    """The latest runs of the same experiment and dataset, this one last, and the number of earlier runs on other ones.
+
+    In BigQuery, this run only.
+    """
     if is_table(results.output):
-        return [results]  # each run would cost a query
+        return [results], 0  # each run would cost a query
     try:
         finished = finished_runs(results.output)
     except InputError:  # the tables were moved, or are in memory
-        return [results]
-    identity = results.experiment, results.run["dataset_fingerprint"]
-    earlier = [run for run in finished if run.execution[1] < results.execution[1]]
-    matches = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == identity]
-    return [*matches[max(0, len(matches) - most + 1) :], results]
+        return [results], 0
+    start = results.execution[1]
+    earlier = [run for run in finished if run.execution[1] < start and run.experiment == results.experiment]
+    matches = [run for run in earlier if run.run["dataset_fingerprint"] == results.run["dataset_fingerprint"]]
+    return [*matches[max(0, len(matches) - most + 1) :], results], len(earlier) - len(matches)
 
 
 def _runs_of(runs: Sequence[Results], experiment: str) -> list[Results]:

@@ -12,6 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import overall
 from rankbeam.pipelines.show.tabular import GAP, WHOLE, Screen, Table, width_of
 from rankbeam.transforms.clients.bigquery.names import is_table
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -104,10 +105,15 @@ class Trend:
 def trend_of(results: Results, metric: str | None, count: int) -> Trend:
     """A metric over the latest runs of the same experiment on the same dataset, up to this run."""
     name = results.metrics[0] if metric is None else results.metric_named(metric)
-    runs = runs_alike(results, count)
+    runs, others = runs_alike(results, count)
     names = tuple(row["name"] for row in results.leaderboard())
     rows, notes = (_trend_row(run, name) for run in runs), judge_changes(runs, name)
     only = ["only this run is read from BigQuery; its view `trend` has all runs"] if is_table(results.output) else []
+    if others:
+        only.append(
+            f"{pluralize(others, 'earlier run')} on other queries or judgements not shown; `rankbeam monitor` compares "
+            "nights of fresh queries"
+        )
     return Trend(results.experiment, name, names, tuple(rows), (*notes, *only))
 
 

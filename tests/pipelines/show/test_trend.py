@@ -50,6 +50,7 @@ def test_runs_of_one_experiment_and_dataset_are_shown_in_order(folder: Path) -> 
     assert done.status == 0, done.stderr
     trend = json.loads(done.stdout)
     assert [run["run_id"] for run in trend["runs"]] == ["a", "b", "c"]
+    assert [note.split(";")[0] for note in trend["notes"]] == ["1 earlier run on other queries or judgements not shown"]
     for run in trend["runs"]:
         stored = Results(str(folder / "out"), run["run_id"])
         (row,) = stored.configurations
@@ -60,7 +61,7 @@ def test_runs_of_one_experiment_and_dataset_are_shown_in_order(folder: Path) -> 
 
 def test_the_table_has_a_row_for_each_run(folder: Path) -> None:
     done = rankbeam("trend", str(folder / "out"), "--experiment-name", "e", "-m", "R@1", "-n", "2")
-    title, _, heading, _, *rows = done.stdout.splitlines()
+    title, _, heading, _, *rows = done.stdout.partition("\n\n1 earlier run")[0].splitlines()
     assert title == "R@1 of e"
     assert heading.split() == ["run", "started", "(UTC)", "state", "one"]
     assert [(row.split()[0], row.split()[-2]) for row in rows if row] == [("b", "0.0000"), ("c", "1.0000")]
