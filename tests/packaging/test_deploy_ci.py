@@ -80,3 +80,15 @@ def test_gitlab_knows_every_variable() -> None:
     own = re.findall(r"\$(\w+)", "".join(str(value) for value in document["variables"].values()))
     assert all(name.startswith("CI_") for name in own)
     assert {document[job]["extends"] for job in ("baseline", "gate")} == {".rankbeam"}
+
+
+def test_answers_are_cached_even_if_a_job_is_cancelled() -> None:
+    github, gitlab = loaded(GITHUB), loaded(GITLAB)[".rankbeam"]["cache"]
+    for job in github["jobs"].values():
+        restored, evaluated, saved = (
+            next(place for place, step in enumerate(job["steps"]) if text in str(step))
+            for text in ("restore-keys': 'rankbeam-ledger-", "rankbeam evaluate", "always()")
+        )
+        assert restored < evaluated < saved
+        assert job["steps"][saved]["with"]["path"] == github["env"]["RANKBEAM_LEDGER"]
+    assert (gitlab["when"], "ledger" in gitlab["paths"]) == ("always", True)

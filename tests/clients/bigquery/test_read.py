@@ -18,7 +18,7 @@ from support.readers import read_corpus
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.locations import Location
-from rankbeam.transforms.clients.bigquery.names import TableSource, display_path, pinned_path
+from rankbeam.transforms.clients.bigquery.names import TableName, TableSource, display_path, pinned_path
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.formats.texts import read_queries
@@ -146,6 +146,12 @@ def test_a_bad_query_is_refused_in_words(change: dict[str, Any], words: str) -> 
 def test_a_query_without_project_is_refused() -> None:
     with pytest.raises(ValidationError, match="a query needs 'project'"):
         Holder(at={"query": "SELECT 1"})
+
+
+def test_partitions_and_wildcards_need_a_query() -> None:
+    for name in ("my-project.search.events_*", "my-project.search.events$20260101"):
+        with pytest.raises(InputError, match="for a partition or several tables, write {query: SELECT"):
+            TableName.parse(name)
 
 
 @pytest.mark.parametrize(

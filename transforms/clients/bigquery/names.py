@@ -59,7 +59,9 @@ class TableName:
         if _TABLE.fullmatch(table):
             with suppress(InputError):
                 return cls(DatasetName.parse(dataset), table)
-        raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table")
+        is_pattern = bool(set(text) & {"$", "*"})
+        advice = "; for a partition or several tables, write {query: SELECT …, project: PROJECT}" if is_pattern else ""
+        raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table{advice}")
 
     @property
     def quoted(self) -> str:
