@@ -32,6 +32,7 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
         "output": None if temporary else results.output,
         "dataset": results.run["dataset"],
         "dataset_fingerprint": results.run["dataset_fingerprint"],
+        "state": results.run["state"],
         "failures": results.run["failures"],
         "warnings": results.run["warnings"],
         "leaderboard": [

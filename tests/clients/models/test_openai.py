@@ -348,8 +348,15 @@ def test_an_error_without_a_field_of_its_own_is_not_charged(openai: Standin) -> 
     assert (problem.kind, problem.tokens) == (K.UNAVAILABLE, Tokens())
 
 
-def test_a_payment_that_is_required_stops_the_pool(openai: Standin) -> None:
-    problem = outcome(local(openai), question(scripted(b'{"error": {"code": 402, "message": "Insufficient Balance"}}')))
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": 402, "message": "Insufficient Balance"},
+        {"code": "400", "message": "Budget has been exceeded! Max budget: 20.0", "type": "budget_exceeded"},
+    ],
+)
+def test_a_payment_that_is_required_stops_the_pool(openai: Standin, error: dict[str, Any]) -> None:
+    problem = outcome(local(openai), question(scripted(json.dumps({"error": error}).encode())))
     assert (problem.kind, problem.stops_pool) == (K.QUOTA, True)
 
 

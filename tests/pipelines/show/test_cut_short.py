@@ -50,6 +50,7 @@ def test_a_run_warns_of_it_once_and_marks_it_in_every_leaderboard(experiment: st
         assert sum("looks at more documents than top" in line for line in lines) == 1
     assert all(sorted(map(len, places[:2])) == [0, 2] for places in marked.values()), marked
     places = json.loads("".join(show.as_json(run)))
+    assert places["state"] == "done"
     assert {row["configuration"]: row["cut_short"] for row in places["leaderboard"]} == {
         "bm25:top_k=10": ["R@100", "P@20"],
         "bm25:top_k=100": [],

@@ -30,6 +30,7 @@ _LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": 
 _FORM = frozenset({RequestPart.SCHEMA, RequestPart.BOUNDS, RequestPart.JSON})
 _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGNORECASE)
 _NO_MONEY = 402
+_NO_BUDGET = re.compile(r'"type": ?"budget_exceeded"')  # LiteLLM, with status 400
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
@@ -218,10 +219,11 @@ class OpenAiConnection(ModelConnection):
 
 def _failure(status: int, message: str, text: str, headers: Mapping[str, str]) -> CallError:
     """The failure of a call that was refused with a status and a text; an account without money stops the pool."""
-    kind = FailureKind.QUOTA if status == _NO_MONEY else kind_of_status(status)
+    has_no_money = status == _NO_MONEY or _NO_BUDGET.search(text) is not None
+    kind = FailureKind.QUOTA if has_no_money else kind_of_status(status)
     is_quota = kind is FailureKind.QUOTA
     wait_s = _wait_s(headers) if is_quota or kind is FailureKind.UNAVAILABLE else None
-    is_spent = is_quota and (status == _NO_MONEY or bool(_SPENT.search(text)))
+    is_spent = is_quota and (has_no_money or bool(_SPENT.search(text)))
     return CallError(kind, message, retry_after_s=wait_s, stops_pool=is_spent)
 
 
