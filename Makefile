@@ -124,18 +124,18 @@ environments:
 	@$(MAKE) --silent go-emulator & $(MAKE) --silent axe & $(MAKE) --silent models & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(NOTEBOOKS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
 		status=$$?; wait; exit $$status
 
-# The environment is updated only when pyproject.toml changes; all other runs work offline. pip comes last into it: one
-# without pip was interrupted.
-$(BIN)/pip:
+# The environment is updated only when pyproject.toml changes; all other runs work offline. `activate` comes last into it,
+# by venv as by uv: one without it was interrupted.
+$(BIN)/activate:
 	@command -v "$(PYTHON)" >/dev/null || { echo "$(PYTHON) is not installed; name another Python 3.11 or newer: make PYTHON=python3" >&2; exit 1; }
 	@"$(PYTHON)" -m venv $(VENV)
 
-$(STAMP)-demo: pyproject.toml | $(BIN)/pip
+$(STAMP)-demo: pyproject.toml | $(BIN)/activate
 	@echo "Installing rankbeam into $(VENV) (once, about a minute)"
 	@$(call install,$(BIN)/python,--editable .)
 	@touch $@
 
-$(STAMP)-dev: pyproject.toml | $(BIN)/pip
+$(STAMP)-dev: pyproject.toml | $(BIN)/activate
 	@echo "Installing rankbeam and its development tools into $(VENV) (once, about two minutes)"
 	@$(call install,$(BIN)/python,--editable ".[dev]")
 	@$(call install,$(BIN)/python,--no-deps "$(BEIR)")

@@ -71,19 +71,26 @@ def test_a_new_folder_gets_an_environment_by_relative_paths(folder: Path) -> Non
     assert planned(folder, "check") == [CREATE, *INSTALL_DEV, *CHECK]
 
 
-def test_nothing_is_installed_twice(folder: Path) -> None:
+def test_an_interrupted_environment_is_made_again(folder: Path) -> None:
     put(folder, "bin/pip", 2000)
+    assert planned(folder, "demo")[0] == CREATE
+    put(folder, "bin/activate", 2000)  # uv makes it, too, and no pip
+    assert CREATE not in planned(folder, "demo")
+
+
+def test_nothing_is_installed_twice(folder: Path) -> None:
+    put(folder, "bin/activate", 2000)
     put(folder, ".installed-demo", 3000)
     assert planned(folder, "demo") == [DEMO]
     assert planned(folder, "test") == [*INSTALL_DEV, TEST]
     put(folder, ".installed-dev", 3000)
     assert planned(folder, "check", "test", "campaign", "CAMPAIGN_SEED=7") == [*CHECK, TEST, CAMPAIGN]
-    put(folder, "bin/pip", 4000)
+    put(folder, "bin/activate", 4000)
     assert planned(folder, "demo", "test") == [DEMO, TEST]
 
 
 def test_the_tools_to_compare_with_have_an_environment_of_their_own(folder: Path) -> None:
-    put(folder, "bin/pip", 2000)
+    put(folder, "bin/activate", 2000)
     put(folder, ".installed-demo", 3000)
     peers = ".venv-peers/bin/python"
     measure = [f"PEERS_PYTHON={peers}", PYTHON, "tests/benchmarks/run.py", "--sizes", "S"]
@@ -93,7 +100,7 @@ def test_the_tools_to_compare_with_have_an_environment_of_their_own(folder: Path
 
 
 def test_new_dependencies_are_installed(folder: Path) -> None:
-    put(folder, "bin/pip", 2000)
+    put(folder, "bin/activate", 2000)
     put(folder, ".installed-demo", 3000)
     put(folder, ".installed-dev", 3000)
     os.utime(folder / "pyproject.toml", (4000, 4000))
@@ -102,7 +109,7 @@ def test_new_dependencies_are_installed(folder: Path) -> None:
 
 
 def test_uv_installs_where_it_is_there_and_pip_where_uv_fails(folder: Path) -> None:
-    put(folder, "bin/pip", 2000)
+    put(folder, "bin/activate", 2000)
     lines = make(folder, "--dry-run", "UV=/opt/uv", "demo").stdout.splitlines()
     (install,) = (line for line in lines if "--editable" in line)
     uv, pip = install.split(" || ")
@@ -135,7 +142,7 @@ def test_another_python_may_lie_in_a_folder_with_a_space(folder: Path) -> None:
 
 
 def test_ci_runs_campaigns_too_but_not_whole(folder: Path) -> None:
-    put(folder, "bin/pip", 2000)
+    put(folder, "bin/activate", 2000)
     put(folder, ".installed-demo", 3000)
     put(folder, ".installed-dev", 3000)
     (folder / ".ci").mkdir()
@@ -154,7 +161,7 @@ def test_ci_runs_campaigns_too_but_not_whole(folder: Path) -> None:
 
 
 def test_a_campaign_prints_the_seed_that_repeats_it(folder: Path) -> None:
-    put(folder, "bin/pip", 2000)
+    put(folder, "bin/activate", 2000)
     put(folder, ".installed-demo", 3000)
     put(folder, ".installed-dev", 3000)
     first, other = (make(folder, "--dry-run", "campaign").stdout for _ in range(2))
