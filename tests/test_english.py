@@ -46,6 +46,12 @@ def test_plain_text_has_no_findings() -> None:
     assert list(findings("pipelines/example.py", PLAIN)) == []
 
 
+def test_without_git_all_files_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert files_of(tmp_path) == ["README.md"]
+
+
 def test_a_zip_of_the_source_has_the_files_of_a_clone_but_no_generated_ones(tmp_path: Path) -> None:
     files = ["README.md", ".github/SECURITY.md", "pipelines/run/build.py"]
     for name in (*files, ".venv-peers/lib/x.py", "out/x.md", "build/lib/x.py", "pipelines/notes.txt"):

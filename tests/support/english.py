@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,9 +141,10 @@ def _literal(node: ast.expr) -> str:
 def files_of(root: Path, below: tuple[str, ...] = ()) -> list[str]:
     """The Python and Markdown files that git knows below some paths; in a ZIP of the source, all but generated ones."""
     command = ["git", "-C", str(root), "ls-files", "-z"]
-    names = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\0")
-    if not any(names):
-        names = []
+    names: list[str] = []
+    with suppress(FileNotFoundError):  # git is not installed
+        names = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\0")[:-1]
+    if not names:
         for folder, folders, files in os.walk(root):
             folders[:] = sorted(name for name in folders if not name.startswith(".venv") and name not in GENERATED)
             names += [(Path(folder) / name).relative_to(root).as_posix() for name in sorted(files)]
