@@ -1,12 +1,13 @@
 """The commands about corpora that a service built: corpora list, show and delete."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
 from rankbeam.pipelines.local.interrupt import defer_interrupt
-from rankbeam.pipelines.local.messages import FAILED, leave
+from rankbeam.pipelines.local.messages import FAILED, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +98,7 @@ def delete(
 
     if bool(names) == (expired or bool(unused_by)):
         raise click.UsageError("name corpora, or give --expired or --unused-by")
-    undeleted: list[str] = []
+    is_failed = False
     by_location = {location: location.corpora() for location in corpora.places(place, api_endpoint)}
     if names:
         corpora.find_by_name(
@@ -114,10 +115,12 @@ def delete(
             click.echo(corpora.staged_line(location, chosen, existing))
         if not dry_run and (yes or _is_confirmed(len(chosen))):
             with defer_interrupt(_DELETING) as raise_held:
-                undeleted += corpora.delete(location, chosen, click.echo, keep_documents=keep_staged)
+                if undeleted := corpora.delete(location, chosen, click.echo, keep_documents=keep_staged):
+                    say("\n".join(["rankbeam: not deleted:", *undeleted]))
+                    is_failed = True
             raise_held()
-    if undeleted:
-        leave("\n".join(["not deleted:", *undeleted]), FAILED)
+    if is_failed:
+        sys.exit(FAILED)
 
 
 def _select_corpora(

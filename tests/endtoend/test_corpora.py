@@ -15,7 +15,7 @@ from support.cli import Outcome, rankbeam
 from support.data import REPOSITORY
 from support.remote import signalled
 from support.runs import evaluated
-from support.standins import Standin
+from support.standins import Faults, Standin
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
@@ -280,6 +280,21 @@ def test_ctrl_c_during_a_deletion_leaves_no_staged_documents(tmp_path: Path, ser
     ended = signalled(["corpora", "delete", path, *names, "--yes"], signal.SIGINT, deleting, tmp_path)
     assert ended.status == 130
     assert (there(server), server.stats().extra["objects"]) == ([], [])
+
+
+def test_corpora_that_could_not_be_deleted_are_named_after_ctrl_c_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rag.rag_engine(tmp_path, monkeypatch, faults=Faults(only="DeleteRagCorpus", kinds=("permission",))) as server:
+        files = rag.dataset(tmp_path, DOCUMENTS)
+        evaluated(rag.experiment(tmp_path, server, files, grid={"chunk_size": [12, 16]}))
+        path = rag.experiment(tmp_path, server, files, quotas={"rag_engine_data": {"requests_per_minute": 120}})
+        names = [corpus["name"] for corpus in there(server)]
+        deleting = lambda: server.stats().queries.get("DeleteRagCorpus", 0) > 0  # noqa: E731
+        ended = signalled(["corpora", "delete", path, *names, "--yes"], signal.SIGINT, deleting, tmp_path)
+        assert rankbeam("corpora", "delete", path, *names, "--yes").status == 1
+    assert ended.status == 130
+    assert all(f"{name}: PERMISSION_DENIED" in ended.stderr for name in names), ended.stderr
 
 
 def test_corpora_that_no_run_of_a_folder_searched_are_deleted(tmp_path: Path, server: Standin) -> None:
