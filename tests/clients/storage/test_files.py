@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -234,6 +235,24 @@ def test_write_replaces_what_was_there(tmp_path: Path) -> None:
     files.write(path, b"second")
     assert Path(path).read_bytes() == b"second"
     assert [entry.name for entry in (tmp_path / "below").iterdir()] == ["file.gz"]
+    Path(path).chmod(0o600)
+    files.write(path, b"third")
+    assert Path(path).stat().st_mode & 0o777 == 0o600
+    files.write(str(tmp_path / ("n" * 255)), b"a name as long as names may be")
+
+
+@pytest.mark.parametrize(
+    ("mode", "folder_mode", "expected"), [(0o666, 0o755, b"new"), (0o666, 0o1777, b"new"), (0o444, 0o777, b"old")]
+)
+def test_permissions_decide_whether_a_file_is_written_not_those_of_its_folder(
+    mode: int, folder_mode: int, expected: bytes
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(write(Path(name) / "file", b"old"))
+        path.chmod(mode)
+        path.parent.chmod(folder_mode)
+        processes.as_nobody(lambda: files.write(str(path), b"new"))
+        assert ([entry.name for entry in path.parent.iterdir()], path.read_bytes()) == (["file"], expected)
 
 
 def test_a_killed_write_leaves_no_half_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Compressed text is recognised by its content, not by its name, and a truncated g
 just ends there).
 """
 
+import errno
 import glob
 import gzip
 import io
@@ -28,6 +29,8 @@ BLOCK_BYTES = 4 << 20
 LONGEST_LINE = 64 << 20  # maximum bytes of a line: a longer one is not text, and would fill the memory
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+_DEVICES = ("/dev/", "/proc/")
+_NO_RENAME = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)  # in a folder of others, or mounted alone
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 AS_STORED = "uncompressed"
 """Beam's CompressionTypes.UNCOMPRESSED: neither compressed nor decompressed, whatever the suffix of the name."""
@@ -222,20 +225,33 @@ def read_text(path: str, advice: str = "", named: str = "", encoding: str = "utf
 
 def write(path: str, content: bytes) -> None:
     """Write a file. A local one is renamed once it is complete: a killed process leaves no half file under its name."""
-    place = Path(os.path.realpath(path))  # a link stays
     with translate_errors(path, "cannot be written"):
-        is_stream = path.startswith(("/dev/", "/proc/")) or (place.exists() and not place.is_file())  # or a pipe
-        if not is_local(path) or is_stream:
+        if not is_local(path) or path.startswith(_DEVICES) or not _replace(Path(os.path.realpath(path)), content):
             with create_file(path) as handle:
                 handle.write(content)
-            return
-        part = place.with_name(f"{place.name}.{uuid.uuid4().hex[:8]}.part")
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(content)
-            part.replace(place)
-        finally:
+
+
+def _replace(place: Path, content: bytes) -> bool:
+    """Write under another name, and rename; return False where a file can only be written in place."""
+    exists = place.exists()
+    if str(place).startswith(_DEVICES) or (exists and not (place.is_file() and os.access(place, os.W_OK))):
+        return False
+    part = place.with_name(f"_{uuid.uuid4().hex}.part")  # its length does not depend on the name, which may be long
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part.touch()
+        with suppress(FileNotFoundError):  # a new file, or just deleted
+            shutil.copymode(place, part)
+        part.write_bytes(content)
+        part.replace(place)
+    except OSError as error:
+        if not exists or error.errno not in _NO_RENAME:
+            raise
+        return False
+    finally:
+        with suppress(OSError):
             part.unlink(missing_ok=True)
+    return True
 
 
 @contextmanager

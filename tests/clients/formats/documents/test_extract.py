@@ -3,11 +3,11 @@
 import json
 import os
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import processes
 from support.document_files import pdf
 
 from rankbeam.transforms.clients.formats.documents import files as of_documents
@@ -97,7 +97,7 @@ def test_a_file_that_may_not_be_read_is_named_until_it_may(monkeypatch: pytest.M
         place.chmod(0o777)
         for mode, ids in ((0, ["open.txt"]), (0o644, ["open.txt", "secret.txt"])):
             (docs / "secret.txt").chmod(mode)
-            note, read_ids = as_nobody(lambda: notes_and_ids(str(docs)))
+            note, read_ids = processes.as_nobody(lambda: notes_and_ids(str(docs)))
             assert read_ids == ids
             assert ("1 no permission to read it (secret.txt)" in (note or "")) == (mode == 0)
 
@@ -105,22 +105,6 @@ def test_a_file_that_may_not_be_read_is_named_until_it_may(monkeypatch: pytest.M
 def notes_and_ids(docs: str) -> tuple[str | None, list[str]]:
     extracted = extract(FolderSource(docs))
     return extracted.note, [row["_id"] for row in rows(extracted)]
-
-
-def as_nobody(function: Callable[[], Any]) -> Any:
-    """Call a function, whose result can be JSON, in a process that may not read every file, as root may."""
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            if os.geteuid() == 0:
-                os.setuid(65534)
-            os.write(writer, json.dumps(function()).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    os.waitpid(child, 0)
-    with os.fdopen(reader, "rb") as output:
-        return json.loads(output.read())
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file that fails when it is read")
