@@ -1,13 +1,15 @@
 """`rankbeam ledger`: showing a ledger's place and content, and clearing it."""
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from apache_beam.io.filesystem import BeamIOError
-from support import memory_filesystem
+from support import memory_filesystem, processes
 from support.cli import rankbeam
 from support.data import REPOSITORY
 
@@ -105,6 +107,19 @@ def test_answers_that_may_not_be_deleted_are_not_cleared(
     monkeypatch.setattr(memory_filesystem.MemoryFileSystem, "delete", refuse)
     with pytest.raises(InputError, match=r"\.parquet: cannot be deleted; its answers stay"):
         run(output, True, days, "table")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+def test_a_refused_deletion_leaves_no_second_copy_of_the_other_answers() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        writer = Ledger(f"{name}/ledger").writer()
+        for key, age in (("a", 5.0), ("b", 0.5)):
+            writer.add(LedgerEntry(key, SearchDepth(1), '"x"', 1, 90.0, NOW - timedelta(days=age)))
+        writer.close()
+        Path(name).chmod(0o755)
+        (Path(name) / "ledger").chmod(0o1777)  # as /tmp: only the owner may delete a file
+        processes.as_nobody(lambda: run(name, True, 1.0, "table"))
+        assert survey(f"{name}/ledger").answers == 2
 
 
 def test_a_run_without_remote_calls_has_no_ledger(tmp_path: Path) -> None:

@@ -152,22 +152,16 @@ def _clear_part(folder: str, part: StoredFile, limit: datetime | None) -> tuple[
     except PartError:
         if limit is not None:
             return 0, 0, 0
-    if not any_left:
-        return (1, answers, part.bytes) if (limit is None or answers) and _delete(part.path) else (0, 0, 0)
-    if not answers:
+    if not answers and (any_left or limit is not None):
         return 0, 0, 0
-    smaller = store.put(folder, keep.finish())
-    if _delete(part.path):
-        return 1, answers, part.bytes - smaller.bytes
-    store.delete(smaller.path)  # merged meanwhile, with the rows to remove
-    return 0, 0, 0
-
-
-def _delete(path: str) -> bool:
-    """Delete a part; return False if it was merged meanwhile."""
-    if not (deleted := store.delete(path)) and files.exists(path):
-        raise InputError("cannot be deleted; its answers stay. Grant permission to delete files", path=path)
-    return deleted
+    smaller = store.put(folder, keep.finish()) if any_left else None
+    if store.delete(part.path):
+        return 1, answers, part.bytes - (0 if smaller is None else smaller.bytes)
+    if smaller is not None:
+        store.delete(smaller.path)
+    if files.exists(part.path):
+        raise InputError("cannot be deleted; its answers stay. Grant permission to delete files", path=part.path)
+    return 0, 0, 0  # merged meanwhile, with the rows to remove
 
 
 def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
