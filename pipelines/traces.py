@@ -99,7 +99,7 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
         problem = "has reference answers, which are never overwritten; choose another --output"
         raise InputError(problem, path=str(queries))
     for abandoned in folder.glob(f"{_PARTS}*"):  # by a killed process; no other one writes to the folder
-        shutil.rmtree(abandoned)
+        shutil.rmtree(abandoned, ignore_errors=True)  # it may be another user's
     collected = write_dataset(source, folder, naming, choice)
     if experiment.exists():
         warn(f"{experiment} exists already and is kept; delete it to get a new one")
