@@ -77,7 +77,9 @@ def sole_writer(output: str, name: str, result: str, option: str) -> Iterator[No
         return
     files.make_folder(output)
     path = Path(output) / f".{name}.lock"
-    with path.open("w") as file:
+    with files.translate_errors(str(path), "another user's command writes here, or was killed (then delete this file)"):
+        file = path.open("w")
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.fstat(file.fileno()).st_nlink:  # its writer has just deleted it, and others lock a new file

@@ -183,6 +183,8 @@ def _stop(starter: int, server: "subprocess.Popen[bytes]") -> None:
 
 def as_nobody(function: Callable[[], Any]) -> Any:
     """The result of a function, such as JSON can be, without root's permissions; None if it fails."""
+    import apache_beam.io.localfilesystem  # noqa: F401  only root may read Python's own folder
+
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         try:

@@ -3,6 +3,8 @@
 import csv
 import fcntl
 import json
+import os
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import IO
@@ -10,6 +12,7 @@ from typing import IO
 import pytest
 import yaml
 from beir.datasets.data_loader import GenericDataLoader
+from support import processes
 from support.cli import rankbeam
 from support.goldens import HELPDESK, goldens_file, lines, stable
 from support.inputs import write
@@ -150,3 +153,17 @@ def test_a_lock_that_its_writer_deletes_meanwhile_locks_nothing(
         sole_writer(str(tmp_path), "goldens", "it", "x"),
     ):
         """Another process may have locked a new file."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+def test_the_lock_of_another_user_is_refused_with_advice() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / ".goldens.lock").touch(0o600)
+        Path(name).chmod(0o777)
+        assert "goldens.lock: another user's command writes here" in processes.as_nobody(lambda: refusal(name))
+
+
+def refusal(folder: str) -> str:
+    with pytest.raises(InputError) as caught, sole_writer(folder, "goldens", "it", "x"):
+        """Refused."""
+    return str(caught.value)
