@@ -255,6 +255,15 @@ def test_permissions_decide_whether_a_file_is_written_not_those_of_its_folder(
         assert ([entry.name for entry in path.parent.iterdir()], path.read_bytes()) == (["file"], expected)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write files of others")
+def test_the_owner_and_the_group_of_a_file_stay(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "file", b"old"))
+    os.chown(path, 65534, 65533)
+    files.write(str(path), b"new")
+    assert (path.stat().st_uid, path.stat().st_gid, path.read_bytes()) == (65534, 65533, b"new")
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_killed_write_leaves_no_half_file(tmp_path: Path) -> None:
     code = "import sys; from rankbeam.transforms.clients.storage import files; files.write(sys.argv[1], bytes(8 << 20))"
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)); {code}"

@@ -1,10 +1,7 @@
 """Files on any of Beam's filesystems: local, gs://, hdfs://, s3://.
 
-All filesystems share one code path, with one exception: a local file is opened without Beam, so that it can be read
-while Beam is still being imported.
-
-Compressed text is recognised by its content, not by its name, and a truncated gzip file is an error (Beam's own reader
-just ends there).
+Local files are read without Beam, so that they can be read while Beam is still being imported. Compressed text is
+recognised by its content, not by its name, and a truncated gzip file is an error (Beam's own reader just ends there).
 """
 
 import errno
@@ -233,19 +230,20 @@ def write(path: str, content: bytes) -> None:
 
 def _replace(place: Path, content: bytes) -> bool:
     """Write under another name, and rename; return False where a file can only be written in place."""
-    exists = place.exists()
-    if str(place).startswith(_DEVICES) or (exists and not (place.is_file() and os.access(place, os.W_OK))):
+    if str(place).startswith(_DEVICES) or (place.exists() and not (place.is_file() and os.access(place, os.W_OK))):
         return False
     part = place.with_name(f"_{uuid.uuid4().hex}.part")  # its length does not depend on the name, which may be long
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         part.touch()
         with suppress(FileNotFoundError):  # a new file, or just deleted
+            if place.stat()[4:6] != part.stat()[4:6]:  # its owner and group stay
+                return False
             shutil.copymode(place, part)
         part.write_bytes(content)
         part.replace(place)
     except OSError as error:
-        if not exists or error.errno not in _NO_RENAME:
+        if error.errno not in _NO_RENAME or not place.exists():
             raise
         return False
     finally:
