@@ -109,7 +109,7 @@ def label(
         drawing = LabelSample.of(run, metric, names, seed or 0, by)
     else:
         drawing = last_drawing(named.folder, metric and LabelSample.of(run, metric, ()).metric)
-    with sole_writer(named.folder, "labels", "labels of this folder", "output"):  # two would draw the same queries
+    with sole_writer(named.folder, "labels", "labels of this folder", "folder"):  # two would draw the same queries
         if queries is not None:
             tasks = pick(run, drawing, chosen_queries(queries))
         else:

@@ -131,7 +131,7 @@ def apply(output: str, path: str, annotator: str = "", place: str | None = None)
         raise InputError("has no decision about an item of the tasks; it needs `id` and `decision`", path=path)
     place = place or files.join(output, FOLDER)
     by_machines = len(rows) - len(human_rows)
-    with sole_writer(output, "labels", "labels of this folder", "output"):  # two would lose each other's judgements
+    with sole_writer(output, "labels", "labels of this folder", "folder"):  # two would lose each other's judgements
         return _save_and_count(output, path, place, list(dict.fromkeys(labels)), undecided, unknown, by_machines)
 
 
