@@ -83,6 +83,10 @@ def test_an_agent_gets_a_message_and_answers_with_its_last_one() -> None:
     assert answer(Chain(schema, request, state)) == {"answer": A, "contexts": None, "steps": []}
     # A graph of LangGraph may have the retrieved documents beside its messages.
     assert answer(Chain(schema, request, {**state, "context": [Document()]})) == {**EXPECTED, "steps": []}
+    for context in ({}, {"user": "u"}, 5):  # such as the summaries of langmem
+        assert answer(Chain(schema, request, {**state, "context": context})) == {
+            "answer": A, "contexts": None, "steps": [],
+        }  # fmt: skip
 
 
 class Pipeline:

@@ -87,7 +87,8 @@ def langchain(runnable: Any) -> Function:
         if "messages" in names:
             result = await runnable.ainvoke({"messages": [{"role": "user", "content": text}]})
             calls = [call for message in result["messages"] for call in getattr(message, "tool_calls", None) or ()]
-            return {**result, "answer": result["messages"][-1], "steps": calls}
+            read = {name: result[name] for name in _CONTEXTS if isinstance(result.get(name), list | str)}
+            return {**read, "answer": result["messages"][-1], "steps": calls}
         name = names[0] if len(names) == 1 else next((name for name in _QUESTIONS if name in names), "root")
         return await runnable.ainvoke(text if name == "root" else {name: text})
 
