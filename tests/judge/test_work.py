@@ -12,16 +12,17 @@ from rankbeam.pipelines.plan.simulation import LEAST, simulate_calls
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.models.offline import Extractive, Hashed, Lexical
-from rankbeam.transforms.judge.answering import AnswerGenerator
+from rankbeam.transforms.judge.answering import AnswerGenerator, Answerer, finish_answer
 from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.judge.work import EvaluateAnswers, document_grades
 from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.judging.answers import AnswerStatus, EvaluatedItem, Judgement, Value
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, EvaluatedItem, Judgement, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply
@@ -51,6 +52,12 @@ def test_answers_are_judged_by_their_contexts_and_the_reference() -> None:
     assert values["Hallucination"] == values["SelfKnowledge"] == 0.0
     assert values["ClaimRecall"] == 0.5
     assert values["ContextRecall"] == 1.0
+
+
+@pytest.mark.parametrize("attempts", [0, 1, 3])  # 0: the service had been given up, or the budget used up
+def test_an_answer_that_failed_costs_as_much_as_its_attempts(attempts: int) -> None:
+    failed = finish_answer(Answer(AnswerStatus.OK), CallError(FailureKind.UNAVAILABLE, "down", attempts))
+    assert Answerer(READER, quota=Quota(600, price_per_1000=2.0)).cost(failed) == attempts * 0.002
 
 
 @pytest.mark.parametrize(

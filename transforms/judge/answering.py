@@ -35,7 +35,8 @@ class Answerer:
             return None
         tokens, prices = answer.tokens, self.quota.prices
         if self.model is not None:
-            return self.quota.cost(int(answer.text is not None or answer.error is not None), tokens)
+            calls = int(answer.text is not None) if answer.error is None else answer.error.attempts
+            return self.quota.cost(calls, tokens)
         is_unknown = prices is not None and any(
             price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
         )
