@@ -69,10 +69,10 @@ class RunEstimates(RunFacts):
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
         """The estimates of both, which have neither means of one slice nor pairs of one slice in common."""
-        tables = [self.differences, other.differences]
+        ours, theirs = self.differences, other.differences
         return RunEstimates(
             {**self.means, **other.means},
-            {name: pa.concat_tables(some[name] for some in tables if name in some) for some in tables for name in some},
+            {**ours, **theirs, **{name: pa.concat_tables([ours[name], theirs[name]]) for name in ours.keys() & theirs}},
             self.resultless | other.resultless,
             **self.facts_with(other),
         )
