@@ -1,5 +1,6 @@
 """The circuit breaker: what a dead service costs, when it is asked again, and what says nothing of it."""
 
+import pickle
 from dataclasses import dataclass, field
 
 import pytest
@@ -148,6 +149,14 @@ def test_requests_that_were_all_refused_alike_open_it(
             attempt.failed(attempt.begin(), error, 0.0)
     assert service.is_given_up(0.0) == opens
     assert not opens or str(service.refusal()) == "not asked: 20 attempts in a row failed, the last with: no field x"
+
+
+def test_refusals_with_a_message_for_each_query_take_no_memory() -> None:
+    service = Breaker(GIVE_UP_S)
+    for number in range(1_000):
+        service.refused(service.begin(), CallError(FailureKind.INVALID, f"query {number} is too long"), 0.0)
+    assert not service.is_open
+    assert len(pickle.dumps(service)) < 5_000
 
 
 @pytest.mark.parametrize("kind", OF_THE_SERVICE)

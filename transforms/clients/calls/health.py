@@ -136,7 +136,8 @@ class Breaker:
 
     def refused(self, begun: StartedAttempt, error: CallError, now: float) -> None:
         """Record an invalid request; it counts while the service has refused all requests, with the same message."""
-        self._refusals.add(error.message)
+        if len(self._refusals) < 2:  # more would only take memory
+            self._refusals.add(error.message)
         is_alike = len(self._refusals) == 1 and (self._last is None or self._last.kind is error.kind)
         if self._has_answered or not is_alike:
             self.ended(begun, now)
