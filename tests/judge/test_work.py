@@ -12,7 +12,7 @@ from rankbeam.pipelines.plan.simulation import LEAST, simulate_calls
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.models.offline import Extractive, Hashed, Lexical
-from rankbeam.transforms.judge.answering import AnswerGenerator, Answerer, finish_answer
+from rankbeam.transforms.judge.answering import Answerer, AnswerGenerator, finish_answer
 from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.steps.grade import ContextGrade
