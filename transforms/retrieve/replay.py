@@ -154,9 +154,9 @@ def match_answers(
     lacking = queries.filter(pc.invert(pc.is_in(queries, value_set=known["query_id"]))).to_pylist()
     are_empty = known["query_id"].filter(known["answer"].is_null())
     known = known.filter(known["answer"].is_valid())
-    empty = are_empty.filter(pc.invert(pc.is_in(are_empty, value_set=known["query_id"]))).unique().to_pylist()
+    have_others = pc.is_in(are_empty, value_set=known["query_id"])
+    empty = are_empty.filter(pc.invert(have_others)).unique().to_pylist()
     known, sampled = (known, 0) if name is None else _by_text(known)
-    empty_samples = len(are_empty) - len(empty)
     is_unranked = rankings_in(known)["documents"].is_null()
     unknown = pc.sum(pc.and_(known["contexts"].is_null(), is_unranked)).as_py() or 0
     without_ids = is_unranked.true_count - unknown
@@ -164,7 +164,7 @@ def match_answers(
         known,
         lacking,
         empty,
-        ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids, empty_samples, sampled),
+        ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids, have_others.true_count, sampled),
     )
 
 
