@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 from support.log_filters import holds
 from support.nights import ALERTS, SETTINGS, at, messages, night, template
-from support.outage import FIRST, query_rows
+from support.outage import FIRST, empty_tables, query_rows
 from support.pruning import PARTITION_BYTES, scanned
 from support.terraform import RESOURCES
 from support.terraform_values import evaluated, needs_terraform, refusal
@@ -102,22 +102,21 @@ def test_an_alert_reads_the_partitions_of_90_days(name: str) -> None:
 
 
 @needs_terraform
-def test_terraform_wraps_each_query_so_that_it_fails_with_its_reasons(
-    small_tables: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_terraform_wraps_each_query_so_that_it_fails_with_its_reasons(tmp_path: Path) -> None:
     variables = {"fresh_experiments": '{default=["nightly"]}', "most_cost_per_day": "2.5", "teams": "{search={}}"}
     queries = evaluated("local.alert_queries", tmp_path, **variables)
     assert queries.keys() == {*ALERTS, *(f"search/{name}" for name in ALERTS if name != "fresh_run")}
     assert all("`my-project.rankbeam_search." in queries[f"search/{name}"]["query"] for name in ("cost", "monitor"))
+    connection = empty_tables()  # in a transaction, the first of these errors would end it
     for day, values in enumerate(NIGHTS["drift"]):
-        night(small_tables, day, values, "nightly")
+        night(connection, day, values, "nightly")
     for name in ALERTS:
         query = at(re.sub(r"`my-project\.rankbeam\.(\w+)`", r"main.\1", queries[name]["query"]), MORNING)
-        if expected := messages(small_tables, name, MORNING):
+        if expected := messages(connection, name, MORNING):
             with pytest.raises(duckdb.Error, match=re.escape(expected[0])):
-                query_rows(small_tables, query)
+                query_rows(connection, query)
         else:
-            assert query_rows(small_tables, query) == [{"report": "nothing to report"}]
+            assert query_rows(connection, query) == [{"report": "nothing to report"}]
 
 
 @needs_terraform

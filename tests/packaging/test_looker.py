@@ -13,8 +13,7 @@ from support.data import REPOSITORY
 from support.looker import REFERENCE, TIMEFRAMES, Project, filters_of
 from support.view_columns import Columns, all_columns, resolved
 
-from rankbeam.transforms.clients.warehouse import deploy_files, views
-from rankbeam.transforms.records import tables
+from rankbeam.transforms.clients.warehouse import deploy_files
 
 LOOKER = REPOSITORY / "deploy" / "looker"
 PROJECT = Project(LOOKER)
@@ -114,7 +113,9 @@ def test_every_join_and_filter_of_an_explore_exists(explore: str) -> None:
 
 
 @pytest.mark.parametrize(("dashboard", "name"), ELEMENTS)
-def test_an_element_of_a_dashboard_can_be_asked(dashboard: str, name: str) -> None:
+def test_an_element_of_a_dashboard_can_be_asked(
+    small_tables: duckdb.DuckDBPyConnection, dashboard: str, name: str
+) -> None:
     item = element(dashboard, name)
     assert item["model"] == "rankbeam"
     filters = {"Started": "90 days", "Days back": "30"}
@@ -122,7 +123,7 @@ def test_an_element_of_a_dashboard_can_be_asked(dashboard: str, name: str) -> No
         PROJECT.of_element(item, {name: filters.get(name, "x") for name in item["listen"]}), dialect="bigquery"
     )
     assert list(resolved(query, all_columns())) == [field.replace(".", "__") for field in item["fields"]]
-    empty().execute(query.sql("duckdb")).fetchall()
+    small_tables.execute(query.sql("duckdb")).fetchall()
     expected = {
         field.partition(" ")[0] for field in (*item["sorts"], *item.get("pivots", ()), *item.get("fill_fields", ()))
     }
@@ -165,19 +166,10 @@ def test_a_column_that_is_renamed_breaks_a_field(table: str, column: str, field:
         columns_of(explores_of(field.partition(".")[0])[0], [field], known)
 
 
-def empty() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
-    for name, schema in tables.TABLES.items():
-        connection.register("arrow", schema.empty_table())
-        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
-    connection.execute(views.for_duckdb())
-    return connection
-
-
 @pytest.fixture
-def board() -> duckdb.DuckDBPyConnection:
+def board(small_tables: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """A leaderboard of few rows."""
-    connection = empty()
+    connection = small_tables
     connection.execute("DROP VIEW leaderboard")
     connection.execute(
         "CREATE TABLE leaderboard (run_id TEXT, config_id TEXT, metric TEXT, mean DOUBLE, ci_low DOUBLE, "

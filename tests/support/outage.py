@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -31,14 +32,25 @@ def common(run_id: str, day: int, experiment: str = "e") -> dict[str, Any]:
     return {"run_id": run_id, "experiment": experiment, "started_at": FIRST + timedelta(days=day)}
 
 
+def empty_tables() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, schema in tables.TABLES.items():
+        connection.register("arrow", schema.empty_table())
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
+    connection.execute(views.for_duckdb())
+    return connection
+
+
+_empty_tables = lru_cache(1)(empty_tables)
+
+
 @pytest.fixture
 def small_tables() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        for name, schema in tables.TABLES.items():
-            connection.register("arrow", schema.empty_table())
-            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
-        connection.execute(views.for_duckdb())
-        yield connection
+    """Empty tables and their views; what a test changes is rolled back."""
+    connection = _empty_tables()
+    connection.begin()
+    yield connection
+    connection.rollback()
 
 
 def scored(config_id: str, values: tuple[float, float] | None, shift: float) -> Iterator[dict[str, Any]]:
