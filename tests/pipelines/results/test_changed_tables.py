@@ -1,6 +1,7 @@
 """Tables that another program changed are refused by commands that read them, with the file and the column."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.cli import rankbeam
-from support.finished import finished, install, ranks
+from support.finished import finished, ranks
+from support.finished import ranked as ranked
 
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
@@ -17,11 +19,15 @@ SMALL = {"metrics": ["RR"], "slices": [], "statistics": {"replicates": 0}}
 Change = Callable[[pa.Table], pa.Table]
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("unchanged")
+    return finished(folder, {"base": ranks(1), "other": ranks(2)}, "r", name="search", **SMALL).output
+
+
 @pytest.fixture
-def output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    install(tmp_path, monkeypatch)
-    finished(tmp_path, {"base": ranks(1), "other": ranks(2)}, "r", name="search", **SMALL)
-    return tmp_path / "out"
+def output(unchanged: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(unchanged, tmp_path / "out"))
 
 
 def changed(output: Path, table: str, change: Change) -> str:
