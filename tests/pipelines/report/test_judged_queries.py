@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.cli import rankbeam
 from support.inputs import trec_qrels, write
 from support.pages import Page
+from support.runs import evaluated
 
 from rankbeam.pipelines import report, show
-from rankbeam.pipelines.results.run import Results
 
 
 @pytest.mark.parametrize(
@@ -36,9 +35,7 @@ def test_queries_without_judgements_are_counted_and_not_said_to_be_left_out(
         "metrics": ["Steps", *(["RR"] if judged else [])],
         "output": {"path": str(tmp_path / "out")},
     }
-    done = rankbeam("evaluate", write(tmp_path / "e.yaml", yaml.safe_dump(experiment)), "--run-id", "r")
-    assert done.status == 0, done.stderr
-    results = Results(str(tmp_path / "out"), "r")
+    results = evaluated(write(tmp_path / "e.yaml", yaml.safe_dump(experiment)))
     text = Page.of(report.build(results)).text
     assert f"\n    {words} ·\n" in text
     assert "not asked" not in text

@@ -11,7 +11,7 @@ import yaml
 from support.data import REPOSITORY
 from support.pages import Page
 from support.plain_metrics import Judged, interpolated_precision
-from support.runs import rankbeam
+from support.runs import evaluated, rankbeam
 
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report import values
@@ -42,8 +42,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     path = folder / "grid.yaml"
     path.write_text(yaml.safe_dump(experiment))
-    for number in (1, 2):
-        assert rankbeam("evaluate", path, "--run-id", f"run-{number}").exit_code == 3  # the gate is missed
+    assert evaluated(path, "run-1").run["state"] == "missed"
+    assert rankbeam("evaluate", path, "--run-id", "run-2").exit_code == 3  # the gate is missed
     return folder / "out"
 
 
@@ -92,8 +92,7 @@ def test_labels_of_a_grid_stand_for_its_values_wherever_these_are_shown(tmp_path
     }
     path = tmp_path / "labels.yaml"
     path.write_text(yaml.safe_dump(experiment, sort_keys=False))
-    assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
-    study = Study(Results(str(tmp_path / "out"), "r"))
+    study = Study(evaluated(path, "r"))
     drawn = [plot(study, name, lines, "nDCG@10") for name, lines in sweeps(study).items()]
     assert {chart.across: sorted(label for label, _ in chart.legend) for chart in drawn if chart} == {
         "k1": ["bm25, top_k long", "bm25, top_k short"],

@@ -11,6 +11,7 @@ from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 from support.json_server import responding
 from support.pages import Page
+from support.runs import evaluated
 
 from rankbeam.pipelines import report, show
 from rankbeam.pipelines.report.card import card
@@ -39,9 +40,7 @@ def sentence(folder: Path, configurations: list[dict[str, Any]], **more: Any) ->
         "name": "e", "dataset": {"qrels": qrels}, "configurations": configurations, "metrics": ["RR", "R@1"],
         "output": {"path": str(folder / "out")}, **more,
     }  # fmt: skip
-    done = rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)), "--run-id", "r")
-    assert done.status in (0, 3), done.stderr
-    return verdict(Study(Results(str(folder / "out"), "r")))
+    return verdict(Study(evaluated(write(folder / "e.yaml", yaml.safe_dump(experiment)), "r")))
 
 
 def test_a_better_configuration_is_named_with_its_gain(tmp_path: Path) -> None:

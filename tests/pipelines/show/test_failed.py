@@ -6,12 +6,11 @@ import pytest
 import yaml
 from support.finished import experiment, install, ranks
 from support.pages import Page
-from support.runs import rankbeam
+from support.runs import evaluated
 
-from rankbeam.pipelines import report
+from rankbeam.pipelines import report, show
 from rankbeam.pipelines.report.leaderboard import board
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.exports import as_markdown
 from rankbeam.transforms.clients.parameters import entry_points_of
@@ -45,8 +44,7 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, Results]]]:
-    """The output of `evaluate` for every run, and its results."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Results]]:
     folder = tmp_path_factory.mktemp("failed")
     output = {}
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -55,16 +53,14 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tupl
             content = {"name": run_id, "output": {"path": "out"}, **experiment(folder, configurations, slices=[])}
             path = folder / "experiment.yaml"
             path.write_text(yaml.safe_dump(content), encoding="utf-8")
-            outcome = rankbeam("evaluate", path, "--run-id", run_id)
-            assert outcome.exit_code == 0, outcome.stderr
-            output[run_id] = outcome.stdout, find_run(str(folder / "out"), run_id)
+            output[run_id] = evaluated(path, run_id)
         yield output
     entry_points_of.cache_clear()
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_it_is_no_worse_and_no_better(printed: dict[str, tuple[str, Results]], run_id: str) -> None:
-    results = printed[run_id][1]
+def test_it_is_no_worse_and_no_better(runs: dict[str, Results], run_id: str) -> None:
+    results = runs[run_id]
     for row in results.configurations:
         mean = results.means[row["config_id"], "all", "RR"]
         expected = None if mean.mean is None or not BEST[run_id] else row["name"] in BEST[run_id]
@@ -73,9 +69,9 @@ def test_it_is_no_worse_and_no_better(printed: dict[str, tuple[str, Results]], r
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_the_sentence_names_it(printed: dict[str, tuple[str, Results]], run_id: str) -> None:
-    stdout, results = printed[run_id]
-    assert BEFORE[run_id] + NO_VALUE[run_id] in stdout
+def test_the_sentence_names_it(runs: dict[str, Results], run_id: str) -> None:
+    results = runs[run_id]
+    assert BEFORE[run_id] + NO_VALUE[run_id] in show.as_text(results)
     assert f"\n\n{NO_VALUE[run_id]}\n\n" in as_markdown(results)
     sentences = board(Study(results), "RR")["verdict"]
     assert PAGES[run_id] in " ".join(sentences)
