@@ -14,6 +14,7 @@ import pytest
 import yaml
 from support.cli import Outcome, rankbeam
 from support.inputs import trec_qrels, write
+from support.runs import evaluated
 
 from rankbeam import evaluate as evaluate_here
 
@@ -124,7 +125,7 @@ def asking(url: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def evaluate(folder: Path, *answers: dict[str, Any], command: str = "evaluate", **more: Any) -> Outcome:
+def written(folder: Path, *answers: dict[str, Any], **more: Any) -> str:
     lines = [{"_id": name, "text": entry[0], "reference": REFERENCES[name], "language": entry[3]}
              for name, entry in DATA.items()]  # fmt: skip
     write(folder / "queries.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
@@ -138,7 +139,11 @@ def evaluate(folder: Path, *answers: dict[str, Any], command: str = "evaluate", 
                    for kind in {entry["type"] for entry in answers} & {"http", "openai_chat"}},
         "metrics": METRICS, "statistics": {"replicates": 0}, "max_failure_rate": 0.5, "output": {"path": "out"},
     }  # fmt: skip
-    return rankbeam(command, write(folder / "e.yaml", yaml.safe_dump({**experiment, **more})))
+    return write(folder / "e.yaml", yaml.safe_dump({**experiment, **more}))
+
+
+def evaluate(folder: Path, *answers: dict[str, Any], command: str = "evaluate", **more: Any) -> Outcome:
+    return rankbeam(command, written(folder, *answers, **more))
 
 
 def values(folder: Path, name: str) -> dict[tuple[str, str], tuple[float | None, str]]:
@@ -167,8 +172,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Applicatio
     write(folder / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
     with serving() as (url, application):
         own = asking(url, citations="result.sources[-1:].id")
-        done = evaluate(folder, own, {"type": "replay", "path": "answers.jsonl"})
-    assert done.status == 0, done.stderr
+        evaluated(written(folder, own, {"type": "replay", "path": "answers.jsonl"}))
     return folder, application
 
 
@@ -205,7 +209,7 @@ def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_the
         assert "http: 3 calls to make" in planned.stdout, planned.stderr
         assert "overlap: " in planned.stdout  # calls of the judge, with imagined answers
         application.faults = {1: 503, 3: 429}
-        assert evaluate(tmp_path, asking(url)).status == 0
+        evaluated(written(tmp_path, asking(url)), "first-run")
         assert len(application.requests) == 5
         good = values(tmp_path, "app0")
         before = [row["seconds"] for row in rows(tmp_path, "answers")]
@@ -215,9 +219,9 @@ def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_the
         assert "http: 0 calls to make" in planned.stdout
         application.requests.clear()
         application.faults = dict.fromkeys((1, *range(4, 9)), b"<html>Login</html>")
-        done = evaluate(tmp_path, asking(url, version="2"), max_failure_rate=1.0)
+        evaluated(written(tmp_path, asking(url, version="2"), max_failure_rate=1.0), "wrong")
         assert {entry["question"] for entry in application.requests} == {entry[0] for entry in DATA.values()}
-    assert done.status == 0, done.stderr
+    assert again.status == 0, again.stderr
     assert good == {key: value for key, value in good.items() if value[1] != "failed"}
     assert {row["query_id"] for row in rows(tmp_path, "failures")} <= set(DATA)
     assert [row["seconds"] for row in rows(tmp_path, "answers") if row["run_id"] in again.stdout] == before
@@ -246,10 +250,10 @@ def test_requests_hold_ids_and_attributes_the_grid_changes_them_and_a_path_witho
 
 def test_a_path_without_contexts_is_named_also_for_answers_in_the_ledger(tmp_path: Path) -> None:
     with serving() as (url, application):
-        for path in ("result.souces", "result.sauces", "result.sources"):
-            done = evaluate(tmp_path, asking(url, results=path))
-            assert done.status == 0, done.stderr
-            assert (f"app0: no answer has contexts at {path}, so" in done.stderr) == (path != "result.sources")
+        for paths in (["result.souces"], ["result.sauces", "result.sources"]):
+            results = evaluated(written(tmp_path, *(asking(url, results=path) for path in paths)))
+            (named,) = (text for text in results.run["warnings"] if "no answer has contexts" in text)
+            assert named.startswith(f"app0: no answer has contexts at {paths[0]}, so")
         assert len(application.requests) == len(DATA)
 
 
@@ -300,9 +304,8 @@ def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp
 def test_a_reply_without_the_answer_is_a_failed_query_that_names_the_path(tmp_path: Path) -> None:
     with serving() as (url, application):
         application.faults = dict.fromkeys(range(1, 100), b'{"result": {}}')
-        evaluate(
-            tmp_path, asking(url), max_failure_rate=1.0, quotas={"http": {"requests_per_second": 1000, "attempts": 1}}
-        )
+        quotas = {"http": {"requests_per_second": 1000, "attempts": 1}}
+        evaluated(written(tmp_path, asking(url), max_failure_rate=1.0, quotas=quotas))
     messages = {row["message"] for row in rows(tmp_path, "failures") if row["stage"] == "retrieve"}
     assert messages == {'answer: result.text is missing, found {"result": {}}'}
     assert {status for _, status in values(tmp_path, "app0").values()} == {"failed"}
