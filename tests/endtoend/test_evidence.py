@@ -96,8 +96,7 @@ def test_without_a_corpus_documents_have_no_place_and_users_are_told(tmp_path: P
     assert "quotes of the evidence are not checked" in warnings
 
 
-@pytest.mark.parametrize("service", ["http", "rag_engine"])
-def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path: Path) -> None:
+def test_texts_of_services_are_located_in_their_documents(tmp_path: Path) -> None:
     def result(name: str, text: str, score: float) -> dict[str, Any]:
         return {"id": name, "text": text, "score": score}
 
@@ -109,8 +108,8 @@ def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path
         ],
         "question 1": [result("menu", "… bread and cheese. Tea is free of charge.", 0.1)],
     }
-    with serve(service, answers=texts) as server:
-        retriever = (http if service == "http" else rag)(server)
+    with serve("http", answers=texts) as one, serve("rag_engine", answers=texts) as other:
+        retrievers = {"http": http(one), "rag_engine": rag(other)}
         results = run_experiment(
             tmp_path,
             {
@@ -120,20 +119,19 @@ def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path
                     "evidence": evidence(tmp_path),
                     "unit": "span",
                 },
-                "configurations": [{"name": "service", "retriever": retriever, "top_k": 3}],
+                "configurations": [
+                    {"name": name, "retriever": retriever, "top_k": 3} for name, retriever in retrievers.items()
+                ],
                 "metrics": METRICS,
             },
         )
-    values = query_values(results)["service"]
-    assert values["q1"]["SpanRecall@2"] == values["q1"]["AllGroups@2"] == values["q2"]["R@2"] == 1.0
-    rows = [
-        (document["doc_id"], document["grade"])
-        for row in results.table("rankings").to_pylist()
-        if row["query_id"] == "q1"
-        for document in row["documents"]
-    ]
-    assert rows == [(chunk("fees", LATE), 2.0), (chunk("desk", TEXTS["desk"][:36]), 1.0), ("menu", None)]
-    assert any("service: 1 of 4 results have no known place" in warning for warning in results.run["warnings"])
+    for row in results.configurations:
+        values = query_values(results)[row["name"]]
+        assert values["q1"]["SpanRecall@2"] == values["q1"]["AllGroups@2"] == values["q2"]["R@2"] == 1.0
+        assert any(f"{row['name']}: 1 of 4 results have no known place" in text for text in results.run["warnings"])
+    rankings = [row["documents"] for row in results.table("rankings").to_pylist() if row["query_id"] == "q1"]
+    expected = [(chunk("fees", LATE), 2.0), (chunk("desk", TEXTS["desk"][:36]), 1.0), ("menu", None)]
+    assert [[(hit["doc_id"], hit["grade"]) for hit in documents] for documents in rankings] == [expected, expected]
 
 
 @pytest.mark.parametrize(

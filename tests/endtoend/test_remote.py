@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,16 @@ def experiment(folder: Path, retriever: dict[str, Any], **more: Any) -> str:
     return write_experiment(folder, base | more)
 
 
-@pytest.mark.parametrize("kind", RETRIEVERS)
-def test_a_remote_retriever_scores_as_its_answers_in_a_run_would(kind: str, tmp_path: Path) -> None:
-    with serve(kind, answers=answers(QUERIES)) as server:
-        both = [
-            {"name": "remote", "retriever": RETRIEVERS[kind](server), "top_k": 20},
-            {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}, "top_k": 20},
-        ]
-        path = experiment(tmp_path, {}, configurations=both)
-        values = query_values(evaluated(path))
-        assert values["remote"] == values["file"]
-        assert len(values["remote"]) == QUERIES
-        assert server.stats().calls == QUERIES
+def test_a_remote_retriever_scores_as_its_answers_in_a_run_would(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        servers = {kind: stack.enter_context(serve(kind, answers=answers(QUERIES))) for kind in RETRIEVERS}
+        file = {"type": "run_file", "path": run_file(tmp_path, QUERIES)}
+        retrievers = {kind: RETRIEVERS[kind](server) for kind, server in servers.items()} | {"file": file}
+        configurations = [{"name": name, "retriever": one, "top_k": 20} for name, one in retrievers.items()]
+        values = query_values(evaluated(experiment(tmp_path, {}, configurations=configurations)))
+        assert values["rag_engine"] == values["http"] == values["file"]
+        assert len(values["file"]) == QUERIES
+        assert {server.stats().calls for server in servers.values()} == {QUERIES}
 
 
 @pytest.mark.campaign
