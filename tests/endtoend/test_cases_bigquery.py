@@ -47,7 +47,6 @@ def test_a_table_is_a_dataset_and_answers_with_the_values_of_a_file(cloud: Cloud
         source = tables.add("answers", pa.Table.from_pylist(ROWS))
         texts = [{**row, "retrieved_contexts": json.dumps(row["retrieved_contexts"])} for row in ROWS]
         as_json = tables.add("texts", pa.Table.from_pylist(texts))  # lists as JSON, which columns of type JSON give
-        assert values(tmp_path / "table", source, {}) == expected
         assert values(tmp_path / "texts", as_json, {}) == expected
         assert values(tmp_path / "both", source, {"path": source}) == expected
         judged = rankbeam("judge", source, "-m", "Faithfulness", "--service", "lexical", "--output", f"{tmp_path}/out")

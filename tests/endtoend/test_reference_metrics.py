@@ -52,10 +52,6 @@ def test_answers_are_compared_with_their_references(tmp_path: Path, more: str) -
         assert values["q3", name][2] == "no_reference"
         assert values["q4", name][:2] == (None, "failed")  # it has no line in the file
     assert "judge" not in printed.lower().replace("judged", "")
-
-
-def test_a_mean_says_what_is_missing(tmp_path: Path) -> None:
-    results, _ = evaluated(tmp_path)
     (row,) = results.configurations
     mean = results.means[row["config_id"], "all", "TokenF1"]
     assert (mean.failed, mean.undefined) == (1, 1)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from support.cli import Outcome, rankbeam
 from support.inputs import write
@@ -47,11 +46,10 @@ def evaluate(folder: Path, url: str, **judge: Any) -> Outcome:
     return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
 
 
-@pytest.mark.parametrize("is_judged", [True, False])
-def test_cut_answers_and_thoughts_are_counted_also_for_answers_in_the_ledger(tmp_path: Path, is_judged: bool) -> None:
+def test_cut_answers_and_thoughts_are_counted_also_for_answers_in_the_ledger(tmp_path: Path) -> None:
     judge = {"services": {"overlap": {"type": "lexical"}}, "judge": {"service": "overlap", "repeat_share": 0}}
     with responding(reply) as (url, log):
-        for _ in range(2):
+        for is_judged in (False, True, False):
             done = evaluate(tmp_path, url, **(judge if is_judged else {}))
             stderr = " ".join(done.stderr.split())
             assert done.status == 0, stderr
