@@ -63,12 +63,10 @@ def as_file(folder: Path) -> Path:
     return path
 
 
-FORMS: list[Callable[[Path], Any]] = [
+OF_OTHER_TYPES = [{**row, "contexts": np.array(row["contexts"]), "turn": np.int64(1), "sent": DAY} for row in ROWS]
+ALIKE: list[Callable[[Path], Any]] = [
     lambda _: iter(ROWS),
     lambda _: Frame(pa.Table.from_pylist(ROWS)),
-    lambda _: [{**row, "contexts": np.array(row["contexts"]), "turn": np.int64(1), "sent": DAY} for row in ROWS],
-]
-ALIKE: list[Callable[[Path], Any]] = [
     as_file,
     lambda _: ROWS,
     lambda _: pa.Table.from_pylist(ROWS),
@@ -86,7 +84,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("form", [*FORMS, *in_campaigns(*ALIKE)])
+@pytest.mark.parametrize("form", [lambda _: OF_OTHER_TYPES, *in_campaigns(*ALIKE)])
 def test_rows_of_any_form_have_the_values_of_the_command(
     form: Callable[[Path], Any], by_command: str, tmp_path: Path
 ) -> None:
@@ -113,6 +111,8 @@ def test_columns_and_models_are_the_same_rows(tmp_path: Path) -> None:
         assert path_of(same, inputs) == path_of(rows, inputs)
     ids = [{**row, "example_id": UUID(int=7)} for row in rows]  # as LangSmith's DataFrames and examples have them
     assert path_of(ids, inputs) == path_of([{**row, "example_id": str(UUID(int=7))} for row in ids], inputs)
+    for form in (iter(ROWS), Frame(pa.Table.from_pylist(ROWS)), pa.Table.from_pylist(ROWS)):
+        assert path_of(form, inputs) == path_of(ROWS, inputs)
     with pytest.raises(rankbeam.InputError, match="rows are dict"):
         path_of({"question": ["a", "b"], "answer": ["c"]}, inputs)
 
