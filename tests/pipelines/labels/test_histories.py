@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ output: {path: out}
 """
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def evaluated_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("turns")
     write(tmp_path / "queries.jsonl", "".join(f"{json.dumps(row)}\n" for row in QUERIES))
     corpus = [
         ("d1", "Owners pay invoices on the first day of each month."),
@@ -41,7 +43,13 @@ def out(tmp_path: Path) -> Path:
     write(tmp_path / "corpus.jsonl", "".join(f"{json.dumps({'_id': name, 'text': text})}\n" for name, text in corpus))
     write(tmp_path / "template.txt", "{history}\n{query}\n{contexts}\n")
     evaluated(write(tmp_path / "experiment.yaml", EXPERIMENT))
-    return tmp_path / "out"
+    return tmp_path
+
+
+@pytest.fixture
+def out(evaluated_once: Path, tmp_path: Path) -> Path:
+    """A copy of the output, beside the inputs."""
+    return shutil.copytree(evaluated_once, tmp_path / "turns") / "out"
 
 
 def sample(out: Path, metric: str) -> Any:
@@ -74,9 +82,14 @@ def test_decisions_of_tables_with_and_without_the_column_are_read(out: Path) -> 
     )
 
 
-def test_a_warning_says_that_turns_are_missing_where_the_queries_cannot_be_read(out: Path) -> None:
-    (out.parent / "queries.jsonl").unlink()
-    outcome = sample(out, "Faithfulness")
+def test_a_warning_says_that_turns_are_missing_where_the_queries_cannot_be_read(
+    out: Path, evaluated_once: Path, tmp_path: Path
+) -> None:
+    queries = shutil.move(evaluated_once / "queries.jsonl", tmp_path)
+    try:
+        outcome = sample(out, "Faithfulness")
+    finally:
+        shutil.move(queries, evaluated_once)
     assert "tasks will not show the earlier turns of conversations" in outcome.stderr
     assert "queries.jsonl" in outcome.stderr
     assert {row["history"] for row in tasks(out)} == {""}
