@@ -62,7 +62,7 @@ def sources(earlier: Path) -> dict[str, set[str]]:
     }
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     deleted=st.sets(st.integers(0, 23), max_size=4),
     changed=st.sets(st.integers(0, 23), max_size=4),

@@ -110,7 +110,7 @@ def test_columns_of_many_pairs_are_summed_for_some_queries_at_a_time() -> None:
         sources=(),
         statistics=Statistics(replicates=2, all_pairs=True),
     )
-    values = np.random.default_rng(6).random((40, 6 * LIMIT, 1))
+    values = np.random.default_rng(6).random((40, 4 * LIMIT, 1))
 
     def peak(queries: int) -> int:
         ids = [pa.array(map(str, range(queries)), pa.string()), pa.nulls(queries, pa.string())]
@@ -128,8 +128,8 @@ def test_columns_of_many_pairs_are_summed_for_some_queries_at_a_time() -> None:
         assert np.array_equal(state.totals()[:1], weighted_sums(hash_strings(ids[0]), units, 2, 0))
         return largest
 
-    column_bytes = 8 * 4 * LIMIT * len(SumLayout.of(evaluation).weights)
-    assert peak(6 * LIMIT) - peak(2 * LIMIT) < column_bytes
+    column_bytes = 8 * 2 * LIMIT * len(SumLayout.of(evaluation).weights)
+    assert peak(4 * LIMIT) - peak(2 * LIMIT) < column_bytes
 
 
 @settings(max_examples=examples(50))
