@@ -19,7 +19,7 @@ from support.data import REPOSITORY
 from support.emulators import Cloud
 from support.inputs import beir_qrels, tab_texts, trec_qrels, trec_run
 from support.readers import queries
-from support.runs import rankbeam, without_run
+from support.runs import evaluated, rankbeam, without_run
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources
@@ -82,8 +82,7 @@ def experiment(folder: Path, dataset: Dataset, run: Any, **more: Any) -> Path:
 
 def tables_of(path: Path) -> dict[str, list[str]]:
     """Every table of an evaluation; ids of configurations aside, which depend on the path of a run."""
-    done = rankbeam("evaluate", path, "--run-id", "r")
-    assert done.exit_code == 0, done.stdout + done.stderr
+    assert evaluated(path, run_id="r").run["state"] == "done"
     results = Results(str(path.parent / "out"), "r")
     tables = {}
     for name in TABLES:
@@ -137,7 +136,7 @@ def test_runs_in_bigquery_beside_runs_in_files(tables: Tables, tmp_path: Path) -
         retrievers = [{"type": "run_file", "path": str(path)} for path in paths]
         configurations = [{"name": f"c{number}", "retriever": one} for number, one in enumerate(retrievers)]
         path = experiment(tmp_path / place, LOCAL, "", configurations=configurations)
-        assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
+        assert evaluated(path, run_id="r").run["state"] == "done"
         results = Results(str(tmp_path / place / "out"), "r")
         ids = {row["name"]: row["config_id"] for row in results.configurations}
         values.append({name: [row["metrics"] for row in results.query_metrics(ids[name])] for name in ids})

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from support.cli import Outcome, rankbeam
 from support.inputs import write
+from support.runs import evaluated
 
 from rankbeam import evaluate as evaluate_here
 
@@ -88,7 +89,7 @@ def test_every_kind_of_application_has_the_history_and_means_count_conversations
         done = evaluate(tmp_path, *systems)
         assert done.status == 0, done.stderr
         count = len(requests)
-        assert evaluate(tmp_path, *systems).status == 0
+        evaluated(tmp_path / "e.yaml", "again")
     assert len(requests) == count  # the second run takes the answers from the ledger
     check_bodies([body for path, body in requests if path == "/ask"])
     check_messages([body for path, body in requests if path == "/v1/chat/completions"])

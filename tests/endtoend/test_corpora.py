@@ -48,12 +48,11 @@ def test_a_corpus_is_built_asked_and_used_again_until_it_expires(tmp_path: Path,
     before = rankbeam("plan", path)
     first = rankbeam("evaluate", path)
     calls = server.stats().calls
-    again, after = rankbeam("evaluate", path), rankbeam("plan", path)
-    run = find_run(str(tmp_path / "out"))
+    run, after = evaluated(path), rankbeam("plan", path)
     (corpus,) = there(server)
 
     assert re.search(r"imports: 9 documents, about \d\d chunks · \d s at the quota of embeddings", before.stdout)
-    assert (first.status, again.status) == (0, 0)
+    assert first.status == 0
     assert re.search(r"corpus  kb: projects/p/\S+, 9 files, expires \d{4}-\d\d-\d\d \d\d:\d\d UTC", first.stdout)
     assert [row["mean"] for row in run.table("configuration_metrics").to_pylist() if row["metric"] == "R@10"] == [1.0]
     assert server.stats().calls == calls + 3  # both list the corpora once, and the run lists files
@@ -348,9 +347,7 @@ def test_the_example_of_the_guide_runs(tmp_path: Path, server: Standin) -> None:
     text = text.replace("gs://my-bucket/rankbeam", rag.STAGING).replace("minute: 60}", "minute: 6000}")
     text = text.replace("    keep: 14d", f"    api_endpoint: {server.url}\n    keep: 14d")
     (tmp_path / "example.yaml").write_text(text, encoding="utf-8")
-    done = rankbeam("evaluate", str(tmp_path / "example.yaml"))
-
-    assert done.status == 0
+    assert evaluated(str(tmp_path / "example.yaml")).run["state"] == "done"
     assert {row["files"] for row in there(server)} == {len(read_documents(tmp_path))}
     assert len(there(server)) == 4
 

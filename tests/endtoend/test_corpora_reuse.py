@@ -13,6 +13,7 @@ from support import rag_corpora as rag
 from support.cli import rankbeam, rankbeam_process
 from support.flink_rest import job
 from support.job_server import job_server
+from support.runs import evaluated
 from support.standins import Standin
 
 from rankbeam.pipelines.experiment.load import load_experiment
@@ -85,7 +86,7 @@ def test_documents_that_a_corpus_lacks_are_failures_of_every_run_that_uses_it(tm
 
 def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Path, server: Standin) -> None:
     path = experiment(tmp_path, server, grid={"chunk_size": [12, 16]})
-    assert rankbeam("evaluate", path).status == 0
+    assert evaluated(path).run["state"] == "done"
     first, second = (
         corpus["resource"] for corpus in json.loads(rankbeam("corpora", "list", path, "--format=json").stdout)
     )

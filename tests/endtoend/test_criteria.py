@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import runs
 from support.cli import rankbeam
 from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
@@ -33,8 +34,7 @@ def evaluated(folder: Path, server: Standin, run_id: str, criteria: dict[str, An
         folder, model(server, "openai"), {}, judge={"service": "m", "criteria": criteria, "repeat_share": 0.5},
         metrics=list(metrics), gates=[{"metric": metrics[0], "at_least": 0.0}],
     )  # fmt: skip
-    done = rankbeam("evaluate", path, "--run-id", run_id)
-    assert done.status == 0, done.stderr
+    assert runs.evaluated(path, run_id).run["state"] == "done"
     return path, server.stats().calls - before
 
 
@@ -92,7 +92,7 @@ def check_that_results_are_read_without_the_experiment(folder: Path) -> None:
     assert (report.status, worst.status, gate.status) == (0, 0, 3), report.stderr + worst.stderr + gate.stderr
     assert "Criterion(Tone)" in (folder / "report.html").read_text(encoding="utf-8")
     assert "Criterion(Tone)" in worst.stdout
-    label = rankbeam("label", out, "--sample", 5, "--metric", "Criterion(Tone)")
+    label = rankbeam("label", out, "--sample", "5", "--metric", "Criterion(Tone)")
     assert label.status == 0, label.stderr
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam_process
-from support.runs import rankbeam
+from support.runs import evaluated
 from support.standin_models import KEY, dataset, run_file, service, write_experiment
 from support.standins import Standin, serve
 
@@ -56,8 +56,7 @@ class Runs:
         """
         before = self._server.stats().calls
         self._number += 1
-        outcome = rankbeam("evaluate", self.experiment(rankings, metrics, answers), "--run-id", f"r{self._number}")
-        assert outcome.exit_code == 0, outcome.output
+        assert evaluated(self.experiment(rankings, metrics, answers), run_id=f"r{self._number}").run["state"] == "done"
         assert Results(str(self._folder / "out"), f"r{self._number}").table("failures").num_rows == 0
         return self._server.stats().calls - before
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
+from support.runs import evaluated
 
 from rankbeam.pipelines.results.decisions import judge_decisions
 from rankbeam.pipelines.results.find import find_run
@@ -44,7 +46,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = text.replace(before, "metrics: [ContextRelevance@3, Faithfulness]")
     text = text.replace(" corpus.jsonl", f" {EXAMPLE.parent / 'corpus.jsonl'}")
     first = write(folder / "first.yaml", text)
-    assert rankbeam("evaluate", first, "--output", str(out)).status == 0
+    assert evaluated(first, "first", out).run["state"] == "done"
     assert rankbeam("label", str(out), "--sample", "32", "--metric", "Faithfulness").status == 0
     assert rankbeam("label", str(out), "--sample", "64", "--metric", "ContextRelevance@3", *BOTH).status == 0
     rows = tasks(out, 2)
@@ -56,7 +58,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert outcome.status == 0, (number, outcome.stderr)
     text = text.replace("service: overlap}", f"service: overlap, labels: {out / 'labels'}}}")
     text = text.replace("metrics: [", "metrics: [Faithfulness(labels=True), ContextRelevance(labels=True)@3, ")
-    assert rankbeam("evaluate", write(folder / "second.yaml", text), "--output", str(out)).status == 0
+    assert evaluated(write(folder / "second.yaml", text), "second", out).run["state"] == "done"
     return out
 
 
@@ -162,7 +164,7 @@ def test_the_terminal_shows_how_far_the_judge_agrees_with_people(out: Path) -> N
 
 
 def test_the_report_shows_agreement_and_what_the_judge_is_worth(out: Path) -> None:
-    page = (out / "report.html").read_text("utf-8")
+    page = Path(rankbeam("report", str(out)).stdout.strip()).read_text("utf-8")
     assert "Agreement on labelled items" in page
     assert "Means by labels and judge together" in page
     assert "does the judge alone decide" in page
@@ -184,10 +186,11 @@ def test_decisions_of_the_judge_stand_beside_those_with_labels(out: Path) -> Non
 
 def test_metrics_with_labels_alone_are_left_out_of_comparisons_of_runs_with_a_reason(out: Path, tmp_path: Path) -> None:
     text = (out.parent / "second.yaml").read_text("utf-8").replace("@3, ContextRelevance@3, Faithfulness]", "@3, R@5]")
-    path = write(tmp_path / "e.yaml", text.replace("dataset:", f"dataset:\n  qrels: {EXAMPLE.parent}/qrels/test.tsv"))
+    content = yaml.safe_load(text.replace("dataset:", f"dataset:\n  qrels: {EXAMPLE.parent}/qrels/test.tsv"))
+    content["configurations"] = content["configurations"][:2]
+    path = write(tmp_path / "e.yaml", yaml.safe_dump(content))
     for run_id in ("one", "two"):
-        done = rankbeam("evaluate", path, "--output", str(tmp_path / "o"), "--run-id", run_id)
-        assert done.status == 0, done.stderr
+        assert evaluated(path, output=str(tmp_path / "o"), run_id=run_id).run["state"] == "done"
     reason = f"{FAITHFULNESS} is left out: there is no metric Faithfulness(judge=lexical), whose values"
     compared = rankbeam("compare", str(tmp_path / "o"), str(tmp_path / "o"), "--baseline-run-id", "one")
     watched = rankbeam("monitor", str(tmp_path / "o"))

@@ -12,6 +12,7 @@ from support.cli import rankbeam
 from support.emulators import Cloud
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
+from support.runs import evaluated
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -37,7 +38,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> str:
 def out(experiment: str) -> Path:
     """A run with tasks."""
     out = Path(experiment).parent / "out"
-    assert rankbeam("evaluate", experiment, "--output", str(out)).status == 0
+    assert evaluated(experiment, output=str(out)).run["state"] == "done"
     assert rankbeam("label", str(out), "--sample", "32", "--metric", "Faithfulness").status == 0
     return out
 

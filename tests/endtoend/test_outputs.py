@@ -17,7 +17,7 @@ import yaml
 from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.processes import COMMAND, Process
-from support.runs import query_values, rankbeam, run_experiment
+from support.runs import evaluated, query_values, rankbeam, run_experiment
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import evaluate
@@ -41,14 +41,17 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def test_a_clock_that_is_behind_earlier_runs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_behind_earlier_runs_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Ahead(datetime):
         @classmethod
         def now(cls, tz: tzinfo | None = None) -> datetime:
             return datetime.now(tz) + timedelta(hours=1)
 
     def messages(run_id: str) -> str:
-        return " ".join(rankbeam("evaluate", EXAMPLE, "--output", tmp_path / "out", "--run-id", run_id).stderr.split())
+        evaluated(EXAMPLE, run_id, tmp_path / "out")
+        return " ".join(capsys.readouterr().err.split())
 
     with monkeypatch.context() as patch:
         patch.setattr(evaluate, "datetime", Ahead)

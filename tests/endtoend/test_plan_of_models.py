@@ -9,6 +9,7 @@ from support import batches
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.remote import rag
+from support.runs import evaluated
 from support.standin_answers import QUERIES, model, planned, write_experiment
 from support.standins import serve
 
@@ -51,8 +52,7 @@ def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledg
         path = write_experiment(tmp_path, model(server, "gemini"), quota, queries=4)
         before = planned(path)
         assert server.stats().calls == 0
-        run = rankbeam("evaluate", path, "--run-id", "r1")
-        assert run.status == 0, run.stderr
+        assert evaluated(path, run_id="r1").run["state"] == "done"
         calls = server.stats().calls
         after = planned(path)
         shown = rankbeam("plan", path).stdout

@@ -12,6 +12,7 @@ import pytest
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
+from support.runs import evaluated
 from support.standin_answers import model, write_experiment
 from support.standins import Standin, serve
 
@@ -37,8 +38,7 @@ def calls_of(folder: Path, server: Standin, run_id: str, **judge: Any) -> int:
         folder, model(server, "openai"), {}, judge={"service": "m", **judge},
         metrics=["ContextRelevance@2", "Faithfulness"], queries=QUERIES,
     )  # fmt: skip
-    done = rankbeam("evaluate", path, "--run-id", run_id)
-    assert done.status == 0, done.stderr
+    assert evaluated(path, run_id=run_id).run["state"] == "done"
     return server.stats().calls - before
 
 

@@ -13,19 +13,12 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.racing import FIRST, LOOKS, QUERIES, RACE, calls, experiment, systems
 from support.remote import http, signalled, write_experiment
-from support.runs import query_values, without_run
+from support.runs import evaluated, query_values, without_run
 from support.standins import Faults, serve
 
-from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.race import order_of
-
-
-def evaluated(path: str, *options: str) -> Results:
-    outcome = rankbeam("evaluate", path, *options)
-    assert outcome.status == 0, outcome.stderr
-    return find_run(str(Path(path).parent / "out"))
 
 
 def test_what_cannot_be_the_best_is_asked_no_more(tmp_path: Path) -> None:

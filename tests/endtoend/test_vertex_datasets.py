@@ -14,6 +14,7 @@ from support.campaigns import examples
 from support.cli import rankbeam
 from support.goldens import goldens_file, lines
 from support.inputs import write
+from support.runs import evaluated
 
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, row_of
 from rankbeam.transforms.clients.formats.cases.read import Case, read_cases
@@ -110,7 +111,7 @@ def test_the_dataset_of_an_experiment_is_written_with_or_without_answers(tmp_pat
     ]
     words = ["evalset", path, "--format", "vertex", "--configuration", "bot", "--output"]
     assert "no finished run" in rankbeam(*words, str(tmp_path / "a.jsonl")).stderr
-    assert rankbeam("evaluate", path).status == 0
+    assert evaluated(path).run["state"] == "done"
     done = rankbeam(*words, str(tmp_path / "a.jsonl"))
     assert "1 queries have no answer of bot and are left out" in done.stderr
     (row,) = lines(tmp_path / "a.jsonl")

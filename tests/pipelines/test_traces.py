@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
+from support.runs import evaluated
 from support.traces import otlp, phoenix, span, untyped
 
 from rankbeam.pipelines.results.run import Results
@@ -55,8 +56,7 @@ def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> No
         "  1 further spans without a parent, whose questions and answers are left out",
         "  1 still running: left for the next time", "  1 without a question",
     ]  # fmt: skip
-    evaluated = rankbeam("evaluate", str(tmp_path / "out" / "experiment.yaml"), "--run-id", "r")
-    assert evaluated.status == 0, evaluated.stderr
+    assert evaluated(str(tmp_path / "out" / "experiment.yaml"), run_id="r").run["state"] == "done"
     results = Results(str(tmp_path / "out" / "out"), "r")
     values = [value for row in results.table("query_metrics").to_pylist() for value in row["metrics"]]
     assert len(values) == 24

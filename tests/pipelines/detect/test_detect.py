@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from support import runs
 from support.data import REPOSITORY
 from support.experiments import folder as folder
 from support.offline_experiment import answered
@@ -53,7 +54,7 @@ def experiment(folder: Path, **changes: Any) -> Path:
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = experiment(tmp_path_factory.mktemp("detect") / "helpdesk")
-    assert rankbeam("evaluate", path).exit_code == 0
+    assert runs.evaluated(path).run["state"] == "done"
     return path
 
 
@@ -103,7 +104,7 @@ def test_clusters_need_more_queries(tmp_path: Path) -> None:
     warning = rankbeam("plan", path, "--detect", "0.02").stderr
     assert "no earlier run has clusters by intent, so the numbers are those of independent queries" in warning
     assert "at a correlation of 0.1," in warning
-    assert rankbeam("evaluate", path, "--run-id", "clustered").exit_code == 0
+    assert runs.evaluated(path, run_id="clustered").run["state"] == "done"
     outcome = rankbeam("plan", path, "--detect", "0.02", "--format", "json")
     assert "independent" not in outcome.stderr
     run = find_run(str(path.parent / "out"), "clustered")
@@ -226,7 +227,7 @@ def test_fewer_judgements_of_an_item_add_their_noise(tmp_path: Path) -> None:
         (row,) = detected(judged(samples), "--detect", "0.05")["metrics"]
         return float(row["deviation"])
 
-    assert rankbeam("evaluate", judged(OBSERVED)).exit_code == 0
+    assert runs.evaluated(judged(OBSERVED)).run["state"] == "done"
     quiet = deviation(OBSERVED)
     noisy_steps(tmp_path / "out", 0.2)
     assert deviation(OBSERVED) == deviation(5) == quiet

@@ -12,6 +12,7 @@ import pytest
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
+from support.runs import evaluated
 
 from rankbeam.pipelines.labels.draw import LabelSample, draw
 from rankbeam.pipelines.labels.tasks import indexes, last_drawing, read_index, write_tasks
@@ -32,7 +33,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = text.replace("name: bm25-body-only", f"name: '{SWEPT}'")
     for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
         text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
-    assert rankbeam("evaluate", write(out.parent / "e.yaml", text), "--output", str(out)).status == 0
+    assert evaluated(write(out.parent / "e.yaml", text), output=str(out)).run["state"] == "done"
     return out
 
 

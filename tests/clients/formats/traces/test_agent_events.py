@@ -12,6 +12,7 @@ from support.bigquery_tables import new_dataset
 from support.cli import rankbeam
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
+from support.runs import evaluated
 
 from rankbeam.transforms.clients.formats.traces.spans import spans_of
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, turn_of
@@ -96,8 +97,7 @@ def test_exported_rows_become_an_experiment(tmp_path: Path) -> None:
     assert [(row["query_id"], row["answer"], len(row["steps"])) for row in answers] == [
         ("i1", "Owners pay.", 2), ("i2", "Owners pay.", 2),
     ]  # fmt: skip
-    evaluated = rankbeam("evaluate", str(tmp_path / "out" / "experiment.yaml"))
-    assert evaluated.status == 0, evaluated.stderr
+    assert evaluated(str(tmp_path / "out" / "experiment.yaml")).run["state"] == "done"
 
 
 def test_a_table_of_bigquery_gives_the_same_answers(cloud: Cloud, tmp_path: Path) -> None:
