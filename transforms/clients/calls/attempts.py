@@ -13,7 +13,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (if no tokens are counted: in the same way) before it gives up
 _MOST_TRUNCATED = 2
-_MOST_FORMS = 6  # at least the number of request parts that a service may refuse one after the other
+_MOST_FORMS = 7  # at least the number of request parts that a service may refuse one after the other
 
 
 class Attempts:
