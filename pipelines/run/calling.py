@@ -198,7 +198,7 @@ def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iter
 
 
 def _tasks(embed: Embed, texts: Iterable[str], sources: tuple[int, ...] = ()) -> Iterator[TaskBatch]:
-    """The tasks that embed texts; `sources` pay for texts of queries, and nobody for documents, embedded only once."""
+    """The tasks that embed texts. Queries' texts are charged to `sources`; documents', embedded once, to no source."""
     subjects = (Subject(EMBED_STAGE, "", 0, sources),)
     tasks = (Task(embed.call(text).key or "", embed.name, text, subjects) for text in texts)
     for batch in batches_of(tasks):
