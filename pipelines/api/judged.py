@@ -96,7 +96,7 @@ def judge(
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
         with hide_line_numbers(experiment, overrides):
             loaded = read_experiment(experiment, overrides, inputs.folder)
-            if any(loaded_service.parameters.offline is None for loaded_service in loaded.services.values()):
+            if any(loaded_service.parameters.offline is None for loaded_service in loaded.calls.services.values()):
                 with prepared_folders(replace(loaded, is_private=False)):
                     _check(plan_of(loaded), {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
         return evaluate(experiment, output=inputs.folder, **overrides)

@@ -103,8 +103,9 @@ def evaluate(
         temporary = None if is_kept else _scratch(stack)
         folder = folder_of(output) if output is not None else temporary
         loaded = experiments.read_experiment(experiment, overrides, folder).with_disjoint(allow_disjoint)
-        loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
-        if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
+        calls = replace(loaded.calls, wait_for_lease_s=wait_for_lease_s)
+        loaded = replace(loaded, output=folder or files.absolute(loaded.output), calls=calls)
+        if temporary is not None and loaded.makes_calls and loaded.calls.ledger_path is None:
             raise InputError(
                 "output is missing; name a folder for the ledger, which keeps the answers that are paid for"
             )

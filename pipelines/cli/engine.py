@@ -75,7 +75,9 @@ def _follow(submitted: "SubmittedJob", experiment: "Experiment") -> None:
 
     shown = _JobLines(submitted, Watch(submitted.job.run, submitted.job.run_id))
     if submitted.job.workers == LOOPBACK:  # then this process counts, pool by pool
-        work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+        work = progress.Progress(
+            len(experiment.local), len(experiment.evaluation.configurations), experiment.calls.pools
+        )
         showing: AbstractContextManager[None] = progress.show_progress(work)
     else:
         showing = progress.show_repeatedly(lambda: (shown.line, None))

@@ -104,7 +104,8 @@ def evaluate(
     # An engine's workers have another current folder.
     place = files.absolute if is_portable(options) else str
     loaded = load_experiment(place(experiment), None if output is None else place(output))
-    loaded = replace(loaded.with_disjoint(allow_disjoint), wait_for_lease_s=wait_for_lease)
+    calls = replace(loaded.calls, wait_for_lease_s=wait_for_lease)
+    loaded = replace(loaded.with_disjoint(allow_disjoint), calls=calls)
     if works_elsewhere(options):
         refuse_elsewhere(loaded)
     elif not is_portable(options):  # job servers check the variables of their workers
@@ -236,7 +237,7 @@ def _run(
         results = submitted
     else:
         results = run_here(experiment, execution, options, temporary=shown.temporary)
-    last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
+    last = [results.over_failure_rate(experiment.calls.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]
     late = filter(messages.is_news, results.run["warnings"])
     warn(*(warning for warning in late if warning not in (*early, *last)))  # the others are shown last

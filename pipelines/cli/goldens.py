@@ -79,7 +79,7 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
     loaded = load_goldens(place(file), None if output is None else place(output))
     refuse_local(loaded, options)
     plan = plan_of(loaded)
-    if loaded.max_cost is not None:
+    if loaded.calls.max_cost is not None:
         refuse_above_budget(loaded, costs_of(loaded, plan), file)
     outcome = _outcome(loaded, plan, options, beam_options)
     warn(*outcome.warnings)
@@ -109,7 +109,7 @@ def _outcome(
         else:  # temporary indexes are in the same folder, which is deleted with it
             stack.enter_context(spill.spilling())
         try:
-            with show_progress(CallsOfPools(0, 0, goldens.pools)):
+            with show_progress(CallsOfPools(0, 0, goldens.calls.pools)):
                 return in_background(lambda: make_goldens(goldens, plan, options))
         except KeyboardInterrupt:
             folder = spill.folder()

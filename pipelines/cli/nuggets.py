@@ -64,7 +64,7 @@ def nuggets(
         if only_plan:
             click.echo(forecast_text(collection, forecast(collection)))
             return
-        if loaded.max_cost is not None:
+        if loaded.calls.max_cost is not None:
             refuse_above_budget(loaded, forecast(collection), experiment)
         collected = _collect_nuggets(collection)
     warn(*collected.warnings)
@@ -96,7 +96,7 @@ def _collect_nuggets(collection: "PooledCollection") -> "CollectedNuggets":
     from rankbeam.pipelines.run.options import pipeline_options
 
     try:
-        with show_progress(CallsOfPools(0, 0, collection.experiment.pools, doing="collecting nuggets")):
+        with show_progress(CallsOfPools(0, 0, collection.experiment.calls.pools, doing="collecting nuggets")):
             return in_background(lambda: collect(collection, pipeline_options((), ())))
     except KeyboardInterrupt:
         raise Interrupted([], finish_calls(collection.experiment.ledger)) from None

@@ -45,7 +45,7 @@ def end(results: Results, experiment: Experiment, shown: OutputFormat, *, report
 def _show_and_check(results: Results, experiment: Experiment, shown: OutputFormat) -> str:
     """Show a result and its gates; return a text about missed limits, or ""."""
     _show(results, shown)
-    over = results.over_failure_rate(experiment.max_failure_rate)
+    over = results.over_failure_rate(experiment.calls.max_failure_rate)
     over = "; ".join(filter(None, [over, over and results.most_failures()]))
     limits = [results.over_budget(), over, results.mixed_versions(), results.unmet()]
     return "; ".join(filter(None, [*limits, _gates(results, experiment, shown)]))

@@ -37,21 +37,23 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
         lines += [f"  {place}: {places[path]}" for place, path in read.items()]
     if "output" in written:
         lines += [f"write results to a bucket: --output {folder}/out"]
-    if "ledger" in written and experiment.ledger_path is not None:
+    if "ledger" in written and experiment.calls.ledger_path is not None:
         lines += [f"keep answers in a bucket: output.ledger: {folder}/ledger"]
     raise InputError("\n".join(lines))
 
 
 def _inputs(experiment: Experiment) -> dict[str, str]:
     """Every input file, by its key in the experiment."""
-    dataset = {f"dataset.{role}": getattr(experiment, role) for role in ("qrels", "queries", "corpus")}
-    if experiment.references is not None:
-        dataset["dataset.answers.path"] = experiment.references.path
+    dataset = {
+        f"dataset.{role}": getattr(experiment.dataset, role) for role in ("qrels", "evidence", "queries", "corpus")
+    }
+    if experiment.dataset.references is not None:
+        dataset["dataset.answers.path"] = experiment.dataset.references.path
     inputs = {place: file_of(path) for place, path in dataset.items() if path is not None}
     for source, retriever in enumerate(planned.retriever.parameters for planned in experiment.sources):
         name = experiment.evaluation.configurations[experiment.evaluation.owner(source)].name
         inputs |= {f"{name}, retriever.{key}": path for key, path in retriever.inputs().items() if path is not None}
-    for name, service in experiment.services.items():
+    for name, service in experiment.calls.services.items():
         inputs |= {f"services.{name}.{key}": path for key, path in service.parameters.inputs().items()}
     return inputs
 

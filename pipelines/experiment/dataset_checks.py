@@ -43,7 +43,7 @@ _MOST_RECOGNISED = 100
 def refuse_disjoint(experiment: "Experiment") -> None:
     """Compare the judgements with the runs and the corpus: ids that never meet would score 0."""
     others = [(role, path) for role, path in experiment.compared if not is_table(path)]
-    qrels = experiment.qrels
+    qrels = experiment.dataset.qrels
     problems = [] if qrels is None or is_table(qrels) else overlap.disjoint_errors(qrels, others)
     if problems:
         raise InputErrors(problems)
@@ -53,9 +53,9 @@ def refuse_disjoint(experiment: "Experiment") -> None:
 def refuse_strange_answers(experiment: "Experiment") -> None:
     """Refuse answers in files that share no query with the experiment: each query would fail."""
     replays = {replay.path: replay for replay in experiment.replayed.values() if not is_table(replay.path)}
-    if replays and experiment.queries is not None and not experiment.evaluation.allow_disjoint:
+    if replays and experiment.dataset.queries is not None and not experiment.evaluation.allow_disjoint:
         answers = ((replay.shown, _rows(replay)) for replay in replays.values())
-        overlap.refuse_strange_answers(experiment.queries, answers)
+        overlap.refuse_strange_answers(experiment.dataset.queries, answers)
 
 
 def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:

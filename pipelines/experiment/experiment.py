@@ -1,18 +1,15 @@
 """An experiment that can be run."""
 
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.corpora import Corpus
-from rankbeam.pipelines.experiment.file.quotas import CorpusQuotas
-from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned_path
-from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
 from rankbeam.transforms.clients.models.onnx import LIBRARIES, Onnx
@@ -22,7 +19,6 @@ from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.corpora import BuiltCorpus
@@ -31,8 +27,39 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Documents, Judgements
 from rankbeam.transforms.records.stages import Judging, RewriteKind, RewrittenQuery
 
-_STAGES = ("rewrite", "embed", "retrieve", "rerank", "judge")
-"""Stages that make calls, in their order; named here, since their modules take long to import."""
+
+@dataclass(frozen=True)
+class DatasetSettings:
+    """The files of the dataset, and the unit of its judgements: document, chunk or span."""
+
+    qrels: str | None = None
+    queries: str | None = None
+    corpus: str | None = None
+    evidence: str | None = None
+    references: References | None = None
+    unit: str = "document"
+
+    @property
+    def judgements(self) -> Judgements | None:
+        """Path of document qrels; None for chunk and span experiments."""
+        if self.qrels is None or self.unit != "document":
+            return None
+        return Judgements(self.qrels, self.queries)
+
+    def pinned(self, run: str) -> "DatasetSettings":
+        """The dataset with BigQuery queries that run once per execution, named `run`."""
+        return replace(
+            self,
+            qrels=_pinned(self.qrels, run),
+            queries=_pinned(self.queries, run),
+            corpus=_pinned(self.corpus, run),
+            evidence=_pinned(self.evidence, run),
+        )
+
+    def inputs(self) -> list[str]:
+        references = None if self.references is None else self.references.path
+        paths = (self.qrels, self.evidence, self.queries, self.corpus, references)
+        return [path for path in paths if path is not None]
 
 
 @dataclass(frozen=True)
@@ -41,37 +68,19 @@ class Experiment:
 
     name: str
     text: str
-    qrels: str | None
-    queries: str | None
-    corpus: str | None
+    output: str
+    dataset: DatasetSettings
     sources: tuple[PlannedSource, ...]
     evaluation: Evaluation
-    output: str
-    pools: dict[str, Quota]  # the budget of every quota pool that some source or service uses, by its name
-    max_failure_rate: float
-    ledger_path: str | None = None
+    calls: CallSettings
+    judging: Judging | None = None
+    judged: tuple[JudgedMetric, ...] = ()
     gates: tuple[Gate, ...] = ()
     bigquery: DatasetName | None = None
-    wait_for_lease_s: float | None = None  # None to wait as long as it takes
-    services: Mapping[str, ConfiguredService] = field(default_factory=dict)  # the models that are called, by name
-    budgets: Mapping[str, str] = field(default_factory=dict)
-    judging: Judging | None = None
-    max_cost: float | None = None  # None for no limit
-    references: References | None = None
-    judged: tuple[JudgedMetric, ...] = ()
-    unit: str = "document"
-    evidence: str | None = None
-    corpus_quotas: CorpusQuotas = field(default_factory=CorpusQuotas)
     built: tuple[BuiltCorpus, ...] = ()
     corpus_usage: tuple[Usage, ...] = ()
-    shares_ledger: bool = False
-    leases_path: str | None = None  # the folder of leases; None for that of the ledger
     is_private: bool = False
-    is_fresh: bool = False  # each day calls anew
     computes: bool = True  # False for a plan, in which models in this process embed nothing
-    day: str | None = None  # the date that calls are made for, if each day calls anew
-    batch: BatchRound | None = None  # None if no call is left to batch jobs
-    spent: Mapping[str, float] = field(default_factory=dict)  # cost of earlier rounds of the run, by stage
 
     @property
     def is_monitored(self) -> bool:
@@ -93,19 +102,7 @@ class Experiment:
     @property
     def ledger(self) -> str:
         """The folder that stores the answers of remote services."""
-        return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path
-
-    def budget(self, stage: str) -> float:
-        """Budget for the calls up to a stage, less what earlier rounds spent on this stage and later ones."""
-        if self.max_cost is None:
-            return math.inf
-        # A stage takes off what the stages before it have spent; one outside an evaluation, such as nuggets, is alone.
-        later = _STAGES[_STAGES.index(stage) :] if stage in _STAGES else ()
-        return max(0.0, self.max_cost - sum(self.spent.get(name, 0.0) for name in later))
-
-    @property
-    def batched(self) -> list[str]:
-        return [name for name, service in self.services.items() if service.batch is not None]
+        return self.calls.ledger_of(self.output)
 
     @property
     def remote(self) -> dict[int, RemoteRetriever]:
@@ -148,18 +145,6 @@ class Experiment:
         sources = tuple(source.searching(resources) for source in self.sources)
         return replace(self, sources=sources)
 
-    def accounts(self) -> dict[str, str]:
-        """The account behind each quota pool: the name that a retriever gives it, else type and scope.
-
-        A pool's name depends on the experiment's other retrievers; at the service, the budget is the same.
-        """
-        accounts = {service.pool or "": service.account for service in self.services.values()}
-        for source in reversed(self.sources):
-            if (remote := source.retriever.remote) is not None:
-                account = remote.quota or f"{source.retriever.kind} {remote.scope()}".strip()
-                accounts[source.source.pool or ""] = account
-        return accounts
-
     @property
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that run in process, by source."""
@@ -175,7 +160,8 @@ class Experiment:
     def embedding_models(self) -> dict[int, Embed]:
         """The models that embed texts for retrievers in process, by source."""
         named = {source: self.sources[source].retriever.embedder for source in self.local}
-        services = {source: self.services[service.name] for source, service in named.items() if service is not None}
+        names = {source: service.name for source, service in named.items() if service is not None}
+        services = {source: self.calls.services[name] for source, name in names.items()}
         return {
             source: Embed(embedder.name, embedder.kind, embedder.parameters) for source, embedder in services.items()
         }
@@ -189,7 +175,8 @@ class Experiment:
     @property
     def libraries(self) -> tuple[str, ...]:
         """The modules that compute vectors in this process."""
-        return LIBRARIES if any(isinstance(service.parameters, Onnx) for service in self.services.values()) else ()
+        services = self.calls.services.values()
+        return LIBRARIES if any(isinstance(service.parameters, Onnx) for service in services) else ()
 
     @property
     def documents_by_source(self) -> dict[int, Documents]:
@@ -201,24 +188,17 @@ class Experiment:
         }
         return {
             source: Documents(
-                self.corpus,
+                self.dataset.corpus,
                 None if corpus is None else corpus.parameters.chunking,
-                as_documents=self.unit == "document",
+                as_documents=self.dataset.unit == "document",
                 with_texts=self.calls_models or bool(self.rerankers),
                 index_folder=files.below(self.output, "indexes"),
                 embeddings=embeddings.get(source),
-                judgements=self.judgements,
+                judgements=self.dataset.judgements,
                 is_rewritten=source in self.own_texts,
             )
             for source, corpus in corpora.items()
         }
-
-    @property
-    def judgements(self) -> Judgements | None:
-        """Path of document qrels; None for chunk and span experiments."""
-        if self.qrels is None or self.unit != "document":
-            return None
-        return Judgements(self.qrels, self.queries)
 
     @property
     def replayed(self) -> dict[int, Replay]:
@@ -239,7 +219,7 @@ class Experiment:
     def secrets(self) -> dict[str, str]:
         """References to secrets, which workers resolve, each with its place in the file for messages."""
         parameters = [source.retriever.parameters for source in self.sources]
-        components = [*parameters, *(service.parameters for service in self.services.values())]
+        components = [*parameters, *(service.parameters for service in self.calls.services.values())]
         return {reference: place for component in components for reference, place in component.secret_places().items()}
 
     def unset_variables(self, path: str) -> list[str]:
@@ -252,17 +232,17 @@ class Experiment:
         ]
 
     def inputs(self) -> list[str]:
-        retriever_paths = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
-        references = None if self.references is None else self.references.path
-        paths = (self.qrels, self.evidence, self.queries, self.corpus, references, *retriever_paths)
-        return [path for path in paths if path is not None]
+        return [
+            *self.dataset.inputs(),
+            *(path for source in self.sources for path in source.retriever.parameters.inputs().values()),
+        ]
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
         """Role and path of the files that must share queries or documents with the judgements."""
         runs = [("run", source.path) for source in self.evaluation.sources if source.path is not None]
-        is_cut = self.unit == "chunk" and any(source.retriever.corpus is not None for source in self.sources)
-        return (*runs, *([] if self.corpus is None or is_cut else [("corpus", self.corpus)]))
+        is_cut = self.dataset.unit == "chunk" and any(source.retriever.corpus is not None for source in self.sources)
+        return (*runs, *([] if self.dataset.corpus is None or is_cut else [("corpus", self.dataset.corpus)]))
 
     def with_disjoint(self, allowed: bool) -> "Experiment":
         """The experiment, which may or may not have rankings or a corpus that share nothing with the judgements."""
@@ -273,17 +253,14 @@ class Experiment:
 
         `run` names the execution; `day`, such as 2026-01-31, is its date, for experiments that call anew each day.
         """
-        called_on = day if self.is_fresh else None
+        called_on = day if self.calls.is_fresh else None
         sources = tuple(source.pinned(run, called_on) for source in self.sources)
         return replace(
             self,
-            day=called_on,
-            qrels=_pinned(self.qrels, run),
-            queries=_pinned(self.queries, run),
-            corpus=_pinned(self.corpus, run),
-            evidence=_pinned(self.evidence, run),
+            dataset=self.dataset.pinned(run),
             sources=sources,
             evaluation=replace(self.evaluation, sources=tuple(source.source for source in sources)),
+            calls=replace(self.calls, day=called_on),
         )
 
 

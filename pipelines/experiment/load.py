@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rankbeam.pipelines.config.references import refuse_problems
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.dataset_checks import notes_on_steps, wrong_dataset
-from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.experiment import DatasetSettings, Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.output import output_of
@@ -71,11 +72,15 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     return Experiment(
         name=model.name,
         text=text,
-        qrels=_below(folder, model.dataset.qrels),
-        queries=_below(folder, model.dataset.queries),
-        corpus=_below(folder, model.dataset.corpus),
-        references=None if answers is None else References(answers.attribute or "", _below(folder, answers.path)),
-        evidence=_below(folder, model.dataset.evidence),
+        output=files.below(folder, model.output.path) if output is None else output,
+        dataset=DatasetSettings(
+            qrels=_below(folder, model.dataset.qrels),
+            queries=_below(folder, model.dataset.queries),
+            corpus=_below(folder, model.dataset.corpus),
+            evidence=_below(folder, model.dataset.evidence),
+            references=None if answers is None else References(answers.attribute or "", _below(folder, answers.path)),
+            unit=model.dataset.unit,
+        ),
         judged=tuple(metric for metric in metrics if isinstance(metric, JudgedMetric)),
         sources=sources,
         evaluation=Evaluation(
@@ -92,22 +97,23 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             holes=holes_of(file),
             strata=None if file.judging is None else file.judging.strata,
         ),
-        output=files.below(folder, model.output.path) if output is None else output,
-        pools=pools.quotas,
-        budgets=pools.budgets,
-        services=pools.services,
+        calls=CallSettings(
+            pools=pools.quotas,
+            services=pools.services,
+            accounts=pools.accounts,
+            budgets=pools.budgets,
+            corpus_quotas=file.corpus_quotas,
+            max_cost=model.max_cost,
+            max_failure_rate=model.max_failure_rate,
+            ledger_path=ledger,
+            shares_ledger=shares_ledger,
+            leases_path=leases,
+            is_fresh=model.fresh is not None,
+        ),
         judging=file.judging,
-        max_cost=model.max_cost,
-        max_failure_rate=model.max_failure_rate,
-        ledger_path=ledger,
-        shares_ledger=shares_ledger,
-        leases_path=leases,
         is_private=model.output.private,
-        is_fresh=model.fresh is not None,
         gates=gates,
         bigquery=bigquery,
-        unit=model.dataset.unit,
-        corpus_quotas=file.corpus_quotas,
     )
 
 

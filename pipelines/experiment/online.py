@@ -13,14 +13,14 @@ _LIMIT_S = 30.0
 
 def check_online(experiment: Experiment) -> Iterator[str]:
     """Make a free request to each service that has one, and show what a call to the others costs; yields lines."""
-    for name, service in experiment.services.items():
+    for name, service in experiment.calls.services.items():
         if service.pool is not None and isinstance(service.parameters, RemoteModel):
             checked = asyncio.run(_check_model(name, service.parameters))
-            yield f"{name}: {checked or _untested_line(experiment.pools[service.pool])}"
+            yield f"{name}: {checked or _untested_line(experiment.calls.pools[service.pool])}"
     asked_sources = [source for source in experiment.sources if source.retriever.remote is not None]
     for pool, kind in dict.fromkeys((source.source.pool, source.retriever.kind) for source in asked_sources):
         if pool is not None:
-            yield f"{kind}: {_untested_line(experiment.pools[pool])}"
+            yield f"{kind}: {_untested_line(experiment.calls.pools[pool])}"
 
 
 async def _check_model(name: str, model: RemoteModel) -> str | None:

@@ -29,6 +29,7 @@ class Pools:
     quotas: dict[str, Quota]  # the budget of every pool that some source or service uses, by its name
     names: tuple[str | None, ...]  # each source's pool; None if its calls cost nothing
     services: dict[str, ConfiguredService]  # the services that are called, each with its pool
+    accounts: dict[str, str]  # the account behind each pool: the name that a retriever gives it, else type and scope
     budgets: dict[str, str]
 
 
@@ -91,7 +92,11 @@ def pools_of(
             problems.append(located.error(("quotas", budget, "lanes"), problem))
     names = tuple(None if entry is None else entry.pool for entry in retrievers)
     paid = {name: replace(services.valid[name], pool=payer.pool) for name, payer in called.items()}
-    return Pools(pool_quotas, names, paid, budgets)
+    accounts = {service.pool or "": service.account for service in paid.values()}
+    for source, pool in zip(reversed(sources), reversed(names), strict=True):
+        if source.remote is not None:
+            accounts[pool or ""] = source.remote.quota or f"{source.kind} {source.remote.scope()}".strip()
+    return Pools(pool_quotas, names, paid, accounts, budgets)
 
 
 def wrong_batches(located: YamlDocument, pools: Pools, *, is_raced: bool) -> Iterator[InputError]:

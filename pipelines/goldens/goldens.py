@@ -1,10 +1,10 @@
 """A benchmark that is ready to be made."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -16,7 +16,6 @@ from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import SEARCH, PoolRetriever, SearchServices
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.judge import Model
-from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import SearchDepth, Work
 
 
@@ -67,14 +66,15 @@ class Goldens:
     reviews: Reviews
     pool: Pooling
     duplicates: Duplicates | None
-    models: Mapping[str, ConfiguredService]  # all models that are called, by name
     split: Mapping[str, float]
-    pools: Mapping[str, Quota]
-    max_cost: float | None  # None without a limit
+    calls: CallSettings
     profiles: str  # the file of profiles; its default name if no file is used
     output: str
-    ledger: str
     previous: str | None = None  # the folder of an earlier benchmark whose questions are taken over
+
+    @property
+    def ledger(self) -> str:
+        return self.calls.ledger_of(self.output)
 
     @property
     def asking(self) -> WriterAndChecker:
@@ -88,37 +88,14 @@ class Goldens:
     def searching(self) -> Stage:
         """The stage that calls those retrievers of the pool that are services."""
         depth = SearchDepth(self.pool.documents)
-        called = {service.name: service for service in self.pool.services}
+        pools = {service.name: service.pool for service in self.pool.services}
         retrieve = {
-            name: Retrieve(name, retriever.kind, retriever.remote, depth)
-            for name, retriever in called.items()
-            if retriever.remote is not None
+            service.name: Retrieve(service.name, service.kind, service.remote, depth)
+            for service in self.pool.services
+            if service.remote is not None
         }
-        return Stage(
-            SEARCH,
-            {SEARCH: SearchServices(retrieve)},
-            {name: work.retriever for name, work in retrieve.items()},
-            {name: retriever.pool or "" for name, retriever in called.items()},
-            self.pools,
-            {
-                called[name].pool or "": work.retriever.quota or f"{work.kind} {work.retriever.scope()}".strip()
-                for name, work in retrieve.items()
-            },
-            budget=self._budget,
-        )
-
-    @property
-    def _budget(self) -> float:
-        return math.inf if self.max_cost is None else self.max_cost
+        called = {name: (work.retriever, pools[name]) for name, work in retrieve.items()}
+        return self.calls.stage(SEARCH, {SEARCH: SearchServices(retrieve)}, called)
 
     def stage(self, work: Work[Any]) -> Stage:
-        services = {name: self.models[name] for name in work.services}
-        return Stage(
-            work.stage,
-            {work.stage: work},
-            {name: client.parameters for name, client in services.items()},
-            {name: client.pool or "" for name, client in services.items()},
-            self.pools,
-            {service.pool or "": service.account for service in services.values()},
-            budget=self._budget,
-        )
+        return self.calls.stage(work.stage, {work.stage: work})

@@ -7,6 +7,7 @@ from typing import Any
 from rankbeam.pipelines.config.references import read_yaml, refuse_problems
 from rankbeam.pipelines.config.sections import parse_model, parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.quotas import quotas_of
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieval
@@ -115,7 +116,6 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     problems += _wrong_offline(located, model, services)
     refuse_problems(problems, unresolved)
     documents = model.documents
-    place = _output(model, folder, output)
     models = {name: pools.services[name] for name in used}
     duplicates = model.reviews.duplicates
     return Goldens(
@@ -133,13 +133,16 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         duplicates=None
         if duplicates is None
         else Duplicates(_embedder_of(models[duplicates.embedding_model]), duplicates.cosine),
-        models=models,
         split=model.split,
-        pools=pools.quotas,
-        max_cost=model.max_cost,
+        calls=CallSettings(
+            pools=pools.quotas,
+            services=models,
+            accounts=pools.accounts,
+            max_cost=model.max_cost,
+            ledger_path=None if model.output.ledger is None else files.below(folder, model.output.ledger),
+        ),
         profiles=files.below(folder, model.profiles or PROFILES),
-        output=place,
-        ledger=files.join(place, "ledger") if model.output.ledger is None else files.below(folder, model.output.ledger),
+        output=_output(model, folder, output),
         previous=None if model.previous is None else files.below(folder, model.previous),
     )
 

@@ -95,7 +95,7 @@ def _lost_reviews(folder: GoldensFolder, plan: GoldensPlan, progress: RoundProgr
 
 
 def cost(goldens: Goldens, progress: RoundProgress) -> float | None:
-    pools = goldens.pools
+    pools = goldens.calls.pools
     costs = [pools[use.pool].cost(use.calls, use.tokens) for use in progress.usage]
     known = [pool_cost for pool_cost in costs if pool_cost is not None]
     return sum(known) if len(known) == len(costs) else None
@@ -208,7 +208,7 @@ def _costs(
 
 
 def _cost(goldens: Goldens, call: CallRecord) -> float | None:
-    quota = goldens.pools[goldens.models[call.service].pool or ""]
+    quota = goldens.calls.pools[goldens.calls.services[call.service].pool or ""]
     tokens = Tokens(call.input, call.cached, call.output)
     cost = quota.cost(1, tokens.in_batch() if call.in_batch else tokens)
     return None if cost is None else round(cost, 9)

@@ -111,7 +111,7 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
         sizes += [size_of(call, call.key in known) for call in calls]
     graded = [*_grading_costs(goldens, plan), *_search_costs(goldens, plan, len(sources))]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
-    quotas = goldens.pools.items()
+    quotas = goldens.calls.pools.items()
     library = plan.library
     return Costs(
         goldens.planned.items,
@@ -122,16 +122,16 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
         len(library.spans),
         {kind: types[kind] for kind in goldens.planned.types if types[kind]},
         tuple(_pool_cost(name, quota, goldens, sizes, graded) for name, quota in quotas),
-        goldens.max_cost,
+        goldens.calls.max_cost,
     )
 
 
 def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     """Refuse a benchmark whose calls cost more than its limit, even if every question is accepted."""
-    if goldens.max_cost is None or costs.cost is None or costs.cost[0] <= goldens.max_cost:
+    if (limit := goldens.calls.max_cost) is None or costs.cost is None or costs.cost[0] <= limit:
         return
     problem = (
-        f"is {goldens.max_cost:,.6g}, and the calls are planned to cost {format_range(costs.cost, '{:,.4g}')}: no call "
+        f"is {limit:,.6g}, and the calls are planned to cost {format_range(costs.cost, '{:,.4g}')}: no call "
         "was made; raise it, or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
     )
     raise load(goldens.text, path).error(("max_cost",), problem)
@@ -179,7 +179,7 @@ def _search_costs(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator
 def _pool_cost(
     pool: str, quota: Quota, goldens: Goldens, written: Sequence[CallCost], graded: Sequence[CallCost]
 ) -> PoolCost:
-    models = {name: model for name, model in goldens.models.items() if model.pool == pool}
+    models = {name: model for name, model in goldens.calls.services.items() if model.pool == pool}
     searched = [service.name for service in goldens.pool.services if service.pool == pool]
     steps = tuple(_steps_of([*models, *searched], written, graded))
     ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]
@@ -196,7 +196,7 @@ def _pool_cost(
 
 def _is_batched(step: StepCost, end: int, goldens: Goldens) -> bool:
     """Return whether the calls of a step are left to batch jobs."""
-    model = goldens.models.get(step.service)
+    model = goldens.calls.services.get(step.service)
     if model is None or model.batch is None or not isinstance(model.parameters, RemoteModel):
         return False
     may_wait = step.step != EMBED or (model.batch.answers and model.parameters.embeds_in_batches)

@@ -123,7 +123,7 @@ def forecast(suggestion: Suggestion) -> tuple[str, float | None]:
     goldens, call = suggestion.goldens, suggestion.work.call(suggestion.sample)
     is_known = any(Ledger(goldens.ledger).find({call.key or "": None}))
     size = size_of(call, is_known)
-    cost = 0.0 if is_known else goldens.pools[goldens.writer.pool or ""].cost(1, size.tokens)
+    cost = 0.0 if is_known else goldens.calls.pools[goldens.writer.pool or ""].cost(1, size.tokens)
     head = f"{len(suggestion.sample):,} texts of {len(suggestion.documents):,} documents to {goldens.writer.name}"
     parts = [head, "0 calls, 1 in the ledger" if is_known else f"1 call, about {size.tokens.input:,} input tokens"]
     return "; ".join([*parts, *([] if cost is None else [f"cost {cost:,.4g}"])]), cost
@@ -133,7 +133,7 @@ def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[Suggested
     """Call the model, and write the file unless the call failed; also return warnings."""
     goldens, work = suggestion.goldens, suggestion.work
     cost = forecast(suggestion)[1] or 0.0
-    if goldens.max_cost is not None and goldens.max_cost < cost:
+    if goldens.calls.max_cost is not None and goldens.calls.max_cost < cost:
         problem = f"is below the cost of the call, about {cost:,.4g}"
         raise load(goldens.text, suggestion.source).error(("max_cost",), problem)
     now = datetime.now(UTC)

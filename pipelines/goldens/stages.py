@@ -67,8 +67,8 @@ def batched_stage(
     goldens: Goldens, stage: Stage, ledger: Ledger, run: Callable[[Stage], StageResults], warnings: list[str]
 ) -> Iterator[Stage]:
     """Run the rounds of a stage whose calls batch jobs may make; yield the stage that makes the remaining calls."""
-    models = {name: goldens.models[name] for name in stage.services if name in goldens.models}
-    if not (services := services_of(models, goldens.pools)):
+    models = {name: goldens.calls.services[name] for name in stage.services if name in goldens.calls.services}
+    if not (services := services_of(models, goldens.calls.pools)):
         yield stage
         return
     from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few benchmarks need it
@@ -79,7 +79,7 @@ def batched_stage(
     jobs, limit = BatchJobs(ledger, services), None if math.isinf(stage.budget) else stage.budget
     with (
         messages.log_to_stderr(),
-        rounds(ledger, jobs, goldens.pools, limit, lambda batch: run(with_rest(batch))) as last,
+        rounds(ledger, jobs, goldens.calls.pools, limit, lambda batch: run(with_rest(batch))) as last,
     ):
         warnings += jobs.warnings
         yield with_rest(last)

@@ -74,7 +74,9 @@ def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
         problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
         raise InputError(problem, path=name)
     experiment = load_experiment(name)
-    locations = [CorpusLocation(corpora.api, experiment.corpus_quotas.data) for corpora in needed_corpora(experiment)]
+    locations = [
+        CorpusLocation(corpora.api, experiment.calls.corpus_quotas.data) for corpora in needed_corpora(experiment)
+    ]
     if not locations:
         raise InputError("has no corpus that a service builds", path=name)
     return locations

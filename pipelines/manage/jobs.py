@@ -121,7 +121,7 @@ class RunRecord:
             from rankbeam.pipelines.run import corpora  # few experiments need it
 
             temporary = corpora.temporary(experiment)
-        pools = dict(experiment.pools) | ({DATA: experiment.corpus_quotas.data} if temporary else {})
+        pools = dict(experiment.calls.pools) | ({DATA: experiment.calls.corpus_quotas.data} if temporary else {})
         return cls(
             started=execution.started_at.isoformat(),
             ledger=experiment.ledger if experiment.makes_calls else None,

@@ -21,7 +21,6 @@ from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of
 from rankbeam.pipelines.run.folders import WORK, work_folder
-from rankbeam.pipelines.run.stages import stage_of
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
@@ -96,7 +95,7 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Poo
     """Check everything that can be checked before paying for anything."""
     if experiment.judging is None:
         raise InputError("names no judge; nuggets are collected by the model of `judge: {service: …}`")
-    if experiment.queries is None:
+    if experiment.dataset.queries is None:
         raise InputError("names no dataset.queries, so it is unknown which question the contexts answer")
     if is_table(experiment.output):
         raise InputError("nuggets are collected from runs in folders only", path=experiment.output)
@@ -129,10 +128,10 @@ def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path
     """Refuse calls whose lowest forecast is above `max_cost`."""
     costs = [plan.cost for plan in plans if plan.cost is not None]
     least, most = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
-    if experiment.max_cost is not None and least > experiment.max_cost:
-        problem = (
-            f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {format_range((least, most), '{:,.4g}')}"
-        )
+    limit = experiment.calls.max_cost
+    if limit is not None and least > limit:
+        planned = format_range((least, most), "{:,.4g}")
+        problem = f"is {limit:,.6g}, and the calls are planned to cost {planned}"
         raise load(experiment.text, path).error(("max_cost",), f"{problem}: no call was made; raise it")
 
 
@@ -141,9 +140,9 @@ def collect(collection: PooledCollection, options: PipelineOptions) -> Collected
     experiment, work = collection.experiment, collection.work
     now = datetime.now(UTC)
     name = f"{STAGE}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    owner = Owner(name, now.isoformat(), experiment.wait_for_lease_s, experiment.leases_path)
+    owner = Owner(name, now.isoformat(), experiment.calls.wait_for_lease_s, experiment.calls.leases_path)
     items = [(pool.query_id, pool) for pool in collection.todo]
-    stage = stage_of(experiment, STAGE, {STAGE: work}, batch=experiment.batch)
+    stage = experiment.calls.stage(STAGE, {STAGE: work}, batches=True)
     with work_folder(experiment.output, WORK, owner.run_id) as folder:
         results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
     records = {record.query_id: record for record in results.records}
@@ -182,17 +181,17 @@ def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -
 
 def _references(experiment: Experiment) -> dict[str, Row]:
     """The dataset's reference answers by query, without empty fields."""
-    if experiment.references is None:
+    if experiment.dataset.references is None:
         return {}
-    if experiment.references.path is None:
-        name = experiment.references.attribute
+    if experiment.dataset.references.path is None:
+        name = experiment.dataset.references.attribute
         return {
             entry.id: {"answer": entry.attributes[name]}
-            for part in sources.expand(experiment.queries or "")
+            for part in sources.expand(experiment.dataset.queries or "")
             for entry in texts.read_entries(part, "queries")
             if entry.attributes.get(name, "").strip()
         }
-    rows = reference_rows(experiment.references.path)
+    rows = reference_rows(experiment.dataset.references.path)
     return {
         row["query_id"]: {key: value for key, value in row["reference"].items() if value is not None} for row in rows
     }

@@ -66,7 +66,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
     """Add the state of corpora at their services, and the remaining work."""
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
-    quota = experiment.corpus_quotas.imports
+    quota = experiment.calls.corpus_quotas.imports
     served, resources = dict(plans), {}
     warnings: list[str] = []
     for needed in corpora.needed_corpora(experiment):

@@ -166,7 +166,7 @@ def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
     if not any(hits):
         return plan
     with tempfile.TemporaryDirectory(prefix="rankbeam-detect-") as folder:
-        return plan_of(replace(experiment, ledger_path=folder))
+        return plan_of(replace(experiment, calls=replace(experiment.calls, ledger_path=folder)))
 
 
 def _needed_queries(
@@ -316,7 +316,7 @@ def _measured_spread(metric: str) -> DifferenceSpread | None:
 
 def cluster_sizes(experiment: Experiment) -> list[int] | None:
     """The sizes of the queries' clusters; None without clusters or without query files."""
-    cluster, queries = experiment.evaluation.statistics.cluster, experiment.queries
+    cluster, queries = experiment.evaluation.statistics.cluster, experiment.dataset.queries
     if cluster is None or queries is None or is_table(queries):
         return None
     values: Counter[str] = Counter()

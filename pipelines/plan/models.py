@@ -67,13 +67,13 @@ class ModelPlan:
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
     steps = dict.fromkeys(step for step, _ in counted.totals[1].sizes)
-    by_pool = grouped((experiment.services[step.service].pool or "", step) for step in steps)
+    by_pool = grouped((experiment.calls.services[step.service].pool or "", step) for step in steps)
     return [_pool_plan(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
 
 
 def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> ModelPlan:
-    quota = experiment.pools[pool]
-    is_free = all(experiment.services[step.service].parameters.is_free for step in steps)
+    quota = experiment.calls.pools[pool]
+    is_free = all(experiment.calls.services[step.service].parameters.is_free for step in steps)
     plans = tuple(_step_plan(step, counted) for step in steps)
     texts = {step: _texts_of_a_request(step, experiment) for step in steps}
     ends = [_remaining_usage(totals, texts, counted.seen) for totals in counted.totals]
@@ -82,7 +82,7 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     known_costs = [cost for cost in costs if cost is not None]
     jobs = _jobs(steps, counted, experiment)
     halves = [_half(jobs, totals, counted, quota) for totals in counted.totals]
-    prefix = min(cache_minimum(experiment.services[step.service].parameters.model) for step in steps)
+    prefix = min(cache_minimum(experiment.calls.services[step.service].parameters.model) for step in steps)
     shared = [_count_sharing(totals, steps, counted.seen, prefix) for totals in counted.totals]
     saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
     return ModelPlan(
@@ -128,7 +128,7 @@ def _jobs(steps: Collection[Step], counted: CallCounts, experiment: Experiment) 
 
 
 def _waits(step: Step, calls: int, experiment: Experiment) -> bool:
-    service = experiment.services[step.service]
+    service = experiment.calls.services[step.service]
     if service.batch is None or calls < service.batch.min_calls or step.step.startswith(REWRITING):
         return False
     if step.step == EMBED:
@@ -164,7 +164,7 @@ def _remaining_usage(
 
 
 def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
-    parameters = experiment.services[step.service].parameters
+    parameters = experiment.calls.services[step.service].parameters
     return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
 
 

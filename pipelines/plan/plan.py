@@ -146,9 +146,9 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     counted, queries = _run_counting(experiment)
     if counted.largest:
         _refuse_too_large(experiment, counted, path)
-    order = list(experiment.pools)
+    order = list(experiment.calls.pools)
     pools = [
-        PoolPlan.of(pool, experiment.pools[pool], calls, counted.ledger_hits[pool])
+        PoolPlan.of(pool, experiment.calls.pools[pool], calls, counted.ledger_hits[pool])
         for pool, calls in counted.pools.items()
     ]
     models = model_plans(counted, experiment)
@@ -162,7 +162,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         configurations,
         tuple(warnings),
         tuple(sorted(models, key=lambda entry: order.index(entry.pool))),
-        experiment.max_cost,
+        experiment.calls.max_cost,
         corpora,
         "" if race is None else race.described(queries, len(experiment.evaluation.configurations)),
         queries,
@@ -185,9 +185,9 @@ def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> flo
 def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | None) -> None:
     largest: dict[str, int] = {}
     for service, tokens in counted.largest.items():
-        pool = experiment.services[service].pool or ""
+        pool = experiment.calls.services[service].pool or ""
         largest[pool] = max(tokens, largest.get(pool, 0))
-    problems = list(too_large(load(experiment.text, path), largest, experiment.pools, experiment.budgets))
+    problems = list(too_large(load(experiment.text, path), largest, experiment.calls.pools, experiment.calls.budgets))
     if problems:
         raise InputErrors(problems)
 
@@ -255,13 +255,13 @@ def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
 
     Returns sentences about verdicts that are bought again, forecast only if the last run had other prompts or parts.
     """
-    if experiment.max_cost is None and not has_changed_prompts(experiment):
+    if experiment.calls.max_cost is None and not has_changed_prompts(experiment):
         return ()
     plan = plan_of(experiment, path)
-    if experiment.max_cost is not None and plan.cost is not None and plan.cost[0] > experiment.max_cost:
+    if experiment.calls.max_cost is not None and plan.cost is not None and plan.cost[0] > experiment.calls.max_cost:
         cost = plan.cost
         problem = (
-            f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "
+            f"is {experiment.calls.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "
             "no call was made; raise it, or make fewer calls (`rankbeam plan` shows what each part costs)"
         )
         raise load(experiment.text, path).error(("max_cost",), problem)
@@ -305,7 +305,7 @@ def _further_calls(configuration: Configuration, stage: str, experiment: Experim
     if stage == RERANK or is_asked or not pools:
         return f"no further calls for its rankings{answer_calls}"
     (pool,) = pools
-    cost = experiment.pools[pool or ""].cost(queries, NO_TOKENS)
+    cost = experiment.calls.pools[pool or ""].cost(queries, NO_TOKENS)
     price = "" if cost is None else f", cost {cost:,.2f}"
     return f"{queries:,} calls of {pool}{price}{answer_calls}"
 

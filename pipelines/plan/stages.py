@@ -111,7 +111,9 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, c
     counts.append(
         parts
         | "GatherContexts"
-        >> GatherContexts(experiment.evaluation, depths, experiment.corpus, of_documents(experiment.corpus))
+        >> GatherContexts(
+            experiment.evaluation, depths, experiment.dataset.corpus, of_documents(experiment.dataset.corpus)
+        )
         | "Simulate" >> beam.ParDo(SimulateFn(work, experiment.ledger, unknown, earlier_works(experiment)))
     )
 
@@ -146,7 +148,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
 
 def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, counts: Counts) -> None:
     """Count the first calls of tasks."""
-    fn = CountFn(stage, experiment.ledger, {*experiment.services})
+    fn = CountFn(stage, experiment.ledger, {*experiment.calls.services})
     counts.append(tasks | f"Count_{stage.name}" >> beam.ParDo(fn).with_output_types(CallCounts))
 
 

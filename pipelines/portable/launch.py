@@ -120,7 +120,7 @@ def refuse_unwatched(experiment: Experiment, options: PipelineOptions) -> None:
     if experiment.evaluation.race is not None:
         problems.append("race: this process decides after each round which configurations are dropped; take race out")
     problem = "this process collects the answers of its jobs; take batch: out"
-    problems += [f"services.{name}.batch: {problem}" for name in experiment.batched]
+    problems += [f"services.{name}.batch: {problem}" for name in experiment.calls.batched]
     try:
         if experiment.served:
             from rankbeam.pipelines.run import corpora  # few experiments need it

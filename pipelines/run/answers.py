@@ -11,7 +11,7 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.buckets import of_documents
-from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.pipelines.run.stages import calls_of
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -73,7 +73,9 @@ def answers_of(
     counts = contexts_wanted(work) | dict.fromkeys(_replayed_positions(experiment))
     if not counts:
         return None
-    gather = GatherContexts(experiment.evaluation, counts, experiment.corpus, of_documents(experiment.corpus))
+    gather = GatherContexts(
+        experiment.evaluation, counts, experiment.dataset.corpus, of_documents(experiment.dataset.corpus)
+    )
     items = parts | "GatherContexts" >> gather
     if not work.services:
         return _unjudged_branch(experiment, work, items, tuple(counts))
@@ -139,11 +141,11 @@ def _thought_warning(element: tuple[int, int], names: Sequence[str]) -> str:
 
 
 def work_of(experiment: Experiment) -> EvaluateAnswers:
-    judging, services = experiment.judging, experiment.services
+    judging, services = experiment.judging, experiment.calls.services
     configurations = experiment.evaluation.configurations
     answering = {
         position: AnswerGenerator(
-            _model(services[configuration.generation.service]), configuration.generation, experiment.day
+            _model(services[configuration.generation.service]), configuration.generation, experiment.calls.day
         )
         for position, configuration in enumerate(configurations)
         if configuration.generation is not None
@@ -157,7 +159,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
         return EvaluateAnswers(answering, None, metrics, answerers=answerers)
     asking = judge_of(experiment, judging)
-    models = [_model(experiment.services[name]) for name in judging.services[1:]]
+    models = [_model(experiment.calls.services[name]) for name in judging.services[1:]]
     others = tuple(replace(asking, model=model, embedder=None) for model in models)
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     baseline = experiment.evaluation.baseline
@@ -169,7 +171,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
 
 
 def judge_of(experiment: Experiment, judging: Judging) -> Judge:
-    services = experiment.services
+    services = experiment.calls.services
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
     prompts = dict(templates(judging.prompts, judging.examples))
     criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
@@ -240,7 +242,7 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
 
 def quality_rows_of(experiment: Experiment, work: EvaluateAnswers) -> QualityRows:
     prices = {
-        judge.model.name: experiment.pools[experiment.services[judge.model.name].pool or ""].prices
+        judge.model.name: experiment.calls.pools[experiment.calls.services[judge.model.name].pool or ""].prices
         for judge in work.judges
     }
     confidence = experiment.evaluation.statistics.confidence
@@ -257,7 +259,7 @@ def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> Agreemen
 
 def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[AskKnown] = ()) -> Stage:
     works: dict[str, Work[Any]] = {WORK: work, **{ask.work: ask for ask in asks}}
-    return stage_of(experiment, STAGE, works, batch=experiment.batch)
+    return experiment.calls.stage(STAGE, works, batches=True)
 
 
 def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
@@ -270,12 +272,12 @@ def _answerers(experiment: Experiment, answering: Mapping[int, AnswerGenerator])
         position: Answerer(
             entry.model,
             template_hash(entry.generation.template),
-            experiment.pools[experiment.services[entry.model.name].pool or ""],
+            experiment.calls.pools[experiment.calls.services[entry.model.name].pool or ""],
         )
         for position, entry in answering.items()
     }
     return answerers | {
-        position: Answerer(quota=experiment.pools[experiment.evaluation.sources[configuration.source].pool or ""])
+        position: Answerer(quota=experiment.calls.pools[experiment.evaluation.sources[configuration.source].pool or ""])
         for position, configuration in enumerate(experiment.evaluation.configurations)
         if configuration.source in experiment.applications
     }

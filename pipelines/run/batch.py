@@ -44,7 +44,7 @@ def run_batch_rounds(
     experiment: Experiment, execution: Run, options: PipelineOptions, clock: Clock = SYSTEM_CLOCK
 ) -> Iterator[Experiment]:
     """Run the rounds of an experiment with batch jobs; yields the experiment of the pipeline that publishes."""
-    if not experiment.batched:
+    if not experiment.calls.batched:
         if experiment.makes_calls:
             delete_abandoned(files.join(experiment.ledger, BATCHES), ROUND)
         if experiment.makes_calls and (
@@ -57,19 +57,23 @@ def run_batch_rounds(
         return
     from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few experiments need it
 
-    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-    jobs = BatchJobs(ledger, services_of(experiment.services, experiment.pools), clock)
+    ledger = Ledger(experiment.ledger, owner_of(experiment.calls, execution))
+    jobs = BatchJobs(ledger, services_of(experiment.calls.services, experiment.calls.pools), clock)
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
 
     def run_round(batch: BatchRound) -> None:
         pipeline = new_pipeline(copy.deepcopy(options))
-        calls_of(pipeline, replace(pinned, batch=batch, spent=batch.spent), execution, read_dataset(pipeline, pinned))
+        calls_of(pipeline, _in_round(pinned, batch), execution, read_dataset(pipeline, pinned))
         pipeline.run().wait_until_finish()
 
-    with rounds(ledger, jobs, experiment.pools, experiment.max_cost, run_round) as last:
+    with rounds(ledger, jobs, experiment.calls.pools, experiment.calls.max_cost, run_round) as last:
         evaluation = experiment.evaluation
         evaluation = replace(evaluation, notes=(*evaluation.notes, *jobs.warnings))
-        yield replace(experiment, batch=last, spent=last.spent, evaluation=evaluation)
+        yield _in_round(replace(experiment, evaluation=evaluation), last)
+
+
+def _in_round(experiment: Experiment, batch: BatchRound) -> Experiment:
+    return replace(experiment, calls=replace(experiment.calls, batch=batch, spent=batch.spent))
 
 
 @contextmanager

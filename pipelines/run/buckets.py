@@ -34,9 +34,9 @@ def buckets_of(experiment: "Experiment") -> int:
     if (chosen := read_ahead.buckets()) is not None:
         return chosen
     sizes = {path: sources.size(path) for path in experiment.inputs()}
-    queries = sizes.get(experiment.queries or "", 0) // _QUERY_BYTES
-    if experiment.queries is None and experiment.qrels is not None:
-        queries = queries_in(experiment.qrels)
+    queries = sizes.get(experiment.dataset.queries or "", 0) // _QUERY_BYTES
+    if experiment.dataset.queries is None and experiment.dataset.qrels is not None:
+        queries = queries_in(experiment.dataset.qrels)
     retrieved, values = queries * _result_bytes(experiment), queries * _score_bytes(experiment)
     has_texts = experiment.calls_models or any(source.replayed for source in experiment.evaluation.sources)
     good = _GOOD_TEXT_BYTES if has_texts else _GOOD_BYTES

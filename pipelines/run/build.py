@@ -63,8 +63,8 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     dataset = read_dataset(pipeline, experiment)
     scores = scores_of(pipeline, experiment, execution, dataset)
     estimates, answers = scores.aggregates | "EstimateScores" >> EstimateScores(evaluation), scores.answers
-    if experiment.qrels is not None:
-        estimates = estimates | "CheckRuns" >> beam.Map(check_overlap, evaluation, experiment.qrels)
+    if experiment.dataset.qrels is not None:
+        estimates = estimates | "CheckRuns" >> beam.Map(check_overlap, evaluation, experiment.dataset.qrels)
     rows = dict(_rows(pipeline, evaluation, scores.failures, scores.scored, estimates))
     if evaluation.holes is not None:
         from rankbeam.pipelines.run.answers import audit_rows
@@ -74,13 +74,17 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
         rows |= answers.together(rows)
     rows |= dict(_corpus_rows(pipeline, experiment, rows))
     if (usage := _usage(pipeline, experiment, scores.usage)) is not None:
-        pools = {**experiment.pools, DATA: experiment.corpus_quotas.data}
+        pools = {**experiment.calls.pools, DATA: experiment.calls.corpus_quotas.data}
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools, evaluation, _needed_by(experiment))
     written = [rows[name] | f"Write_{name}" >> beam.ParDo(WriteFn(name, experiment.output, execution)) for name in rows]
     score_warnings = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     qrels_warnings = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
     warnings = [*scores.warnings, score_warnings, qrels_warnings] | "EveryWarning" >> beam.Flatten()
-    inputs = {"queries": experiment.queries, "qrels": experiment.qrels, "corpus": experiment.corpus}
+    inputs = {
+        "queries": experiment.dataset.queries,
+        "qrels": experiment.dataset.qrels,
+        "corpus": experiment.dataset.corpus,
+    }
     finish = FinishRun(
         experiment.output,
         execution,
@@ -90,7 +94,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
             verdict_of,
             evaluation=evaluation,
             gates=experiment.gates,
-            max_failure_rate=experiment.max_failure_rate,
+            max_failure_rate=experiment.calls.max_failure_rate,
             run=execution,
         ),
         written,
@@ -158,7 +162,11 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
 
 def _qrels(experiment: Experiment) -> list[str]:
     """Files of judgements that may contain a judge's grades; if holes are filled, such grades are refused instead."""
-    return [] if experiment.qrels is None or experiment.evaluation.holes is not None else [experiment.qrels]
+    return (
+        []
+        if experiment.dataset.qrels is None or experiment.evaluation.holes is not None
+        else [experiment.dataset.qrels]
+    )
 
 
 def pin_of(execution: Run) -> str:
@@ -191,11 +199,11 @@ def _rows(
 
 def _locate_chunks(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> dict[str, beam.PCollection]:
     """The rankings with the chunks' positions in their documents, if spans are judged."""
-    if not experiment.evaluation.spans or experiment.corpus is None:
+    if not experiment.evaluation.spans or experiment.dataset.corpus is None:
         return {}
     from rankbeam.transforms.contexts import LocateChunks
 
-    locate = LocateChunks(experiment.corpus, of_documents(experiment.corpus))
+    locate = LocateChunks(experiment.dataset.corpus, of_documents(experiment.dataset.corpus))
     return {name: rows | f"Locate_{name}" >> locate for name, rows in rankings.items()}
 
 
@@ -256,19 +264,19 @@ def table_folders(output: str, run_id: str) -> dict[str, str]:
 
 def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
     dataset: Dataset = pipeline | "ReadDataset" >> ReadDataset(
-        experiment.evidence if experiment.evaluation.spans else experiment.qrels,
-        experiment.queries,
+        experiment.dataset.evidence if experiment.evaluation.spans else experiment.dataset.qrels,
+        experiment.dataset.queries,
         buckets_of(experiment),
         experiment.evaluation.attributes,
         experiment.evaluation.highest_grade,
         _compared_files(experiment),
-        experiment.references,
+        experiment.dataset.references,
         everyone=bool(experiment.judged),
         spans=experiment.evaluation.spans,
         subtopics=experiment.evaluation.subtopics,
         cluster=experiment.evaluation.statistics.cluster,
         holes=experiment.evaluation.holes,
-        quoted=experiment.corpus,
+        quoted=experiment.dataset.corpus,
     )
     return dataset
 

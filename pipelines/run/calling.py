@@ -6,7 +6,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
-from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.pipelines.run.stages import calls_of
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
@@ -121,7 +121,7 @@ def retrieve_stage(experiment: Experiment) -> Stage:
     sources = experiment.evaluation.sources
     called = {work.service: (work.retriever, sources[source].pool) for source, work in works.items()}
     by_service = {work.service: work for work in works.values()}
-    return stage_of(experiment, STAGE, by_service, called, max_failure_rate=experiment.max_failure_rate)
+    return experiment.calls.stage(STAGE, by_service, called, max_failure_rate=experiment.calls.max_failure_rate)
 
 
 def embed(
@@ -160,7 +160,7 @@ def tasks_to_embed(
 def embed_stage(experiment: Experiment) -> Stage:
     embedders = experiment.embedders.values()
     works = [work for embedder in embedders for work in (embedder, embedder.as_role(Role.QUERY))]
-    return stage_of(experiment, EMBED_STAGE, {work.name: work for work in works}, batch=experiment.batch)
+    return experiment.calls.stage(EMBED_STAGE, {work.name: work for work in works}, batches=True)
 
 
 def _embedded_sources(experiment: Experiment) -> list[Searching]:

@@ -99,7 +99,12 @@ def prepare_corpora(experiment: Experiment, execution: Run, *, waits: bool = Tru
         documents = read(corpora.source)
         client = site_of(experiment, corpora.api, execution)
         builder = Builder(
-            client, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
+            client,
+            documents,
+            experiment.calls.corpus_quotas.imports,
+            execution.run_id,
+            execution.started_at,
+            _logger.info,
         )
         with translate_errors():
             results = builder.build(list(corpora.requests.values()))
@@ -115,9 +120,9 @@ def prepare_corpora(experiment: Experiment, execution: Run, *, waits: bool = Tru
     if problems:
         raise _failure(problems)
     ready = replace(experiment.searching(bindings), built=tuple(built), corpus_usage=tuple(usage))
-    if experiment.max_cost is None:
+    if (limit := experiment.calls.max_cost) is None:
         return ready
-    return replace(ready, max_cost=max(0.0, experiment.max_cost - cost))
+    return replace(ready, calls=replace(ready.calls, max_cost=max(0.0, limit - cost)))
 
 
 def refuse_unwatched(experiment: Experiment) -> None:
@@ -136,7 +141,7 @@ def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Stage
     for corpus in built:
         _, tokens = documents.chunks(corpus.specification["chunk_size"], corpus.specification["chunk_overlap"])
         share = corpus.imported / max(1, len(documents.tokens))
-        cost += share * tokens * (experiment.corpus_quotas.imports.price_per_million or 0.0) / 1e6
+        cost += share * tokens * (experiment.calls.corpus_quotas.imports.price_per_million or 0.0) / 1e6
     return cost
 
 
@@ -204,18 +209,18 @@ def documents_of(experiment: Experiment, source: DocumentsSource) -> StagedDocum
     """The documents of an experiment with corpora that a service builds."""
     if source.original is not None:
         documents = read_originals(source.original)
-        if experiment.unit == SPAN:
+        if experiment.dataset.unit == SPAN:
             refuse_parsed(documents)
         return documents
-    if experiment.corpus is None:
+    if experiment.dataset.corpus is None:
         raise InputError("corpora that a service builds need dataset.corpus")
-    return read_documents(experiment.corpus, titled=source.titled)
+    return read_documents(experiment.dataset.corpus, titled=source.titled)
 
 
 def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> CorpusClient:
     """The corpora of one project and region, at the pace of the experiment's quota."""
-    owner = Owner() if execution is None else owner_of(experiment, execution)
-    return CorpusClient(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
+    owner = Owner() if execution is None else owner_of(experiment.calls, execution)
+    return CorpusClient(api, Ledger(experiment.ledger, owner), experiment.calls.corpus_quotas.data)
 
 
 def find_existing(
@@ -251,7 +256,7 @@ def _warnings(experiment: Experiment, documents: StagedDocuments, needed: Needed
     yield from _without_text(documents)
     if documents.left_out:
         yield documents.left_out
-    yield from corpus_warnings(experiment.judgements, hash_ids(pa.array(documents.ids(), pa.string())))
+    yield from corpus_warnings(experiment.dataset.judgements, hash_ids(pa.array(documents.ids(), pa.string())))
 
 
 def title_warnings(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:

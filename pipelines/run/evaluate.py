@@ -82,8 +82,8 @@ def release_corpora(experiment: Experiment, execution: Run) -> None:
             except InputError as error:
                 messages.warn(f"corpora of this run could not be deleted: {error}")
                 return
-            ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-            corpora.release(temporary, ledger, experiment.corpus_quotas.data)
+            ledger = Ledger(experiment.ledger, owner_of(experiment.calls, execution))
+            corpora.release(temporary, ledger, experiment.calls.corpus_quotas.data)
 
 
 def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
@@ -98,7 +98,7 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
     """Submit a run to a service that executes it without this process; return the service's handle."""
     if experiment.evaluation.race is not None:
         raise InputError("race: its rounds need a runner that this process waits for; remove race")
-    for name in experiment.batched:
+    for name in experiment.calls.batched:
         problem = "its jobs need a runner that this process waits for; remove --runner or batch:"
         raise InputError(f"services.{name}.batch: {problem}")
     _delete_previous_rows(experiment, execution, options)
@@ -177,7 +177,7 @@ def run_here(
 ) -> Results:
     if experiment.calls_models and overheads.ends_with_its_command:
         spill.share_heap()
-    seen = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
+    seen = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.calls.pools)
     work = None
     try:
         display = progress.show_progress(seen) if shown else contextlib.nullcontext()
@@ -190,7 +190,7 @@ def run_here(
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
         if work is not None and not overheads.ends_with_its_command:  # the process continues, and the run would, too
             end(work)
-        if experiment.batched:
+        if experiment.calls.batched:
             notes = [f"{'; '.join(notes)}; batch jobs continue, and the next run collects their answers"]
         delete_rows(experiment.output, execution.run_id)
         race = files.join(experiment.output, f"{RACE}{execution.run_id}")

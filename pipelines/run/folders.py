@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.ledger import Owner
@@ -31,17 +32,17 @@ from rankbeam.transforms.records.run import Run
 _OWNER_ONLY = 0o077
 
 
-def owner_of(experiment: Experiment, execution: Run) -> Owner:
+def owner_of(calls: CallSettings, execution: Run) -> Owner:
     started = execution.started_at.isoformat()
-    return Owner(execution.run_id, started, experiment.wait_for_lease_s, experiment.leases_path)
+    return Owner(execution.run_id, started, calls.wait_for_lease_s, calls.leases_path)
 
 
 def refuse_elsewhere(experiment: Experiment) -> None:
     """Refuse this user's folders if workers are on other machines."""
     if experiment.is_private:
         raise InputError("output.private: is for folders on this machine; grant access to a bucket by its own policy")
-    if experiment.shares_ledger or experiment.leases_path is not None:
-        name = "ledger" if experiment.shares_ledger else "leases"
+    if experiment.calls.shares_ledger or experiment.calls.leases_path is not None:
+        name = "ledger" if experiment.calls.shares_ledger else "leases"
         problem = "the user's folder is on this machine, and the workers are not; name a folder that they can reach"
         raise InputError(f"output.{name}: {problem} as output.ledger (RANKBEAM_LEDGER is not for remote runners)")
 
@@ -49,12 +50,12 @@ def refuse_elsewhere(experiment: Experiment) -> None:
 @contextmanager
 def prepared_folders(experiment: Experiment) -> Iterator[None]:
     """Create the user's own folders as private; until the block ends, new files have the experiment's privacy."""
-    shared = [experiment.ledger] if experiment.shares_ledger else []
-    for folder in filter(None, [*shared, experiment.leases_path]):
+    shared = [experiment.ledger] if experiment.calls.shares_ledger else []
+    for folder in filter(None, [*shared, experiment.calls.leases_path]):
         if not Path(folder).exists():  # an existing folder may be a team's
             whole_files.make_private(folder)
     output_ledger = files.below(experiment.output, "ledger")
-    if experiment.shares_ledger and files.is_local(output_ledger) and Path(output_ledger).is_dir():
+    if experiment.calls.shares_ledger and files.is_local(output_ledger) and Path(output_ledger).is_dir():
         read_also(experiment.ledger, files.absolute(output_ledger))
     if not experiment.is_private:
         yield

@@ -51,19 +51,19 @@ def run_race(experiment: Experiment, execution: Run, options: PipelineOptions) -
             last = int(order[look.queries - 1])
             active, usage = _run_round(pinned, execution, options, look, last, folder)
             pinned, dropped = _with_dropped(pinned, active, look, last)
-            pinned = replace(pinned, spent=_cost_by_stage(pinned, usage))
+            pinned = replace(pinned, calls=replace(pinned.calls, spent=_cost_by_stage(pinned, usage)))
             _logger.info("race: %d of %d queries: %d dropped, %d left", look.queries, len(order), dropped, len(active))
             if len(active) < 2:
                 break
     evaluation = replace(experiment.evaluation, configurations=pinned.evaluation.configurations)
-    return replace(experiment, evaluation=evaluation, spent=pinned.spent)
+    return replace(experiment, evaluation=evaluation, calls=replace(experiment.calls, spent=pinned.calls.spent))
 
 
 def _cost_by_stage(experiment: Experiment, used: Iterable[Usage]) -> dict[str, float]:
     """Cost of the rounds so far, by stage."""
     costs: defaultdict[str, float] = defaultdict(float)
     for usage in used:
-        costs[usage.stage] += experiment.pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0
+        costs[usage.stage] += experiment.calls.pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0
     return dict(costs)
 
 

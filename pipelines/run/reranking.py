@@ -8,7 +8,7 @@ from rankbeam.pipelines.experiment.grid.components import NO_LIMITS
 from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.buckets import of_documents
-from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.pipelines.run.stages import calls_of
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -48,7 +48,7 @@ def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branche
 
 def items_of(parts: dict[str, beam.PCollection], experiment: Experiment) -> beam.PCollection:
     """The first results of each ranking, to be reranked, with their texts, query by query."""
-    evaluation, corpus = rerank.as_configurations(experiment.evaluation), experiment.corpus
+    evaluation, corpus = rerank.as_configurations(experiment.evaluation), experiment.dataset.corpus
     counts = dict.fromkeys(range(len(evaluation.configurations)))
     items: beam.PCollection = parts | "GatherRerank" >> GatherContexts(evaluation, counts, corpus, of_documents(corpus))
     return items
@@ -68,7 +68,7 @@ def rerank_works(experiment: Experiment) -> dict[int, Reranking]:
 def _work(component: Component, experiment: Experiment) -> Reranking:
     parameters = component.parameters
     if isinstance(parameters, ModelRerankParameters):
-        service = experiment.services[parameters.service]
+        service = experiment.calls.services[parameters.service]
         if isinstance(service.parameters, Onnx):
             return CrossEncode(service.name, service.parameters)
         return Rate(service.name, service.kind, service.parameters, parameters.max_output_tokens, parameters.thinking)
@@ -83,9 +83,9 @@ def rerank_stage(experiment: Experiment) -> Stage:
         source: work for source, work in rerank_works(experiment).items() if not isinstance(work, CrossEncode)
     }
     called: dict[str, tuple[Service, str | None]] = {
-        work.service: (work.parameters, experiment.services[work.service].pool)
+        work.service: (work.parameters, experiment.calls.services[work.service].pool)
         if isinstance(work, Rate)
         else (work.reranker, experiment.evaluation.sources[source].pool)
         for source, work in works.items()
     }
-    return stage_of(experiment, RERANK, {f"{RERANK} {source}": work for source, work in works.items()}, called)
+    return experiment.calls.stage(RERANK, {f"{RERANK} {source}": work for source, work in works.items()}, called)

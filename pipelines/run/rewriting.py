@@ -4,7 +4,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
-from rankbeam.pipelines.run.stages import calls_of, stage_of
+from rankbeam.pipelines.run.stages import calls_of
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
@@ -34,11 +34,11 @@ def tasks_to_rewrite(dataset: Dataset, experiment: Experiment) -> beam.PCollecti
 
 def rewrite_works(experiment: Experiment) -> rewrite.Works:
     """The works that rewrite queries, each with the sources that get its texts."""
-    services = experiment.services
+    services = experiment.calls.services
     return rewrite.works_of(
         experiment.evaluation, {name: (entry.kind, entry.parameters) for name, entry in services.items()}
     )
 
 
 def rewrite_stage(experiment: Experiment) -> Stage:
-    return stage_of(experiment, REWRITE, {name: work for name, (work, _) in rewrite_works(experiment).items()})
+    return experiment.calls.stage(REWRITE, {name: work for name, (work, _) in rewrite_works(experiment).items()})

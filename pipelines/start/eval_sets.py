@@ -76,8 +76,8 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswe
 
 def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn]]:
     gold = _references(experiment)
-    name = "" if experiment.references is None else experiment.references.attribute
-    for path in [] if experiment.queries is None else sources.expand(experiment.queries):
+    name = "" if experiment.dataset.references is None else experiment.dataset.references.attribute
+    for path in [] if experiment.dataset.queries is None else sources.expand(experiment.dataset.queries):
         for entry in texts.read_entries(path, "queries"):
             steps = parse_literal(entry.attributes.get(EXPECTED_STEPS))
             stated = CaseTurn(
@@ -87,7 +87,7 @@ def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn
 
 
 def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:
-    path = None if experiment.references is None else experiment.references.path
+    path = None if experiment.dataset.references is None else experiment.dataset.references.path
     return {
         row["query_id"]: CaseTurn("", row["reference"]["answer"], in_rows(row["reference"][EXPECTED_STEPS]))
         for row in ([] if path is None else reference_rows(path))

@@ -70,7 +70,10 @@ def test_the_variable_names_the_ledger_of_experiments_that_name_none(
         assert rankbeam("evaluate", path).status == 0
         assert (tmp_path / "team").stat().st_mode & 0o777 == 0o755
         monkeypatch.setenv("RANKBEAM_LEDGER", "gs://bucket/ledger")
-        assert (load_experiment(path).ledger, load_experiment(path).shares_ledger) == ("gs://bucket/ledger", False)
+        assert (load_experiment(path).ledger, load_experiment(path).calls.shares_ledger) == (
+            "gs://bucket/ledger",
+            False,
+        )
         monkeypatch.setenv("RANKBEAM_LEDGER", "user")
         assert load_experiment(path).ledger == str(home / "ledger") == data_folder("ledger")
 
@@ -80,7 +83,7 @@ def test_leases_of_the_user_are_seen_by_runs_with_other_ledgers(tmp_path: Path, 
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path / "a", server, leases="user")
         loaded = load_experiment(path)
-        assert loaded.leases_path == str(home / "leases")
+        assert loaded.calls.leases_path == str(home / "leases")
         assert loaded.ledger == str(tmp_path / "a" / "out" / "ledger")
         assert rankbeam("evaluate", path).status == 0
         assert not (tmp_path / "a" / "out" / "ledger" / "leases").exists()

@@ -106,7 +106,7 @@ def same(a: Experiment, b: Experiment) -> bool:
     keys = [configuration.retriever.decisive() for configuration in a.sources] == [
         configuration.retriever.decisive() for configuration in b.sources
     ]
-    return ids and keys and (a.services, a.pools, a.output) == (b.services, b.pools, b.output)
+    return ids and keys and (a.calls.services, a.calls.pools, a.output) == (b.calls.services, b.calls.pools, b.output)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     value["documents"] = str(path.parent / value["documents"])
     copy.write_text(yaml.safe_dump(referring(value, monkeypatch)))
     goldens = load_goldens(str(copy))
-    assert (goldens.name, goldens.models, goldens.split) == (plain.name, plain.models, plain.split)
+    assert (goldens.name, goldens.calls.services, goldens.split) == (plain.name, plain.calls.services, plain.split)
     copy.write_text(yaml.safe_dump({**value, "writer": "${env:RB_UNSET}"}))
     with pytest.raises(InputErrors, match="RB_UNSET"):
         load_goldens(str(copy))

@@ -211,6 +211,24 @@ def test_files_of_this_machine_are_refused_all_at_once(experiment: str, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+def test_evidence_on_this_machine_is_refused(tmp_path: Path) -> None:
+    gold = write(tmp_path / "evidence.jsonl", '{"query_id": "q", "document_id": "d", "start": 0, "end": 3}\n')
+    corpus = write(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "text"}\n')
+    queries = write(tmp_path / "queries.jsonl", '{"_id": "q", "text": "text"}\n')
+    path = write(
+        tmp_path / "e.yaml",
+        "name: spans\n"
+        f"dataset: {{evidence: {gold}, queries: {queries}, corpus: {corpus}, unit: span}}\n"
+        "corpora: {cut: {type: chunks, by: words, chunk_size: 3}}\n"
+        "configurations: [{name: a, retriever: {type: bm25, corpus: cut}, top_k: 3}]\n"
+        "metrics: [RR]\n"
+        "output: {path: gs://bucket/out}\n",
+    )
+    outcome = rankbeam("evaluate", path, *NEEDED)
+    assert outcome.exit_code == 2
+    assert f"  dataset.evidence: {gold}\n" in outcome.stderr
+
+
 def test_scoring_on_dataflow_names_its_files_too(tmp_path: Path) -> None:
     qrels = write(tmp_path / "qrels", trec_qrels([("q1", "d", 1.0)]))
     run = write(tmp_path / "a.run", trec_run([("q1", "d", 1.0)]))

@@ -26,7 +26,7 @@ def test_a_good_file(folder: Path) -> None:
     evaluation = experiment.evaluation
     assert (experiment.name, experiment.text, experiment.output) == ("helpdesk", GOOD, f"{folder}/out")
     data = f"{folder}/data"
-    assert (experiment.qrels, experiment.queries, experiment.corpus) == (
+    assert (experiment.dataset.qrels, experiment.dataset.queries, experiment.dataset.corpus) == (
         f"{data}/qrels.tsv", f"{data}/queries.jsonl", f"{data}/corpus.jsonl",
     )  # fmt: skip
     assert [str(metric) for metric in evaluation.metrics] == ["nDCG@10", "AP", "P@5"]
@@ -44,9 +44,9 @@ def test_a_good_file(folder: Path) -> None:
 def test_paths_are_below_the_folder_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "e.yaml", GOOD)
     monkeypatch.chdir(folder)
-    assert load_experiment("e.yaml").qrels == "data/qrels.tsv"
+    assert load_experiment("e.yaml").dataset.qrels == "data/qrels.tsv"
     monkeypatch.chdir(folder.parent)
-    assert load_experiment(f"{folder.name}/e.yaml").qrels == f"{folder.name}/data/qrels.tsv"
+    assert load_experiment(f"{folder.name}/e.yaml").dataset.qrels == f"{folder.name}/data/qrels.tsv"
 
 
 def test_a_grid_over_top_k_is_one_source(folder: Path) -> None:
@@ -182,5 +182,5 @@ def test_parameters_may_be_merged_and_overridden(folder: Path) -> None:
 
 
 def test_a_stage_leaves_the_cost_of_stages_before_it_to_their_usage(folder: Path) -> None:
-    experiment = replace(load(folder, GOOD), max_cost=10.0, spent={"retrieve": 3.0, "judge": 2.0})
-    assert [experiment.budget(stage) for stage in ("embed", "retrieve", "judge")] == [5.0, 5.0, 8.0]
+    calls = replace(load(folder, GOOD).calls, max_cost=10.0, spent={"retrieve": 3.0, "judge": 2.0})
+    assert [calls.budget(stage) for stage in ("embed", "retrieve", "judge")] == [5.0, 5.0, 8.0]

@@ -43,14 +43,14 @@ def parsed(folder: Path, text: str) -> Experiment:
 
 def test_judged_metrics_need_no_judgements(folder: Path) -> None:
     experiment = parsed(folder, TEXT)
-    assert (experiment.qrels, experiment.references) == (None, References(attribute="answer"))
+    assert (experiment.dataset.qrels, experiment.dataset.references) == (None, References(attribute="answer"))
     assert experiment.evaluation.metrics == (JudgedMetric("Faithfulness"), JudgedMetric("ContextRecall"))
     assert [str(metric) for metric in experiment.judged] == ["Faithfulness", "ContextRecall"]
 
 
 def test_reference_answers_may_have_a_file_of_their_own(folder: Path) -> None:
     experiment = parsed(folder, TEXT.replace("answers: answer", "answers: {path: answers.jsonl}"))
-    assert experiment.references == References(path=f"{folder}/answers.jsonl")
+    assert experiment.dataset.references == References(path=f"{folder}/answers.jsonl")
     assert f"{folder}/answers.jsonl" in experiment.inputs()
 
 

@@ -14,13 +14,13 @@ NEAR = {"near": "retriever: {type: near}"}
 
 def test_a_retriever_has_the_budget_of_its_type(folder: Path) -> None:
     loaded = load(folder, experiment(NEAR))
-    assert loaded.pools == {"near": Quota(requests_per_minute=1500, attempts=4)}
+    assert loaded.calls.pools == {"near": Quota(requests_per_minute=1500, attempts=4)}
     assert [source.pool for source in loaded.evaluation.sources] == ["near"]
 
 
 def test_a_budget_is_overridden_field_by_field(folder: Path) -> None:
     text = experiment(NEAR, "quotas: {near: {requests_per_second: 2, timeout_s: 5, price_per_1000: 1.5}, words: {}}\n")
-    assert load(folder, text).pools == {
+    assert load(folder, text).calls.pools == {
         "near": Quota(requests_per_minute=120, timeout_s=5, attempts=4, price_per_1000=1.5)
     }
 
@@ -35,7 +35,7 @@ def test_retrievers_of_one_scope_share_a_pool_and_others_have_the_same_budget(fo
     }
     loaded = load(folder, experiment(both, "quotas: {near: {requests_per_minute: 90}}\n"))
     assert [source.pool for source in loaded.evaluation.sources] == ["near:r1", "near:r1", "near:r2", "words", None]
-    rates = {name: quota.requests_per_minute for name, quota in loaded.pools.items()}
+    rates = {name: quota.requests_per_minute for name, quota in loaded.calls.pools.items()}
     assert rates == {"near:r1": 90, "near:r2": 90, "words": 300}
 
 
@@ -44,14 +44,14 @@ def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> No
     both["near"] = "retriever: {type: near, region: r2}"
     loaded = load(folder, experiment(both, "quotas: {ours: {attempts: 2}}\n"))
     assert [source.pool for source in loaded.evaluation.sources] == ["ours", "ours", "near"]
-    assert loaded.pools["ours"] == Quota(requests_per_minute=300, attempts=2)  # the lower of the two defaults
+    assert loaded.calls.pools["ours"] == Quota(requests_per_minute=300, attempts=2)  # the lower of the two defaults
 
 
 def test_a_reranker_has_the_pool_that_it_names(folder: Path) -> None:
     reranked = "retriever: {type: near}, rerank: {type: http, url: 'http://h/', quota: ours}"
     loaded = load(folder, experiment({"a": reranked}, "quotas: {ours: {attempts: 2}}\n"))
     assert {source.pool for source in loaded.evaluation.sources} == {"near", "ours"}
-    assert loaded.pools["ours"].attempts == 2
+    assert loaded.calls.pools["ours"].attempts == 2
     (problem,) = problems(folder, experiment({"a": reranked}, "quotas: {near: {}}\n"))
     assert problem == "4: configurations[0].rerank.quota: quotas: has no 'ours'; valid are: near"
 
@@ -69,7 +69,7 @@ def test_a_reranker_has_the_pool_that_it_names(folder: Path) -> None:
     ],
 )
 def test_a_lane_has_no_more_calls_than_a_core_can_make(folder: Path, quota: str, lanes: int) -> None:
-    assert load(folder, experiment(NEAR, f"quotas: {{near: {{{quota}}}}}\n")).pools["near"].lanes == lanes
+    assert load(folder, experiment(NEAR, f"quotas: {{near: {{{quota}}}}}\n")).calls.pools["near"].lanes == lanes
 
 
 def test_the_ledger_follows_the_output(folder: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_ledger_may_have_its_own_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize(("line", "rate"), [("", 0.05), ("max_failure_rate: 0\n", 0.0), ("max_failure_rate: 1\n", 1.0)])
 def test_the_failure_rate(folder: Path, line: str, rate: float) -> None:
-    assert load(folder, experiment(NEAR, line)).max_failure_rate == rate
+    assert load(folder, experiment(NEAR, line)).calls.max_failure_rate == rate
 
 
 MISTAKES = [

@@ -273,5 +273,5 @@ def test_fresh_calls_are_keyed_by_the_day(tmp_path: Path, monkeypatch: pytest.Mo
     config_id = plain.evaluation.configurations[0].config_id
     assert version(plain, "2026-01-01") == (config_id, "v1")
     assert version(fresh, "2026-01-01") == (config_id, "v1 2026-01-01")
-    assert fresh.pinned("run", "2026-01-02").day == "2026-01-02"
-    assert plain.pinned("run", "2026-01-02").day is None
+    assert fresh.pinned("run", "2026-01-02").calls.day == "2026-01-02"
+    assert plain.pinned("run", "2026-01-02").calls.day is None

@@ -86,12 +86,12 @@ def test_deep_judgements_are_not_counted_as_queries(tmp_path: Path) -> None:
         "metrics": ["nDCG", "RR", "AP", "P@5", "R"],
     }
     experiment = load_experiment(write_experiment(tmp_path, base))
-    assert queries_in(experiment.qrels or "") == pytest.approx(1_000, rel=0.1)
+    assert queries_in(experiment.dataset.qrels or "") == pytest.approx(1_000, rel=0.1)
     assert buckets_of(experiment) == 4
     (tmp_path / "packed").write_bytes(gzip.compress((tmp_path / "qrels").read_bytes()))
     assert queries_in(str(tmp_path / "packed")) >= 1_000
     write(tmp_path / "qrels", trec_qrels(sorted(deep, key=lambda judgement: judgement[1])))
-    assert queries_in(experiment.qrels or "") >= 10_000
+    assert queries_in(experiment.dataset.qrels or "") >= 10_000
     assert buckets_of(experiment) > 4
 
 

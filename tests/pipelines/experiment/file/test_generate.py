@@ -111,12 +111,17 @@ def test_services_that_are_used_have_pools(folder: Path) -> None:
         "remote_model: {requests_per_minute: 30}}\n",
     )
     loaded = parsed(folder, text)
-    assert {name: service.pool for name, service in loaded.services.items()} == {"a": "a", "b": "a", "c": "c", "o": "o"}
-    assert set(loaded.pools) == {"near", "a", "c", "o"}
-    shared = loaded.pools["a"]
+    assert {name: service.pool for name, service in loaded.calls.services.items()} == {
+        "a": "a",
+        "b": "a",
+        "c": "c",
+        "o": "o",
+    }
+    assert set(loaded.calls.pools) == {"near", "a", "c", "o"}
+    shared = loaded.calls.pools["a"]
     assert (shared.requests_per_minute, shared.tokens_per_minute, shared.prices) == (60, 10_000, Prices(1, 1, 4))
-    assert loaded.pools["c"].requests_per_minute == 30
-    assert loaded.accounts()["a"] == "remote_model p x"
+    assert loaded.calls.pools["c"].requests_per_minute == 30
+    assert loaded.calls.accounts["a"] == "remote_model p x"
 
 
 GATEWAY = 'g: {type: openai, model: m-001, base_url: "http://gateway:8000/v1", api_key: "${env:GATEWAY_KEY}"'
@@ -152,7 +157,7 @@ def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
     more += "quotas: {near: {price_per_1000: 1}, remote_model: {price_per_million: {input: 1, output: 4}}}\n"
     loaded = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
     assert loaded.judging == Judging(("m",), "n", repeat_share=0.1, prompts=f"{folder}/mine")
-    assert (loaded.max_cost, set(loaded.services)) == (20, {"m", "n"})
+    assert (loaded.calls.max_cost, set(loaded.calls.services)) == (20, {"m", "n"})
 
 
 def test_replayed_answers_are_a_configuration_without_a_retriever(folder: Path) -> None:

@@ -16,7 +16,7 @@ def text(services: str, more: str = "") -> str:
 
 
 def test_a_service_that_nothing_uses_has_no_pool(folder: Path) -> None:
-    assert set(load(folder, text(GEMINI)).pools) == {"near"}
+    assert set(load(folder, text(GEMINI)).calls.pools) == {"near"}
 
 
 MISTAKES = [

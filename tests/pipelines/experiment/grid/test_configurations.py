@@ -25,7 +25,7 @@ def test_a_fusion_is_made_of_sources_that_are_there(folder: Path) -> None:
         FusionMethod.WEIGHTED,
     )
     assert (source.path, source.pool, source.top_k) == (None, None, None)
-    assert list(loaded.pools) == ["near"]
+    assert list(loaded.calls.pools) == ["near"]
 
 
 def test_a_part_may_be_one_cell_of_a_grid(folder: Path) -> None:
