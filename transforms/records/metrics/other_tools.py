@@ -57,6 +57,7 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "rbp_resid": ("trec_eval's share of rbp that documents without a judgement could add", "Judged"),
         "num_nonrel_judged_ret": ("a metric of trec_eval", "Judged"),
         "utility": ("a metric of trec_eval", "SetF"),
+        "num_q": ("the number of queries, which --format trec prints", "NumRel"),
         "relstring": ("a text of trec_eval", "Success"),
         "NRBP": ("a metric of subtopics", "ERR_IA"),
         "nNRBP": ("a metric of subtopics", "nERR_IA"),
