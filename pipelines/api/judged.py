@@ -14,12 +14,13 @@ from uuid import UUID
 import click
 
 from rankbeam.pipelines.api.experiments import hide_line_numbers, read_experiment
-from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, table_of, text_path
+from rankbeam.pipelines.api.inputs import Inputs, folder_of, is_path, of_python, reword_errors, table_of, text_path
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
+from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.criteria import read_criteria
 from rankbeam.pipelines.plan.models import lines_of
-from rankbeam.pipelines.plan.plan import Plan, plan_of
+from rankbeam.pipelines.plan.plan import plan_of
 from rankbeam.pipelines.run.folders import prepared_folders
 from rankbeam.pipelines.start import cases
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
@@ -28,6 +29,7 @@ from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.records.errors import InputError, shortened
 
 _WRITING = threading.Lock()
+_JUDGE = "service='openai:MODEL', or service='lexical' to try it without a model"
 _SHAPE = "[{'question': …, 'answer': …, 'contexts': […]}]"
 
 
@@ -81,13 +83,13 @@ def judge(
     if max_cost is not None and prices is None:
         raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices per million tokens")
     if service is None and (criteria is not None or embeddings is not None or prices is not None or not metrics):
-        raise InputError("name the judge: service='openai:MODEL', or service='lexical' to try it without a model")
+        raise InputError(f"name the judge: {_JUDGE}")
     inputs = Inputs(folder_of(output))
     stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
     services = {name: _service(value) for name, value in stated.items() if value is not None}
     path, names = path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
     questions = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(text_path(criteria))
-    with inputs.named():
+    with inputs.named(), reword_errors(_as_argument):
         experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, questions)
         if prices is not None:
             quotas = experiment.setdefault("quotas", {})
@@ -96,14 +98,16 @@ def judge(
         experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
         with hide_line_numbers(experiment, overrides):
             loaded = read_experiment(experiment, overrides, inputs.folder)
-            if any(loaded_service.parameters.offline is None for loaded_service in loaded.calls.services.values()):
-                with prepared_folders(replace(loaded, is_private=False)):
-                    _check(plan_of(loaded), {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
+            check_plan(loaded, {"calls": max_calls, "tokens": max_tokens}, confirm=confirm)
         return evaluate(experiment, output=inputs.folder, **overrides)
 
 
-def _check(plan: Plan, limits: Mapping[str, int | None], *, confirm: bool) -> None:
-    """Print a plan; refuse it if it exceeds a limit or is not confirmed."""
+def check_plan(experiment: Experiment, limits: Mapping[str, int | None], *, confirm: bool = False) -> None:
+    """Print the plan of an experiment with models; refuse it if it exceeds a limit or is not confirmed."""
+    if all(service.parameters.offline is not None for service in experiment.calls.services.values()):
+        return
+    with prepared_folders(replace(experiment, is_private=False)):
+        plan = plan_of(experiment)
     lines = [line for model in plan.models for line in lines_of(model)]
     click.echo("\n".join([*lines, *(again.line() for again in plan.again)]), err=True)
     calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
@@ -116,6 +120,10 @@ def _check(plan: Plan, limits: Mapping[str, int | None], *, confirm: bool) -> No
             )
     if confirm and calls and not click.confirm("Make these calls?", err=True):
         raise InputError("not confirmed: no call was made")
+
+
+def _as_argument(error: InputError) -> InputError:
+    return InputError(error.problem.replace("judge: {service: NAME}", _JUDGE), path=error.path, line=error.line)
 
 
 def _service(service: str | Mapping[str, Any]) -> dict[str, Any]:

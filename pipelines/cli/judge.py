@@ -14,7 +14,7 @@ _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type:
 _JUDGE = "--service openai:MODEL, or --service lexical to try it without a model"
 _COLUMN_HELP = "Key or JMESPath of a row's question, answer, contexts … Repeatable."
 _METRIC_HELP = "Metric, such as Faithfulness; by default the criteria, or all that the rows allow. Repeatable."
-_CRITERIA_HELP = "Your own criteria (YAML), such as Tone: {question: Is the answer polite?}; each is a metric."
+_CRITERIA_HELP = "Your own criteria (YAML), such as Tone: Is the answer polite?; each is a metric."
 _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help=_COLUMN_HELP)
 
 
@@ -26,6 +26,8 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 @click.option("--embeddings", metavar="SERVICE", help="The embedding model, for similarity metrics.")
 @click.option("--requests-per-minute", "rate", type=FloatRange(min=0, min_open=True), metavar="N",
               help="The quota of each service.")  # fmt: skip
+@click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Refuse a plan with more calls.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Refuse a plan with more tokens.")
 @_column
 @shown_as()
 @wide
@@ -37,6 +39,8 @@ def judge(
     service: str | None,
     embeddings: str | None,
     rate: float | None,
+    max_calls: int | None,
+    max_tokens: int | None,
     columns: tuple[str, ...],
     form: str,
     wide: bool,
@@ -45,7 +49,7 @@ def judge(
     """Judge the answers in FILE, without an experiment file.
 
     FILE has rows of questions, answers and contexts, as ragas, DeepEval, promptfoo, LangSmith and other tools write
-    them: JSON lines, JSON, CSV or Parquet; - is standard input.
+    them: JSON lines, JSON, CSV or Parquet; - is standard input. The planned calls are printed before the first one.
 
     \b
     Examples:
@@ -61,6 +65,7 @@ def judge(
 
         from rankbeam.pipelines.api.experiments import name_of
         from rankbeam.pipelines.api.inputs import reword_errors
+        from rankbeam.pipelines.api.judged import check_plan
         from rankbeam.pipelines.experiment.file.criteria import read_criteria
         from rankbeam.pipelines.experiment.load import parse_experiment
         from rankbeam.pipelines.start import cases
@@ -79,6 +84,7 @@ def judge(
 
         with reword_errors(in_options):
             experiment = parse_experiment(text, named, output or f"out/{value['name']}")
+            check_plan(experiment, {"calls": max_calls, "tokens": max_tokens})
         run_here_and_show(experiment, "judge", form, wide=wide)
 
 

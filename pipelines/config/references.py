@@ -234,6 +234,8 @@ def hint_of(name: str) -> str | None:
     provider, colon, model = name.partition(":")
     if not colon:
         return None
+    if provider in ("http", "https"):
+        return f'an address needs a model, too: {{type: openai, base_url: "{name}", model: MODEL}}'
     if provider in PROVIDERS and not model.strip():
         return f"name a model behind the colon, such as {provider}:MODEL"
     return f"no provider is called {provider!r}; {did_you_mean(provider, PROVIDERS)}"

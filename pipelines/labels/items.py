@@ -157,7 +157,8 @@ def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
 
 def _criterion_settings(run: Results, metric: JudgedMetric) -> Row:
     (name,) = criteria_in([str(metric)])
-    return dict(run.judge_settings["criteria"][name])
+    settings = run.judge_settings["criteria"][name]
+    return {"question": settings} if isinstance(settings, str) else dict(settings)
 
 
 def criterion_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:

@@ -22,6 +22,7 @@ CRITERIA = """# what we care about
 Tone:
   question: words/tone.txt
   examples: words/tone.jsonl
+Brief: Is it brief?
 Depth: {question: "Is it deep?", about: [query, answer, contexts], scale: 0..3}
 """
 EXAMPLE = {"query": "Hi?", "answer": "Go away.", "verdict": "no", "reason": "It is rude."}
@@ -60,8 +61,14 @@ def test_criteria_of_a_file_are_metrics(tmp_path: Path, criteria: str, server: S
     outcome = judged(tmp_path, service, "--criteria", criteria)
     assert outcome.status == 0, outcome.stderr
     values = metrics(tmp_path)
-    assert set(values) == {"Criterion(Tone)", "Criterion(Depth)"}
+    assert set(values) == {"Criterion(Tone)", "Criterion(Brief)", "Criterion(Depth)"}
     assert set(values["Criterion(Tone)"]) <= {0.0, 1.0}
+    calls = server.stats().calls
+    refused = judged(tmp_path, service, "--criteria", criteria, "-m", "Faithfulness", "--max-calls", "1")
+    assert refused.status == 2
+    assert "judge: 2 to 8 calls to make" in refused.stderr
+    assert "max_calls is 1, and up to " in refused.stderr
+    assert server.stats().calls == calls
     again = judged(tmp_path, service, "--criteria", criteria, "-m", "Tone", "-m", "Faithfulness")
     assert again.status == 0, again.stderr
     assert {*metrics(tmp_path)} == {"Criterion(Tone)", "Faithfulness"}
@@ -88,6 +95,8 @@ def test_python_has_the_same(tmp_path: Path, criteria: str, server: Standin) -> 
         ("Other: {question: a}\nFaithfulness: {question: a}\n", 2, "is the name of another metric"),
         ("tone: {question: a}\n", 1, "begin with a capital letter"),
         ("Tone:\n  question: missing.txt\n", 2, "missing.txt"),
+        ("Tone: missing.txt\n", 1, "missing.txt"),
+        ("Tone: ''\n", 1, "question: must not be empty"),
         ("Tone: {question: a, about: [anwser]}\n", 1, "anwser"),
         ("Tone: {question: a}\nTone: {question: b}\n", 2, "is given twice"),
         ("Tone:\n  about: [query]\n", 1, "question: is missing"),

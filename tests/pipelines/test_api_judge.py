@@ -146,6 +146,11 @@ LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"criteria": 5}, "5 is not text; give a path as str or Path"),
     ({"service": 7}, "a service is int; name a PROVIDER:MODEL or 'lexical', or give a dict"),
     ({"service": "opnai:m"}, "no provider is called 'opnai'; did you mean 'openai'?"),
+    (
+        {"service": "http://localhost/v1"},
+        'an address needs a model, too: {type: openai, base_url: "http://localhost/v1"',
+    ),
+    ({"service": None}, "name the model that judges: service='openai:MODEL', or service='lexical'"),
     ({"metrics": ["Faithfulnes"]}, "did you mean 'Faithfulness'?"),
     ({"columns": {"answr": "a"}}, "columns: "),
     ({"rows": []}, "rows: none given"),

@@ -1,8 +1,8 @@
 """`criteria:` of `judge:`: a user's own questions about what configurations return."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
@@ -49,6 +49,8 @@ class CriterionModel(Section):
         lower_is_better: if true, lower values are better, as when the question is about a flaw.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("question", str)
+
     question: Word | None = None
     about: Annotated[list[Part], Field(min_length=1)] = Field(default=["query", "answer"])
     scale: str | dict[str, float] = Field(default={"yes": 1.0, "no": 0.0})
@@ -70,7 +72,7 @@ def criteria_of(
 ) -> dict[str, Criterion]:
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
-        place, stated = ("judge", "criteria", name), located.value["judge"]["criteria"][name]
+        place, stated = ("judge", "criteria", name), model.model_fields_set
         if not model.about or ("question" in stated and not model.question):
             continue  # reported already
         if not name.isidentifier() or not name[0].isupper():
@@ -114,7 +116,7 @@ def read_criteria(path: str) -> dict[str, Any]:
     """The criteria in a YAML file, written as in `judge: criteria:` of an experiment, but without file names."""
     located = load(files.read_text(path, encoding="utf-8-sig"), path)
     if not isinstance(located.value, dict):
-        raise InputError("is not a mapping of criteria; write NAME: {question: …} for each", path=path)
+        raise InputError("is not a mapping of criteria; write NAME: QUESTION for each", path=path)
     problems = located.duplicate_keys()
     try:
         models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
@@ -130,7 +132,8 @@ def read_criteria(path: str) -> dict[str, Any]:
     if problems:
         raise InputErrors(problems)
     result: dict[str, Any] = {}
-    for name, stated in located.value.items():
+    for name, value in located.value.items():
+        stated = {"question": value} if isinstance(value, str) else value
         texts = {"question": criteria[name].question} if "question" in stated else {}
         texts |= {"examples": files.absolute(files.below(folder, stated["examples"]))} if "examples" in stated else {}
         result[name] = {**stated, **texts}
@@ -141,7 +144,7 @@ def _below(located: YamlDocument, *place: str) -> dict[Place, int]:
     return {(*place, *inner): line for inner, line in located.lines.items()}
 
 
-def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _contradictions(model: CriterionModel, stated: Set[str]) -> Iterator[tuple[str, str]]:
     """Keys of a criterion that contradict each other, each with the problem."""
     about = set(model.about)
     if "question" not in stated and "rubrics" not in stated:
