@@ -191,6 +191,14 @@ resource "google_bigquery_data_transfer_config" "alerts" {
   service_account_name = google_service_account.alerts.email
   params               = { query = each.value.query }
 
+  dynamic "encryption_configuration" {
+    for_each = local.kms_keys
+
+    content {
+      kms_key_name = encryption_configuration.value
+    }
+  }
+
   lifecycle {
     precondition {
       condition     = length(setsubtract(keys(var.fresh_experiments), keys(local.teams))) == 0

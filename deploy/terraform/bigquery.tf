@@ -13,6 +13,14 @@ resource "google_bigquery_dataset" "rankbeam" {
   delete_contents_on_destroy      = false
   default_partition_expiration_ms = local.partition_ms # for tables that a later rankbeam creates
 
+  dynamic "default_encryption_configuration" {
+    for_each = local.kms_keys
+
+    content {
+      kms_key_name = default_encryption_configuration.value
+    }
+  }
+
   depends_on = [google_project_service.used]
 }
 

@@ -27,6 +27,8 @@ locals {
             additionalUserLabels = var.labels
           },
           var.subnetwork == null ? {} : { subnetwork = var.subnetwork },
+          var.kms_key == null ? {} : { kmsKeyName = var.kms_key },
+          each.environment,
         )
       }
     }
@@ -86,6 +88,7 @@ resource "google_cloud_run_v2_job" "evaluation" {
 
     template {
       service_account = google_service_account.worker[each.value.team].email
+      encryption_key  = var.kms_key
       max_retries     = 0 # a run that missed a gate ends with status 3, and would be repeated
       timeout         = "86400s"
 

@@ -1,6 +1,7 @@
 locals {
   bucket    = coalesce(var.bucket, "${var.project}-rankbeam")
   temporary = ["build/", "staging/", "temp/"]
+  kms_keys  = var.kms_key == null ? [] : [var.kms_key]
 }
 
 resource "google_storage_bucket" "rankbeam" {
@@ -12,6 +13,14 @@ resource "google_storage_bucket" "rankbeam" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
   force_destroy               = false # keep results when the other resources are destroyed
+
+  dynamic "encryption" {
+    for_each = local.kms_keys
+
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
 
   versioning {
     enabled = false # the ledger and the tables never change a file, they only add and delete
@@ -50,6 +59,7 @@ resource "google_artifact_registry_repository" "rankbeam" {
   location      = var.region
   format        = "DOCKER"
   description   = "Images of rankbeam, for launcher and workers."
+  kms_key_name  = var.kms_key
 
   cleanup_policies {
     id     = "keep-the-last-ten"

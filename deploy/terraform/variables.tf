@@ -129,6 +129,17 @@ variable "public_ips" {
   default     = true
 }
 
+variable "kms_key" {
+  description = "Key of Cloud KMS that encrypts buckets, datasets, images, jobs and alerts' queries, in their location. Null: Google's keys."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "A key is projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY."
+  }
+}
+
 variable "schedules" {
   description = "Experiments that run regularly. The key is part of the job's name, so a run never overlaps the previous one."
   type = map(object({
@@ -139,6 +150,7 @@ variable "schedules" {
     max_workers = optional(number, 4)
     paused      = optional(bool, false)
     team        = optional(string, "default")
+    environment = optional(map(string), {})    # of dataflow: further keys of FlexTemplateRuntimeEnvironment
     engine      = optional(string, "dataflow") # or cloud_run, for small experiments
     cpu         = optional(string, "2")        # of cloud_run
     memory      = optional(string, "8Gi")      # of cloud_run
@@ -158,6 +170,11 @@ variable "schedules" {
   validation {
     condition     = alltrue([for each in values(var.schedules) : contains(["dataflow", "cloud_run"], each.engine)])
     error_message = "The engine of a schedule is dataflow or cloud_run."
+  }
+
+  validation {
+    condition     = alltrue([for each in values(var.schedules) : each.engine == "dataflow" || length(each.environment) == 0])
+    error_message = "Only schedules on Dataflow have an environment."
   }
 }
 

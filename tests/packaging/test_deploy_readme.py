@@ -191,6 +191,8 @@ def test_settings_are_variables_of_terraform() -> None:
     named |= {"partition_days", "soft_delete_days", "alert_schedule", "fresh_experiments", "fresh_hours"}
     named |= {
         "most_cost_per_day",
+        "kms_key",
+        "labels",
         "public_ips",
         "subnetwork",
         "secrets",

@@ -128,6 +128,24 @@ def test_a_schedule_launches_the_template(tmp_path: Path) -> None:
     assert environment.subnetwork == ""
 
 
+KEY = "projects/keys/locations/us-central1/keyRings/ring/cryptoKeys/rankbeam"
+
+
+@needs_terraform
+def test_a_key_encrypts_all_that_can_be_encrypted(tmp_path: Path) -> None:
+    schedules = '{nightly={cron="0 3 * * *",experiment="gs://b/e.yaml",environment={machineType="n2-highmem-4"}}}'
+    values = evaluated("[local.kms_keys, local.launches]", tmp_path, kms_key=KEY, schedules=schedules)
+    assert values[0] == [KEY]
+    launch = json_format.ParseDict(values[1]["nightly"], dataflow_v1beta3.LaunchFlexTemplateRequest.pb()())
+    environment = launch.launch_parameter.environment
+    assert (environment.kms_key_name, environment.machine_type) == (KEY, "n2-highmem-4")
+    encrypted = {name for name, block in RESOURCES.items() if re.search(r"kms_key|encryption_key", str(block))}
+    assert encrypted == {
+        "google_artifact_registry_repository.rankbeam", "google_bigquery_data_transfer_config.alerts",
+        "google_bigquery_dataset.rankbeam", "google_cloud_run_v2_job.evaluation", "google_storage_bucket.rankbeam",
+    }  # fmt: skip
+
+
 @needs_terraform
 def test_every_submitter_gets_every_role(tmp_path: Path) -> None:
     grants = evaluated("local.submitter_grants", tmp_path, submitters='["user:a@b.c","group:d@e.f"]')
@@ -147,6 +165,12 @@ def test_every_submitter_gets_every_role(tmp_path: Path) -> None:
         ("schedules", '{night={cron="0 3 * * *",experiment="gs://b/e.yaml",engine="flink"}}', "dataflow or cloud_run"),
         ("partition_days", "0", "at least one day"),
         ("soft_delete_days", "3", "7 to 90 days"),
+        (
+            "schedules",
+            '{a={cron="",experiment="gs://b/e",engine="cloud_run",environment={network="n"}}}',
+            "on Dataflow",
+        ),
+        ("kms_key", "rankbeam", "A key is projects/PROJECT"),
         ("teams", "{Search={}}", "lower-case letters"),
         ("teams", "{default={}}", "default is taken"),
     ],

@@ -123,6 +123,8 @@ def test_the_provider_is_set_up_as_it_wants() -> None:
 def problems(block: Block, schema: Schema, place: str) -> Iterator[str]:
     """Arguments and blocks that the schema does not have, or has with another type, and those that are missing."""
     attributes = {name: value for name, value in block.items() if name not in MARKS | META}
+    for label, dynamic in ((label, item) for block in attributes.pop("dynamic", []) for label, item in block.items()):
+        attributes |= {} if label in MARKS else {label.strip('"'): dynamic["content"]}
     arguments, blocks = schema["arguments"], schema["blocks"]
     for name, value in attributes.items():
         inner = [item for item in value if isinstance(item, dict) and "__is_block__" in item] if _is_list(value) else []
