@@ -49,12 +49,18 @@ class _InitCommand(Command):
     metavar="NAME=KEY",
     help="With --from FILE: key of a row's question, answer, contexts …",
 )
+@click.option(
+    "--winner", metavar="DIR", help="Write the experiment of the run in DIR with its best configuration alone."
+)
+@click.option("--configuration", metavar="NAME", help="With --winner: this configuration instead of the best one.")
 @click.option(_EXAMPLE, type=_EXAMPLES, metavar="[NAME]", help=_EXAMPLE_HELP)
 def init(
     path: str | None,
     arguments: tuple[str, ...],
     template: str | None,
     columns: tuple[str, ...],
+    winner: str | None,
+    configuration: str | None,
     example: str | None,
     **dataset: str | None,
 ) -> None:
@@ -71,10 +77,18 @@ def init(
         --corpus documents.jsonl
       rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
       rankbeam init --example app
+      rankbeam init best.yaml --winner out/sweep
     """
     files = {role: file for role, file in dataset.items() if file is not None}
     _refuse_mixed(arguments, template, files, columns, example=example is not None)
     _refuse_elsewhere(path)
+    if winner is not None:
+        if arguments or template or files or example:
+            raise click.UsageError("--winner copies the run's experiment; leave out the other options")
+        _write_winner(Path(path or _EXPERIMENT), winner, configuration)
+        return
+    if configuration is not None:
+        raise click.UsageError("--configuration needs --winner DIR, the folder of a run")
     lines = (
         _write_experiment(path or _EXPERIMENT, arguments, template, files, columns)
         if example is None
@@ -82,6 +96,21 @@ def init(
     )
     for line in lines:
         click.echo(line)
+
+
+def _write_winner(path: Path, folder: str, name: str | None) -> None:
+    from rankbeam.pipelines.results.find import find_run
+    from rankbeam.pipelines.show.parts import best_by
+    from rankbeam.pipelines.start.winner import write_winner
+
+    results = find_run(folder)
+    written = write_winner(path, results, name)
+    if sentence := best_by(results, results.metrics[0]):
+        click.echo(sentence)
+    click.echo(f"wrote {path}: {written}")
+    click.echo(
+        f"next: name queries that the sweep has not seen under dataset: in {path}, then rankbeam evaluate {path}"
+    )
 
 
 def _write_example(folder: str, name: str) -> Iterator[str]:

@@ -1,0 +1,115 @@
+"""`rankbeam init --winner DIR`: the experiment of a run with one of its configurations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.inputs import write
+from support.runs import rankbeam
+
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
+
+QUERIES = [f"word{number} word{number + 1}" for number in range(8)]
+SWEEP: dict[str, Any] = {
+    "name": "sweep",
+    "dataset": {"queries": "queries.jsonl", "qrels": "qrels.txt", "corpus": "corpus.jsonl"},
+    "services": {"demo": {"type": "lexical"}},
+    "configurations": [
+        {"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 4},
+        {"name": "lsa", "retriever": {"type": "lsa", "dimension": 2}, "top_k": 4},
+    ],
+    "grid": {
+        "fields": [["title"], ["title", "text"]],
+        "rerank": {"off": None, "demo": {"service": "demo", "depth": 5}},
+    },
+    "baseline": "bm25:rerank=off,fields=['title']",
+    "gates": [
+        {"metric": "RR", "at_least": 0.1},
+        {"metric": "RR", "value": "difference", "at_least": -1.0, "configuration": "lsa"},
+        {"metric": "RR", "at_least": 0.0, "configuration": "lsa"},
+    ],
+    "dialects": ["rankbeam", "trec_eval"],
+    "metrics": ["RR"],
+    "output": {"path": "out"},
+}
+FUSED = {
+    "configurations": [
+        *SWEEP["configurations"],
+        {"name": "both", "retriever": {"type": "fusion", "parts": ["bm25", "lsa"]}, "top_k": 4},
+    ]
+}
+
+
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Results:
+    monkeypatch.chdir(folder)
+    texts = [{"_id": f"d{n}", "title": f"word{n}", "text": f"word{n} word{n + 1} word9"} for n in range(8)]
+    write(Path("corpus.jsonl"), "".join(f"{json.dumps(text)}\n" for text in texts))
+    write(Path("qrels.txt"), "".join(f"{text.replace(' ', '-')} 0 d{n} 1\n" for n, text in enumerate(QUERIES)))
+    write(Path("queries.jsonl"), "".join(f"{json.dumps({'_id': t.replace(' ', '-'), 'text': t})}\n" for t in QUERIES))
+    value = {key: entry for key, entry in {**SWEEP, **changes}.items() if entry is not None}
+    done = rankbeam("evaluate", write(Path("sweep.yaml"), yaml.safe_dump(value)))
+    assert done.exit_code in (0, 3), done.stderr
+    return find_run("out")
+
+
+def test_every_configuration_becomes_an_experiment_with_its_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = run(tmp_path, monkeypatch)
+    assert len(results.configurations) == 16
+    for row in results.configurations[::3]:
+        path = f"{row['config_id']}.yaml"
+        done = rankbeam("init", path, "--winner", "out", "--configuration", row["name"])
+        assert done.exit_code == 0, done.stderr
+        value = yaml.safe_load(Path(path).read_text())
+        assert [entry["name"] for entry in value["configurations"]] == [row["name"].partition(":")[0]]
+        assert [gate["at_least"] for gate in value["gates"]] == ([0.1, 0.0] if row["name"].startswith("lsa") else [0.1])
+        assert value.get("dialects") == (["trec_eval"] if "dialect=" in row["name"] else None)
+
+
+def test_the_best_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = run(tmp_path, monkeypatch)
+    best = results.leaderboard()[0]
+    done = rankbeam("init", "best.yaml", "--winner", "out")
+    assert f"wrote best.yaml: {best['name']}\n" in done.stdout
+    assert rankbeam("evaluate", "best.yaml", "--output", "again").exit_code == 0
+    (row,) = find_run("again").configurations
+    assert (row["name"], row["config_id"]) == (best["name"], best["config_id"])
+    assert find_run("again").experiment == "best"
+
+
+def test_a_fusion_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path, monkeypatch, **FUSED, grid=None, baseline=None, dialects=None, gates=None)
+    assert rankbeam("init", "both.yaml", "--winner", "out", "--configuration", "both").exit_code == 0
+    names = [entry["name"] for entry in yaml.safe_load(Path("both.yaml").read_text())["configurations"]]
+    assert names == ["bm25", "lsa", "both"]
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path, monkeypatch, **FUSED, grid={"k1": [1.2]}, dialects=None, gates=None, baseline=None)
+    for words, problem in (
+        (["--configuration", "bm2"], "--configuration bm2: the run has none of this name"),
+        (["--configuration", "both"], "both fuses configurations of a grid"),
+        (["--template", "bm25"], "--winner copies the run's experiment"),
+    ):
+        refused = rankbeam("init", "x.yaml", "--winner", "out", *words)
+        assert (refused.exit_code, problem in refused.stderr) == (2, True), refused.stderr
+    elsewhere = rankbeam("init", "folder/x.yaml", "--winner", "out", "--configuration", "lsa")
+    assert "folder/corpus.jsonl: no such file" in elsewhere.stderr
+    assert "--configuration needs --winner DIR" in rankbeam("init", "x.yaml", "--configuration", "lsa").stderr
+    assert not Path("x.yaml").exists()
+
+
+def test_a_file_that_has_changed_since_the_run_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = write(tmp_path / "answer.txt", "{contexts} {query}")
+    generate = {"service": "writer", "contexts": 1, "template": "answer.txt"}
+    writing = [{**entry, "generate": generate} for entry in SWEEP["configurations"]]
+    services = SWEEP["services"] | {"writer": {"type": "extractive"}}
+    run(tmp_path, monkeypatch, configurations=writing, services=services, dialects=None, gates=None)
+    write(Path(template), "{query} {contexts}")
+    refused = rankbeam("init", "x.yaml", "--winner", "out")
+    assert "a file that it names has changed since then" in refused.stderr
+    assert (refused.exit_code, Path("x.yaml").exists()) == (2, False)
