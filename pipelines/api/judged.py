@@ -123,7 +123,9 @@ def check_plan(experiment: Experiment, limits: Mapping[str, int | None], *, conf
 
 
 def _as_argument(error: InputError) -> InputError:
-    return InputError(error.problem.replace("judge: {service: NAME}", _JUDGE), path=error.path, line=error.line)
+    problem = error.problem.replace("judge: {service: NAME}", _JUDGE)
+    problem = problem.replace("judge: {service: NAME, embeddings: NAME}", "embeddings='openai:MODEL'")
+    return InputError(problem, path=error.path, line=error.line)
 
 
 def _service(service: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -76,6 +76,16 @@ def test_the_service_is_told_the_database_and_when_to_build_a_tree(case: str, tm
     assert set(shown["rebuilds"]) == {is_rebuilt}
 
 
+def test_a_corpus_is_encrypted_with_the_key_which_is_part_of_it(tmp_path: Path, server: Standin) -> None:
+    key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"
+    for corpus in ({}, {"kms_key": key}, {"kms_key": key}):
+        done = rankbeam("evaluate", rag.experiment(tmp_path, server, rag.dataset(tmp_path, 5), corpus=corpus))
+        assert done.status == 0, done.stderr
+    assert server.stats().extra["keys"] == ["", key]  # a corpus without the key is not used in its place
+    refused = rankbeam("validate", rag.experiment(tmp_path, server, rag.dataset(tmp_path, 5), corpus={"kms_key": "k"}))
+    assert "kms_key: must have the form ^projects/" in refused.stderr
+
+
 @pytest.mark.parametrize("case", SENT)
 def test_what_is_sent_is_what_the_parameters_say(case: str) -> None:
     database, sent, is_rebuilt = SENT[case]

@@ -150,6 +150,7 @@ LIMITS: list[tuple[dict[str, Any], str]] = [
         {"service": "http://localhost/v1"},
         'an address needs a model, too: {type: openai, base_url: "http://localhost/v1"',
     ),
+    ({"metrics": ["AnswerSimilarity"]}, "name the model that makes them: embeddings='openai:MODEL'"),
     ({"service": None}, "name the model that judges: service='openai:MODEL', or service='lexical'"),
     ({"metrics": ["Faithfulnes"]}, "did you mean 'Faithfulness'?"),
     ({"columns": {"answr": "a"}}, "columns: "),

@@ -39,6 +39,7 @@ async def start(reception: Reception) -> int:
         **state.shown(),
         "storage_port": storage_port,
         "databases": api.databases,
+        "keys": api.keys,
         "rebuilds": api.rebuilds,
         "objects": storage.beginning("gs://"),
         "uploads": storage.uploads,
@@ -94,6 +95,7 @@ class _Api:
     def __init__(self, state: RagState) -> None:
         self._state = state
         self.databases: list[dict[str, Any]] = []
+        self.keys: list[str] = []
         self.rebuilds: list[bool] = []
         self._types = _messages()
         self._data = messages.module(PACKAGE, "vertex_rag_data")
@@ -112,6 +114,7 @@ class _Api:
     def create(self, request: Any) -> Any:
         own = request.rag_corpus
         self.databases.append(MessageToDict(own.vector_db_config, preserving_proto_field_name=True))
+        self.keys.append(own.encryption_spec.kms_key_name)
         endpoint = own.vector_db_config.rag_embedding_model_config.vertex_prediction_endpoint.endpoint
         operation, is_lost = self._state.create(request.parent, own.display_name, own.description, endpoint)
         return self._started(operation, is_lost)

@@ -152,7 +152,8 @@ class Builder:
         )
         creations, imports = (self._client.operations(kind, identity) for kind in ("create", "import"))
         most = request.most_failures(self._documents)
-        return NeededCorpus(corpus_about, request.parameters.vector_database(), creations, imports, most)
+        parameters = request.parameters
+        return NeededCorpus(corpus_about, parameters.vector_database(), creations, imports, most, parameters.kms_key)
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         written = self._now.isoformat(timespec="seconds")

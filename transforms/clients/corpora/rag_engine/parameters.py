@@ -153,6 +153,7 @@ class RagEngineCorpus(CorpusParameters):
             index_endpoint: …}` and `{type: pinecone, index_name: …, api_key_secret_version: …}` name your own index.
         layout_parser: full name of a Document AI processor that parses documents.
         llm_parser: name of a model that parses documents.
+        kms_key: key of Cloud KMS that encrypts the corpus, in its region; by default Google's keys.
         keep: lifetime of the corpus: "run" deletes it at the end of the run, "always" never expires, and a number of
             days such as "14d" counts from its last use.
         max_import_failures: maximum number of documents that may fail to import; by default 1% of the documents.
@@ -168,11 +169,12 @@ class RagEngineCorpus(CorpusParameters):
     fields: Annotated[tuple[Literal["title", "text"], ...], AfterValidator(_checked_fields)] = ("text",)
     folder: Text | None = None
     glob: Text | None = None
+    kms_key: Annotated[str, _resource("projects", "locations", "keyRings", "cryptoKeys")] | None = None
     keep: Keep = "14d"
     max_import_failures: Annotated[int, Field(ge=0)] | None = None
     api_endpoint: Endpoint | None = None
 
-    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser", "fields", "folder", "glob"})
+    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser", "fields", "folder", "glob", "kms_key"})
     operational: ClassVar[frozenset[str]] = frozenset({"staging", "keep", "max_import_failures", "api_endpoint"})
 
     @model_validator(mode="after")

@@ -85,6 +85,7 @@ class NeededCorpus:
     creations: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
     most_failures: int = 0
+    kms_key: str | None = None
 
 
 def operation_key(kind: str, location: str, identity: str, number: int) -> str:
@@ -134,6 +135,7 @@ def create_corpus(location: str, needed: NeededCorpus) -> Steps[str]:
         "display_name": own.display_name,
         "description": own.description(),
         "vector_db_config": needed.database,
+        **({} if needed.kms_key is None else {"encryption_spec": {"kms_key_name": needed.kms_key}}),
     }
     first = len(needed.creations)
     for number in range(first, first + _MOST_LOST):
