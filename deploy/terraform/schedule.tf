@@ -2,6 +2,9 @@ locals {
   image    = "${var.region}-docker.pkg.dev/${var.project}/${google_artifact_registry_repository.rankbeam.repository_id}/rankbeam:${var.image_tag}"
   template = "gs://${google_storage_bucket.rankbeam["default"].name}/templates/rankbeam-${var.image_tag}.json"
 
+  # Cloud Run names subnetworks of its own project without their region, and others by their full path.
+  run_subnetworks = var.subnetwork == null ? [] : [replace(var.subnetwork, "/^(https:.*/v1/|regions/.*/)/", "")]
+
   on_dataflow  = { for name, each in var.schedules : name => each if each.engine == "dataflow" }
   on_cloud_run = { for name, each in var.schedules : name => each if each.engine == "cloud_run" }
 
@@ -92,6 +95,18 @@ resource "google_cloud_run_v2_job" "evaluation" {
       max_retries     = 0 # a run that missed a gate ends with status 3, and would be repeated
       timeout         = "86400s"
 
+      dynamic "vpc_access" {
+        for_each = local.run_subnetworks
+
+        content {
+          egress = "ALL_TRAFFIC"
+
+          network_interfaces {
+            subnetwork = vpc_access.value
+          }
+        }
+      }
+
       containers {
         image   = local.image
         command = ["rankbeam"]
@@ -109,8 +124,8 @@ resource "google_cloud_run_v2_job" "evaluation" {
 
   lifecycle {
     precondition {
-      condition     = var.public_ips && var.subnetwork == null
-      error_message = "Schedules on Cloud Run can use neither public_ips = false nor subnetwork: remove these, or set engine = \"dataflow\" for ${each.key}."
+      condition     = var.public_ips || var.subnetwork != null
+      error_message = "Jobs that may not use public addresses need a subnetwork with Private Google Access."
     }
   }
 

@@ -118,13 +118,13 @@ variable "secrets" {
 }
 
 variable "subnetwork" {
-  description = "Subnetwork of the workers, as regions/REGION/subnetworks/NAME. Null: the network named default."
+  description = "Subnetwork of workers and of jobs on Cloud Run, as regions/REGION/subnetworks/NAME. Null: the network named default, and none on Cloud Run."
   type        = string
   default     = null
 }
 
 variable "public_ips" {
-  description = "Whether workers have public addresses. False needs a subnetwork with Private Google Access, and Cloud NAT for services outside Google."
+  description = "Whether workers have public addresses, and jobs on Cloud Run reach the internet without a network. False needs a subnetwork with Private Google Access, and Cloud NAT for services outside Google."
   type        = bool
   default     = true
 }

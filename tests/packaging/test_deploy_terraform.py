@@ -128,6 +128,7 @@ def test_a_schedule_launches_the_template(tmp_path: Path) -> None:
     assert environment.subnetwork == ""
 
 
+SHARED = "projects/host/regions/r/subnetworks/s"
 KEY = "projects/keys/locations/us-central1/keyRings/ring/cryptoKeys/rankbeam"
 
 
@@ -206,12 +207,33 @@ def test_a_small_schedule_is_a_job_of_cloud_run(tmp_path: Path) -> None:
 @needs_terraform
 @pytest.mark.parametrize(
     ("variables", "is_refused"),
-    [({}, False), ({"subnetwork": "regions/r/subnetworks/s"}, True), ({"public_ips": "false"}, True)],
+    [
+        ({}, False),
+        ({"subnetwork": "regions/r/subnetworks/s"}, False),
+        ({"public_ips": "false"}, True),
+        ({"public_ips": "false", "subnetwork": "s"}, False),
+    ],
 )
-def test_a_network_is_not_ignored_on_cloud_run(tmp_path: Path, variables: dict[str, str], is_refused: bool) -> None:
+def test_private_jobs_on_cloud_run_need_a_subnetwork(
+    tmp_path: Path, variables: dict[str, str], is_refused: bool
+) -> None:
     printed = refusal("google_cloud_run_v2_job.evaluation", tmp_path, **variables)
-    assert bool(printed) == is_refused
-    assert ('set engine = "dataflow" for small.' in printed) == is_refused
+    assert ("need a subnetwork with Private Google Access" in printed) == bool(printed) == is_refused
+
+
+@needs_terraform
+@pytest.mark.parametrize(
+    ("subnetwork", "name"),
+    [
+        ("regions/r/subnetworks/s", "s"),
+        (SHARED, SHARED),
+        (f"https://www.googleapis.com/compute/v1/{SHARED}", SHARED),
+    ],
+)
+def test_cloud_run_gets_the_subnetwork_in_its_own_form(tmp_path: Path, subnetwork: str, name: str) -> None:
+    assert evaluated("local.run_subnetworks", tmp_path, subnetwork=subnetwork) == [name]
+    (task,) = RESOURCES["google_cloud_run_v2_job.evaluation"]["template"][0]["template"]
+    assert "local.run_subnetworks" in str(task["dynamic"])
 
 
 def test_the_schedule_is_sent_as_the_api_wants_it() -> None:
