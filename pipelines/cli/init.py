@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rankbeam.pipelines.cli.group import Command, main
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, Command, main
 
 _FROM = "--from"
 _ANSWERING = ("application", "judge", "gemini", "openai")
@@ -53,6 +53,7 @@ class _InitCommand(Command):
     "--winner", metavar="DIR", help="Write the experiment of the run in DIR with its best configuration alone."
 )
 @click.option("--configuration", metavar="NAME", help="With --winner: this configuration instead of the best one.")
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option(_EXAMPLE, type=_EXAMPLES, metavar="[NAME]", help=_EXAMPLE_HELP)
 def init(
     path: str | None,
@@ -61,6 +62,7 @@ def init(
     columns: tuple[str, ...],
     winner: str | None,
     configuration: str | None,
+    experiment_name: str | None,
     example: str | None,
     **dataset: str | None,
 ) -> None:
@@ -85,10 +87,10 @@ def init(
     if winner is not None:
         if arguments or template or files or example:
             raise click.UsageError("--winner copies the run's experiment; leave out the other options")
-        _write_winner(Path(path or _EXPERIMENT), winner, configuration)
+        _write_winner(Path(path or _EXPERIMENT), winner, configuration, experiment_name)
         return
-    if configuration is not None:
-        raise click.UsageError("--configuration needs --winner DIR, the folder of a run")
+    if configuration is not None or experiment_name is not None:
+        raise click.UsageError("--configuration and --experiment-name need --winner DIR, the folder of a run")
     lines = (
         _write_experiment(path or _EXPERIMENT, arguments, template, files, columns)
         if example is None
@@ -98,12 +100,12 @@ def init(
         click.echo(line)
 
 
-def _write_winner(path: Path, folder: str, name: str | None) -> None:
+def _write_winner(path: Path, folder: str, name: str | None, experiment: str | None) -> None:
     from rankbeam.pipelines.results.find import find_run
     from rankbeam.pipelines.show.parts import best_by
     from rankbeam.pipelines.start.winner import write_winner
 
-    results = find_run(folder)
+    results = find_run(folder, experiment=experiment)
     written = write_winner(path, results, name)
     if sentence := best_by(results, results.metrics[0]):
         click.echo(sentence)

@@ -79,6 +79,9 @@ def test_the_best_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (row,) = find_run("again").configurations
     assert (row["name"], row["config_id"]) == (best["name"], best["config_id"])
     assert find_run("again").experiment == "best"
+    assert rankbeam("evaluate", "best.yaml").exit_code == 0  # into the folder of the sweep, to share its ledger
+    assert "choose one with --experiment-name" in rankbeam("init", "x.yaml", "--winner", "out").stderr
+    assert rankbeam("init", "x.yaml", "--winner", "out", "--experiment-name", "sweep").exit_code == 0
 
 
 def test_a_fusion_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +102,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
         assert (refused.exit_code, problem in refused.stderr) == (2, True), refused.stderr
     elsewhere = rankbeam("init", "folder/x.yaml", "--winner", "out", "--configuration", "lsa")
     assert "folder/corpus.jsonl: no such file" in elsewhere.stderr
-    assert "--configuration needs --winner DIR" in rankbeam("init", "x.yaml", "--configuration", "lsa").stderr
+    assert "need --winner DIR" in rankbeam("init", "x.yaml", "--configuration", "lsa").stderr
     assert not Path("x.yaml").exists()
 
 
