@@ -221,6 +221,13 @@ def test_decisions_are_read_in_any_spelling_and_others_are_refused(folder: Path,
     assert "d.jsonl:1" not in done.stderr
 
 
+def test_a_question_alone_can_be_labelled(tmp_path: Path, server: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rankbeam("evaluate", experiment(tmp_path, server, Brief="Is it brief?", metrics=["Brief"])).status == 0
+    done = rankbeam("label", "out", "-m", "Brief", "--sample", "2")
+    assert "Criterion(Brief) of " in done.stdout, done.stderr
+
+
 def test_pairs_with_labels_are_refused_before_any_work(tmp_path: Path, server: Standin) -> None:
     (tmp_path / "out" / "labels").mkdir(parents=True)
     done = rankbeam("validate", experiment(tmp_path, server, metrics=["Better(labels=True)"]))

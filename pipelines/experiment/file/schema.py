@@ -83,6 +83,8 @@ def experiment_schema() -> Schema:
     dataset["properties"]["corpus"]["anyOf"].append(_FOLDER)
     for role in ("answers", TRACES):
         dataset["properties"][role]["anyOf"].append(_TEXT)
+    criteria = defs["JudgeModel"]["properties"]["criteria"]
+    criteria["additionalProperties"] = {"anyOf": [criteria["additionalProperties"], _TEXT]}
     components = {
         "retriever": [_union(RETRIEVERS, defs, swept=True)],
         "answers": [

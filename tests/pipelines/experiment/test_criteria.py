@@ -55,6 +55,14 @@ def test_a_criterion_is_a_metric(folder: Path) -> None:
     assert experiment.evaluation.race.metric == names[0]
 
 
+def test_a_question_alone_is_the_same_criterion(folder: Path) -> None:
+    alone = TEXT.replace('{question: "Is it polite?"}', "Is it polite?")
+    assert alone != TEXT
+    assert parsed(folder, alone).judged == parsed(folder, TEXT).judged
+    file = TEXT.replace('{question: "Is it polite?"}', "current.txt")
+    assert parsed(folder, file).judged[0].criterion.question == "Is it current?"  # type: ignore[union-attr]
+
+
 def test_words_that_yaml_reads_as_booleans_and_numbers_are_words(folder: Path) -> None:
     text = TEXT.replace('polite?"}', 'polite?", scale: {yes: 1, no: 0, 2: 0.5}}')
     (tone, *_) = parsed(folder, text).judged

@@ -40,6 +40,7 @@ GOOD: dict[str, Change] = {
     "a threshold inside": lambda e: e["configurations"][0]["retriever"].update(vector_distance_threshold=0.5),
     "a query in place of a path": lambda e: e["dataset"].update(qrels={"query": "SELECT 1", "project": "p"}),
     "the attribute of reference answers": lambda e: e["dataset"].update(answers="answer"),
+    "a criterion that is its question": lambda e: e.update(judge={"service": "m", "criteria": {"Tone": "Polite?"}}),
     "quotas": lambda e: e.update(quotas={"rag_engine": {"lanes": 1}, "rag_engine_import": {"concurrent_calls": 1}}),
 }
 WRONG: dict[str, Change] = {
