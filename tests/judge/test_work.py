@@ -222,6 +222,27 @@ def test_the_number_of_calls_is_known_before() -> None:
     assert len({call.key for call in calls}) in planned_calls(planned, ITEM)
 
 
+def test_a_reply_is_not_held_against_every_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If judge and generators share a service, each verdict's prompt was parsed once for each configuration."""
+    plain, looks = AnswerGenerator.is_asked_by, list[Call]()
+
+    def spied(generator: AnswerGenerator, call: Call) -> bool:
+        looks.append(call)
+        return plain(generator, call)
+
+    monkeypatch.setattr(AnswerGenerator, "is_asked_by", spied)
+    asking = work(*ALL, configurations=range(50))
+    assert asking.judge is not None
+    shared = replace(asking, judge=replace(asking.judge, model=replace(JUDGE, name=READER.name)))
+    sent: list[Call] = []
+    models: dict[bool, LocalModel] = {True: Extractive(), False: Lexical()}
+    outcome = lambda call: Reply(  # noqa: E731
+        models[steps([call]) == ["answer"]].answer(Prompt.parse(call.payload)).written()
+    )
+    assert by_metric(driven(shared, ITEM, sent, outcome), 0)["Faithfulness"] == 1.0
+    assert len(looks) == len(sent)
+
+
 def test_calls_are_planned_where_the_ledger_has_some_vectors() -> None:
     plain = work("AnswerSimilarity", configurations=(0,))
     assert plain.judge is not None

@@ -102,10 +102,15 @@ class EvaluateAnswers:
         )
 
     def read(self, call: Call, reply: Reply) -> Any:
-        for answering in self.answering.values():
-            if answering.is_asked_by(call):
-                return answering.read(reply)
+        answering = self._answering_services.get(call.service)
+        if answering is not None and answering.is_asked_by(call):
+            return answering.read(reply)
         return next(judge for judge in self.judges if judge.is_asked_by(call)).read(call, reply)
+
+    @cached_property
+    def _answering_services(self) -> Mapping[str, AnswerGenerator]:
+        """One generator for each service: all generators of a service read its replies alike."""
+        return {answering.model.name: answering for answering in self.answering.values()}
 
     def _answer(self, item: Item) -> Generator[Sequence[Call], Sequence[Any], Answers]:
         """The answers of each configuration, by its position; equal prompts are one call."""
