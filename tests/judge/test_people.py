@@ -1,9 +1,11 @@
 """Human values of one query: of what people decided, and of what nobody has to decide."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from apache_beam.internal import pickler
 
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.panel import values_by_people
@@ -12,7 +14,7 @@ from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.judging.items import Gold
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion
-from rankbeam.transforms.records.labels import Label, Labels, items_hash, text_hash
+from rankbeam.transforms.records.labels import NO_LABELS, Label, Labels, items_hash, text_hash
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_TO_LABEL, UNDEFINED_BY_PEOPLE
 
 NO_REPLIES: dict[JudgeQuestion, Any] = {}
@@ -79,6 +81,39 @@ def test_a_sample_that_does_not_list_its_contexts_is_left_out_too() -> None:
     ]
     (value,) = values_by_people(units, Labels((label("a", "3"),)), "q", NO_REPLIES)
     assert value.value == 1.0
+
+
+class Counted(list[Unit]):
+    """Counts how often all units are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Unit]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_units_are_read_once_for_all_configurations() -> None:
+    """They were read once for each configuration and metric."""
+    metric = parse_judged("ContextRelevance(labels=True)")
+    units = Counted(Unit(place, (metric,), JudgedCase("q?", ("a",))) for place in range(9))
+    values = values_by_people(units, Labels((label("a", "3"),)), "q", NO_REPLIES)
+    assert [(value.configuration, value.value) for value in values] == [(place, 1.0) for place in range(9)]
+    assert units.reads == 1
+
+
+def test_all_stages_of_a_process_have_the_same_labels() -> None:
+    """Each stage had a copy: 120,000 labels took 1.9 GB."""
+    labels = Labels(tuple(label(f"text {number}", "3") for number in range(9)))
+    stored = pickler.dumps(labels)
+    assert pickler.loads(stored) is labels
+    rows = labels.rows
+    del labels
+    one, other = pickler.loads(stored), pickler.loads(stored)
+    assert one is other
+    assert one.rows == rows
+    assert one.rows[0] is not rows[0]  # the first labels are gone
+    assert pickler.loads(pickler.dumps(NO_LABELS)).rows == ()
 
 
 def claims_of(names: str, decisions: dict[str, str], annotator: str = "ann") -> list[Label]:

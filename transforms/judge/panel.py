@@ -15,6 +15,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_jud
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import Undefined, exact_mean
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value, Votes
@@ -199,10 +200,8 @@ def values_by_people(
     Queries about which people have nothing to decide, for example without contexts, are never drawn: the judge's value
     counts.
     """
-    for position, metric in dict.fromkeys((unit.configuration, item) for unit in units for item in unit.metrics):
-        if not metric.labels:
-            continue
-        metric_units = [unit for unit in units if unit.configuration == position and metric in unit.metrics]
+    labelled = (((unit.configuration, metric), unit) for unit in units for metric in unit.metrics if metric.labels)
+    for (position, metric), metric_units in grouped(labelled).items():
         if isinstance(_value(metric_units, metric, PeopleReplies(NO_LABELS, query_id, "", judge)), float):
             yield Value(position, by_people(str(metric)), None, NOTHING_TO_LABEL)
             continue

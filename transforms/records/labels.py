@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -130,6 +131,18 @@ class Labels:
         rows: Iterable[Mapping[str, Any]] = table.select(names).to_pylist()
         return cls(tuple(dict.fromkeys(Label(**row) for row in rows)))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle compactly: each of several stages has the labels, and all unpickled copies in a process are one."""
+        _unpickled[self._encoded] = self
+        return _unpickle, (self._encoded,)
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, LABELS, options=options) as stream:
+            stream.write_table(pa.Table.from_pylist([vars(row) for row in self.rows], LABELS))
+        return bytes(sink.getvalue())
+
     @cached_property
     def decisions(self) -> dict[Place, dict[str, str]]:
         """The decisions by item and annotator."""
@@ -176,6 +189,15 @@ class Labels:
 
 
 NO_LABELS = Labels()
+_unpickled: WeakValueDictionary[bytes, Labels] = WeakValueDictionary()
+
+
+def _unpickle(encoded: bytes) -> Labels:
+    labels = _unpickled.get(encoded)
+    if labels is None:
+        with pa.ipc.open_stream(encoded) as stream:
+            labels = _unpickled.setdefault(encoded, Labels.of(stream.read_all()))
+    return labels
 
 
 def _complete_list(name: str | None, rows: Iterable[Label]) -> tuple[str, ...] | None:
