@@ -148,7 +148,8 @@ def _save_and_count(
     drawings = [read_index(index) for index in indexes(output)]
     all_tasks = [task for tasks, _ in drawings for task in tasks]
     content = judgements(all_tasks, (*earlier, *labels))
-    new = [row for row in labels if row not in set(earlier)] if is_table(place) else labels
+    stored = set(earlier) if is_table(place) else ()
+    new = [row for row in labels if row not in stored]
     saved = save_labels(place, new) if new else place
     qrels = files.join(output, TASKS_FOLDER, QRELS) if content else None
     if qrels is not None:

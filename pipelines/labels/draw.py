@@ -73,20 +73,20 @@ class _Texts:
     """Hashes of one query's texts under the chosen configurations."""
 
     answers: set[str] = field(default_factory=set)
-    contexts: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    contexts: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by answer
+    all_contexts: set[str] = field(default_factory=set)
     references: set[str] = field(default_factory=set)
 
     def is_wanted(self, step: str, owner: str | None, text: str, inputs: Collection[str]) -> bool:
         """Return whether a chosen configuration's value of the metric depends on a verdict."""
-        contexts = set().union(*self.contexts.values())
         if step == "grade":
-            return not self.contexts or text in contexts
+            return not self.contexts or text in self.all_contexts
         if step != "support":
             return text in self.answers
         requested = {
             "ac": owner in self.answers and text in self.contexts[owner or ""],
             "ag": owner in self.answers and text in self.references,
-            "gc": owner in self.references and (text in contexts or not self.contexts),
+            "gc": owner in self.references and (text in self.all_contexts or not self.contexts),
             "ga": owner in self.references and text in self.answers,
         }
         return any(requested.get(name, False) for name in inputs)
@@ -287,8 +287,9 @@ def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff:
         if row["config_id"] in ids and row["answer_hash"] is not None:
             texts = result[row["query_id"]]
             texts.answers.add(row["answer_hash"])
-            contexts = (context["text_hash"] for context in row["contexts"][:cutoff])
-            texts.contexts[row["answer_hash"]].update(contexts)
+            contexts = {context["text_hash"] for context in row["contexts"][:cutoff]}
+            texts.contexts[row["answer_hash"]] |= contexts
+            texts.all_contexts |= contexts
             texts.references |= {row["reference_hash"]} - {None}
     return result
 
