@@ -156,24 +156,22 @@ def check(
     baseline = run.baseline if other is None else None
     differences = _differences(run, gates, other, other_dataset=other_dataset)
     nights = _nights(run, gates)
-    named = [row["name"] for row in run.configurations]
+    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    others = frozenset[str]() if other is None else _names(other)
     checks = []
     for gate in gates:
-        names, slices = gate.configurations(named, baseline), slices_matching(gate.slice, run.slices)
+        names, slices = gate.configurations([*ids], baseline), slices_matching(gate.slice, run.slices)
+        problem = problem_of_gate(run, gate.metric)
         for name, entry in product(names, slices):
             if gate.value == MONITOR:
                 checks.append(_monitor_check(gate, name, entry, nights))
                 continue
-            value, reason = _measure(gate, name, entry, run, differences)
-            is_new = gate.is_difference and other is not None and _lacks(other, name, entry, gate.metric)
-            checks.append(Check(gate, name, entry, value, reason, is_new))
+            value, reason = (None, problem) if problem else _measure(gate, name, entry, run, ids, differences)
+            is_known = other is None or (name in others and entry in other.slices and gate.metric in other.metrics)
+            checks.append(Check(gate, name, entry, value, reason, gate.is_difference and not is_known))
         if not names or not slices:
             checks.append(Check(gate, gate.configuration or "", gate.slice, None, _no_match_reason(gate, names, run)))
     return sorted(checks, key=lambda entry: entry.is_met)
-
-
-def _lacks(other: Results, configuration: str, name: str, metric: str) -> bool:
-    return configuration not in _names(other) or name not in other.slices or metric not in other.metrics
 
 
 def _nights(run: Results, gates: Sequence[Gate]) -> MonitorResult | InputError | None:
@@ -209,15 +207,14 @@ def _monitor_check(gate: Gate, configuration: str, name: str, nights: MonitorRes
     return Check(gate, configuration, name, end, reason + skipped)
 
 
-def _measure(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
+def _measure(
+    gate: Gate, configuration: str, name: str, run: Results, ids: Mapping[str, str], differences: _Differences
+) -> Measured:
     if gate.value == SENTINELS:
         accuracy = run.sentinel_accuracy
         return accuracy, "" if accuracy is not None else "the judge received no known items"
-    if problem := problem_of_gate(run, gate.metric):
-        return None, problem
     if gate.is_difference:
         return _difference(gate, configuration, name, differences, run)
-    ids = {row["name"]: row["config_id"] for row in run.configurations}
     return _value(gate, ids[configuration], name, run)
 
 

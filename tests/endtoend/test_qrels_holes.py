@@ -1,10 +1,11 @@
 """Holes in the judgements are filled within a run: values, intervals, comparisons, audit, gates and refusals."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 from support.campaigns import in_campaigns
@@ -14,10 +15,13 @@ from support.runs import evaluated
 from support.standin_answers import model, write_experiment
 from support.standins import Faults, serve
 
+from rankbeam.pipelines.gates.checks import check, known_of
+from rankbeam.pipelines.gates.gates import located_gates
 from rankbeam.pipelines.holes import judge_grades
 from rankbeam.pipelines.results.audit import audit_in, changed_pairs
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.tables import InFolder
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL
 
@@ -194,11 +198,23 @@ def test_pairs_that_compare_otherwise_are_listed(run: Results, tmp_path: Path) -
     assert "holes=llm · audit: " in shown.stdout
 
 
-def test_a_gate_on_filled_means_needs_a_judge_that_agrees_with_people(run: Results, tmp_path: Path) -> None:
+def test_a_gate_on_filled_means_needs_a_judge_that_agrees_with_people(
+    run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = run.table("gates").to_pylist()
     assert {row["metric"]: row["met"] for row in rows} == {"nDCG(holes=llm)@5": False, "nDCG@5": True}
     assert "lower end of quadratic kappa" in next(row["reason"] for row in rows if not row["met"])
     assert rankbeam("gate", run.output).status == 3
+    reads: list[str] = []
+    plain = InFolder.table
+
+    def counted(tables: InFolder, name: str, columns: Sequence[str] | None) -> pa.Table:
+        reads.append(name)
+        return plain(tables, name, columns)
+
+    monkeypatch.setattr(InFolder, "table", counted)
+    check(run, located_gates(run.experiment_file, known_of(run, None)))
+    assert reads.count("agreement") == 1  # in BigQuery, each read is a query
 
     by_judge = judge_grades(run).by_pair
     lines = [
