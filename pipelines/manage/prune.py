@@ -4,6 +4,7 @@ The latest run of an experiment, the baseline run that it is monitored against, 
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -28,13 +29,13 @@ def needless(
     """The runs to delete: for each experiment, all except the latest ones and the baselines."""
     baselines = set(_baselines(runs))
     limit = None if older_than is None else (now or datetime.now(UTC)) - timedelta(days=older_than)
-    old_runs = []
-    for place, run in enumerate(runs):
-        later = sum(other.experiment == run.experiment for other in runs[place + 1 :])
+    old_runs, later = list[Results](), Counter[str]()
+    for run in reversed(runs):
         is_old = limit is None or run.execution[1] < limit
-        if later >= keep and is_old and (run.experiment, run.run_id) not in baselines:
+        if later[run.experiment] >= keep and is_old and (run.experiment, run.run_id) not in baselines:
             old_runs.append(run)
-    return old_runs
+        later[run.experiment] += 1
+    return old_runs[::-1]
 
 
 def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:

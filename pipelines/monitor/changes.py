@@ -141,7 +141,7 @@ def _fresh_changes(
     run: Results, baseline: Results, nights: Sequence[Results], repeated: int, alpha: float
 ) -> Iterator[Change]:
     """The most telling of the confidence sequences of every metric; of runs with the same queries, the last counts."""
-    pinned, by_night = _means(baseline), [(night, _means(night)) for night in nights]
+    pinned, by_night = _means(baseline), [(night, _means(night.overall())) for night in nights]
     ids = {row["name"]: row["config_id"] for row in run.configurations}
     for (name, metric), tonight in _means(run).items():
         base = pinned.get((name, metric))

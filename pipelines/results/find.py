@@ -77,7 +77,8 @@ def runs_alike(results: Results, most: int) -> tuple[list[Results], int]:
     start = results.execution[1]
     earlier = [run for run in finished if run.execution[1] < start and run.experiment == results.experiment]
     matches = [run for run in earlier if run.run["dataset_fingerprint"] == results.run["dataset_fingerprint"]]
-    return [*matches[max(0, len(matches) - most + 1) :], results], len(earlier) - len(matches)
+    latest = (run.overall() for run in matches[max(0, len(matches) - most + 1) :])
+    return [*latest, results], len(earlier) - len(matches)
 
 
 def _runs_of(runs: Sequence[Results], experiment: str) -> list[Results]:

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ class Results:
     output: str
     run_id: str
     stored: RunTables | None = field(default=None, repr=False, compare=False)
+    is_overall: bool = field(default=False, repr=False, compare=False)  # True to read no means of other slices
 
     @cached_property
     def run(self) -> dict[str, Any]:
@@ -101,8 +102,15 @@ class Results:
     @cached_property
     def means(self) -> dict[tuple[str, str, str], ConfigurationMetric]:
         """The rows of `configuration_metrics` by config_id, slice and metric."""
-        rows = map(ConfigurationMetric.of, self.rows("configuration_metrics"))
+        table = self.table("configuration_metrics")
+        if self.is_overall:
+            table = table.filter(pc.equal(table["slice"], ALL))
+        rows = map(ConfigurationMetric.of, table.to_pylist())
         return {(row.config_id, row.slice, row.metric): row for row in rows}
+
+    def overall(self) -> "Results":
+        """A copy of the run that reads no means of slices; its rows are freed with it."""
+        return replace(self, is_overall=True)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:

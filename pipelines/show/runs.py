@@ -34,6 +34,7 @@ def as_text(runs: Sequence[Results], screen: Screen = WHOLE) -> str:
 
 def _row(results: Results) -> dict[str, Any]:
     """A run as JSON values; the best configuration is the best by the first metric, or null without any value."""
+    results = results.overall()
     best = distinct(results)[0]
     mean = overall(results, best["config_id"])[0]
     costs = [row["cost"] for row in results.table("usage").to_pylist() if row["cost"] is not None]
@@ -107,7 +108,7 @@ def trend_of(results: Results, metric: str | None, count: int) -> Trend:
     name = results.metrics[0] if metric is None else results.metric_named(metric)
     runs, others = runs_alike(results, count)
     names = tuple(row["name"] for row in results.leaderboard())
-    rows, notes = (_trend_row(run, name) for run in runs), judge_changes(runs, name)
+    rows, notes = (_trend_row(run.overall(), name) for run in runs), judge_changes(runs, name)
     only = ["only this run is read from BigQuery; its view `trend` has all runs"] if is_table(results.output) else []
     if others:
         only.append(
