@@ -29,7 +29,6 @@ from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import Imagined
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reply import NO_TOKENS
 
 _DEVIATIONS = 5
 _WORD = "word "
@@ -119,7 +118,7 @@ def _imagined_reply(call: Call, query_id: str, assumed: Assumption) -> JudgeRepl
         parts = (f"{number} {key[:8]} ".ljust(assumed.of_a_claim, ".") for number in range(_claims(prompt, assumed)))
         return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
     name = f"answer to {query_id if assumed.alike else call.key} "
-    return AnswerText(name + imagined_text(assumed.characters), "", NO_TOKENS)
+    return AnswerText(name + imagined_text(assumed.characters), "")
 
 
 def _claims(prompt: Prompt, assumed: Assumption) -> int:

@@ -241,12 +241,10 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
 
 
 def quality_rows_of(experiment: Experiment, work: EvaluateAnswers) -> QualityRows:
-    prices = {
-        judge.model.name: experiment.calls.pools[experiment.calls.services[judge.model.name].pool or ""].prices
-        for judge in work.judges
-    }
+    pools, services = experiment.calls.pools, experiment.calls.services
+    quotas = {judge.model.name: pools[services[judge.model.name].pool or ""] for judge in work.judges}
     confidence = experiment.evaluation.statistics.confidence
-    return QualityRows(work.panel.names, work.templates, prices, confidence)
+    return QualityRows(work.panel.names, work.templates, quotas, confidence)
 
 
 def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> AgreementRows:

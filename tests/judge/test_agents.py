@@ -38,7 +38,9 @@ def values(
         0,
         (),
         False,
-        SuppliedAnswer(None if problem else "Owners pay.", problem, True, Consumption(tokens, 2.5), parsed(steps)),
+        SuppliedAnswer(
+            None if problem else "Owners pay.", problem, True, Consumption(tokens, 2.5, attempts=1), parsed(steps)
+        ),
     )
     (item,) = items_in(batch_of([Item("q", "Who?", {}, (), (system,), Gold(expected_steps=parsed(expected)))]))
     answerers = {} if quota is None else {0: Answerer(quota=quota)}

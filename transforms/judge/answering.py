@@ -14,7 +14,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting_count
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reply import Reply, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.stages import Generation
 
 STEP = "answer"
@@ -34,13 +34,15 @@ class Answerer:
         if self.quota is None:
             return None
         tokens, prices = answer.tokens, self.quota.prices
-        if self.model is not None:
-            calls = int(answer.text is not None) if answer.error is None else answer.error.attempts
-            return self.quota.cost(calls, tokens)
-        is_unknown = prices is not None and any(
-            price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
+        reports = self.model is not None or answer.attempts == 0
+        is_unknown = (
+            prices is not None
+            and not reports
+            and any(
+                price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
+            )
         )
-        return None if is_unknown else self.quota.cost(1, tokens)
+        return None if is_unknown else self.quota.cost(answer.attempts, tokens)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class AnswerGenerator:
         completion = self.model.read(reply.answer)
         if not isinstance(completion, Completion):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts and cannot answer queries")
-        return AnswerText(completion.text, completion.model_version, reply.tokens)
+        return AnswerText(completion.text, completion.model_version, reply.tokens, reply.attempts)
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,14 @@ class AnswerText:
 
     text: str
     model_version: str
-    tokens: Tokens
+    tokens: Tokens = NO_TOKENS
+    attempts: int = 0
 
 
 def finish_answer(begun: Answer, outcome: Any) -> Answer:
     if isinstance(outcome, CallError):
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
-        return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens, error=outcome)
-    return replace(begun, text=outcome.text, model_version=outcome.model_version, tokens=outcome.tokens)
+        answer = replace(begun, status=status, message=outcome.message, error=outcome)
+    else:
+        answer = replace(begun, text=outcome.text, model_version=outcome.model_version)
+    return replace(answer, tokens=outcome.tokens, attempts=outcome.attempts)

@@ -59,6 +59,7 @@ class JudgeReply:
     value: Any
     model_version: str | None = None
     tokens: Tokens = NO_TOKENS
+    attempts: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,16 @@ class Judge:
         if len(outcomes) == 1:
             return outcomes[0]
         tokens = sum((outcome.tokens for outcome in outcomes), NO_TOKENS)
+        attempts = sum(outcome.attempts for outcome in outcomes)
         replies = [outcome for outcome in outcomes if not isinstance(outcome, CallError)]
         failed = next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)
         if failed is not None:
-            return CallError(failed.kind, failed.message, failed.attempts, tokens=tokens)
+            return CallError(failed.kind, failed.message, attempts, tokens=tokens)
         step, values = step_named(question.step), iter(reply.value for reply in replies)
         parts = self._parts(question)
         versions = dict.fromkeys(reply.model_version for reply in replies if reply.model_version is not None)
         value = step.joined(parts, [[next(values) for _ in window] for window in parts])
-        return JudgeReply(value, ", ".join(versions) or None, tokens)
+        return JudgeReply(value, ", ".join(versions) or None, tokens, attempts)
 
     def _parts(self, question: JudgeQuestion) -> list[list[JudgeQuestion]]:
         return step_named(question.step).parts(question, self.most_letters, in_windows=self.in_windows)
@@ -123,8 +125,9 @@ class Judge:
         model = self.model if not step.embeds or self.embedder is None else self.embedder
         answer = model.read(reply.answer)
         if isinstance(answer, Embedding):
-            return JudgeReply(np.array(answer.vector), answer.model_version, reply.tokens)
-        return JudgeReply(step.read(prompt.values, answer.text), answer.model_version, reply.tokens)
+            return JudgeReply(np.array(answer.vector), answer.model_version, reply.tokens, reply.attempts)
+        value = step.read(prompt.values, answer.text)
+        return JudgeReply(value, answer.model_version, reply.tokens, reply.attempts)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
 from rankbeam.transforms.records.calls.prompt import Template
-from rankbeam.transforms.records.calls.quota import Prices
+from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import CallAnswer
 
 Row = dict[str, Any]
@@ -31,7 +31,7 @@ class QualityRows:
 
     judges: Mapping[str, str]  # names by service
     templates: Mapping[str, Template]
-    prices: Mapping[str, Prices | None] = field(default_factory=dict)
+    quotas: Mapping[str, Quota] = field(default_factory=dict)  # with prices, by service
     confidence: float = 0.95
 
     def table(self, quality: Quality, earlier: Mapping[JudgeOfStep, EarlierAnswers]) -> pa.Table:
@@ -40,7 +40,7 @@ class QualityRows:
         return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
 
     def _row(self, key: JudgeOfStep, counted: StepQuality, earlier: EarlierAnswers | None) -> Row:
-        step, prices = key.step, self.prices.get(key.judge)
+        step, quota = key.step, self.quotas.get(key.judge)
         versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
         return {
             "step": step,
@@ -56,7 +56,7 @@ class QualityRows:
             "within_sd": None if not counted.compared else math.sqrt(counted.variance / counted.compared),
             **self._of_known(step, counted.known, earlier),
             **tokens.by_column(),
-            "cost": None if prices is None else prices.cost(tokens),
+            "cost": None if quota is None else quota.cost(counted.attempts, tokens),
         }
 
     def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: EarlierAnswers | None) -> Row:

@@ -40,6 +40,7 @@ class StepQuality:
     variance: Fraction = Fraction()  # sum over these of the variance of their values, from 0 to 1
     versions: Mapping[str, int] = field(default_factory=dict)
     tokens: Tokens = NO_TOKENS
+    attempts: int = 0
     known: Mapping[str, str | None] = field(default_factory=dict)
     claims: int = 0
     unplaced: int = 0
@@ -109,6 +110,7 @@ def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
         failed=int(any(judgement.verdict is None for judgement in judgements if not judgement.is_repeat)),
         versions=versions,
         tokens=sum((judgement.tokens for judgement in judgements), NO_TOKENS),
+        attempts=sum(judgement.attempts for judgement in judgements),
         claims=len(claims),
         unplaced=sum(claim.start is None for claim in claims),
     )

@@ -118,13 +118,14 @@ class EvaluateAnswers:
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
             answering, provided = self.answering.get(system.configuration), system.supplied
+            used = provided.consumption
             if provided.problem is not None:
-                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=provided.problem)]
+                failed = Answer(AnswerStatus.FAILED, message=provided.problem, tokens=used.tokens)
+                answers[system.configuration] = [replace(failed, attempts=used.attempts)]
             elif provided.answer is not None:
                 contexts = tuple(item.contexts(system) if item.knows_contexts(system) else ())
-                used = provided.consumption
                 known = Answer(AnswerStatus.OK, provided.answer, contexts, tokens=used.tokens, steps=provided.steps)
-                known = replace(known, seconds=used.seconds, first_token_s=used.first_token_s)
+                known = replace(known, attempts=used.attempts, seconds=used.seconds, first_token_s=used.first_token_s)
                 answers.setdefault(system.configuration, []).append(replace(known, citations=provided.citations))
             elif answering is not None:
                 begun = answering.begun(item, system)
@@ -246,4 +247,5 @@ def judgement_of(
         outcome.tokens,
         known,
         judge,
+        outcome.attempts,
     )

@@ -52,8 +52,9 @@ ANSWERS = pa.schema(
 `status` is "ok", "refused", "blocked", "truncated", "failed" or "no_context"; `message` says why there is no answer.
 `contexts` were passed to the model, best first; `contexts_left_out` were not, since all together were longer than
 `max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null if no price is
-known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
-`first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools as
+known, or if a price is by tokens that an application does not report) are those of all attempts at the answer, failed
+ones included, as in `usage`, whichever run paid for them; configurations with an equal prompt share one call. `seconds`
+and `first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools as
 JSON, a list of {tool, args, status?, doc_ids?}; null if the system does not report them, which a repeated column of
 BigQuery could not distinguish from an empty list.
 """
@@ -157,7 +158,7 @@ share of pairs of such verdicts that are equal, `within_sd` the root of the mean
 is wrong. `sentinel_accuracy` has Wilson's interval at the run's level of confidence; `sentinel_groups` are the classes
 of known verdicts, and tags. `drift_since` is the earlier ISO week, such as "2026-W40", in which the same judge was last
 asked the same; `drift_p_value` is that of McNemar's test between both. Tokens and `cost` (null if no price is known)
-are those of answered judgements, repeats included and known items left out, whichever run paid for them.
+are those of all attempts at judgements, repeats included and known items left out, whichever run paid for them.
 """
 
 CELL = pa.struct([required("first", pa.string()), required("second", pa.string()), required("items", pa.int64())])

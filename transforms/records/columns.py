@@ -57,14 +57,15 @@ REPLAYED = pa.schema(
         *TOKENS,
         ("seconds", pa.float64()),
         ("first_token_s", pa.float64()),
+        ("attempts", pa.int64()),
         ("steps", pa.list_(STEP)),
         ("citations", pa.list_(pa.int32())),
     ]
 )
 """One row per query that a system has answered; contexts best first, null if the system does not report them.
 
-A context may have no document id, or no text. Tokens, durations, steps and citations are null if the system does
-not report them.
+A context may have no document id, or no text. Tokens, durations, attempts, steps and citations are null if the system
+does not report them.
 """
 
 JUDGED_QUERIES = pa.schema(

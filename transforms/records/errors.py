@@ -63,6 +63,7 @@ class Failure:
     message: str
     # Whether the call has an answer after all, which only configurations with a threshold cannot use.
     only_thresholds: bool = False
+    tokens: Tokens = NO_TOKENS
 
 
 class FailedCall(NamedTuple):

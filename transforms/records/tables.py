@@ -225,7 +225,7 @@ FAILURES = pa.schema(
 """One row for each failed call, or, if `metric` is set, for each query without its value because a call failed.
 
 A call that several configurations share, such as that of a retriever whose results two of them rerank, has a row for
-each.
+each. `attempts` is 0 if it was not made.
 
 At the stage "import" a row is a document `doc_id` that could not be imported into a `corpus`; it has neither query nor
 configuration.

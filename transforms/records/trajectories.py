@@ -222,11 +222,12 @@ def _plain(value: Any, change: Callable[[str], str] = str) -> Any:
 
 @dataclass(frozen=True)
 class Consumption:
-    """Tokens and durations of the attempt that answered."""
+    """Tokens and number of all attempts at an answer, and durations of the last one."""
 
     tokens: Tokens = NO_TOKENS
     seconds: float | None = None  # duration of the attempt; None if it was not measured
     first_token_s: float | None = None  # time to the first token of a stream; None without a stream
+    attempts: int = 0
 
 
 NO_CONSUMPTION = Consumption()

@@ -242,6 +242,7 @@ def _row(query_id: str, answer: ApplicationAnswer) -> dict[str, Any]:
         **used.tokens.by_column(),
         "seconds": used.seconds,
         "first_token_s": used.first_token_s,
+        "attempts": used.attempts,
         "steps": rows_of(answer.steps),
         "citations": answer.citations,
     }

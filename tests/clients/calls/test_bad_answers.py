@@ -150,7 +150,7 @@ def to_keep(script: Script | None, reader: Callable[[dict[str, str]], str], fold
     call = call._replace(item=replace(call.item, keeps_malformed=True))
     model = Model(script, reader)
     (failed,) = failures(make([call], model, folder, QUOTA))
-    assert failed.attempts == len(model.begun)
+    assert failed.attempts == (len(model.begun) if script is not None else 3)  # whichever run made them
     return list(Ledger(str(folder)).find({call.item.key: call.item.depth}))
 
 

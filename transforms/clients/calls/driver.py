@@ -177,7 +177,9 @@ class Driver:
 
     def _fail(self, task: Task, error: CallError) -> None:
         for subject in task.subjects:
-            failure = Failure(self._stage, error.kind, subject.query_id, error.attempts, error.message)
+            failure = Failure(
+                self._stage, error.kind, subject.query_id, error.attempts, error.message, tokens=error.tokens
+            )
             self._emit(FailedTask(task.work, subject, failure), _BYTES_OF_A_TASK)
 
 

@@ -258,7 +258,7 @@ class LaneRun:
             self.failed(open_call, outcome)
             return
         self._recalled(open_call, outcome)
-        self._driver.settle(open_call, [after(value, 0, outcome.tokens) for value in open_call.read(outcome)])
+        self._driver.settle(open_call, [after(value, outcome) for value in open_call.read(outcome)])
         self._news.set()
 
     async def _pause(self, open_call: OpenCall) -> None:
@@ -277,7 +277,7 @@ class LaneRun:
                 self._pools[self._stage.pools[service]].answered_before(service)
                 del calls[open_call.call.key or ""]
                 outcomes += open_call.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
-                self._driver.settle(open_call, [after(outcome, 0, reply.tokens) for outcome in outcomes])
+                self._driver.settle(open_call, [after(outcome, reply) for outcome in outcomes])
                 self._shared.ended(open_call.call, reply)
             self._news.set()
             while self._room.is_full() and not self._is_stopped and not self._is_over():

@@ -206,7 +206,7 @@ class PoolCalls:
             self._sums.add(service, part.positions(), part_reply.attempts, part_reply.tokens)
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            settled = [after(value, part_reply.attempts, part_reply.tokens) for value in values]
+            settled = [after(value, part_reply) for value in values]
             self._owner.answered(part, part_reply, settled, seconds)
             seconds = 0.0
 

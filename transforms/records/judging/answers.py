@@ -39,7 +39,8 @@ class Answer:
     left_out: int = 0
     message: str | None = None
     model_version: str | None = None
-    tokens: Tokens = NO_TOKENS
+    tokens: Tokens = NO_TOKENS  # tokens of all attempts
+    attempts: int = 0
     error: CallError | None = None
     seconds: float | None = None  # duration of an application's call; None if it was not measured
     first_token_s: float | None = None
@@ -153,6 +154,7 @@ class Judgement:
     tokens: Tokens
     known: KnownAnswer | None = None  # the right answer to a known item; None for items that enter values
     judge: str = ""  # the service that judged
+    attempts: int = 0
 
 
 @dataclass(frozen=True)

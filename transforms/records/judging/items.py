@@ -39,6 +39,7 @@ ITEMS = pa.schema(
                         ("tokens", pa.list_(pa.int64())),
                         ("seconds", pa.float64()),
                         ("first_token_s", pa.float64()),
+                        ("attempts", pa.int64()),
                         ("steps", pa.list_(STEP)),
                         ("citations", pa.list_(pa.int32())),
                     ]
@@ -186,6 +187,7 @@ def _row(item: Item) -> dict[str, Any]:
                 "tokens": list(astuple(system.supplied.consumption.tokens)),
                 "seconds": system.supplied.consumption.seconds,
                 "first_token_s": system.supplied.consumption.first_token_s,
+                "attempts": system.supplied.consumption.attempts,
                 "steps": rows_of(system.supplied.steps),
                 "citations": system.supplied.citations,
             }
@@ -213,7 +215,7 @@ def _supplied_answer(row: Mapping[str, Any]) -> SuppliedAnswer:
         row["answer"],
         row["problem"],
         row["has_contexts"],
-        Consumption(Tokens(*row["tokens"]), row["seconds"], row["first_token_s"]),
+        Consumption(Tokens(*row["tokens"]), row["seconds"], row["first_token_s"], row["attempts"]),
         in_rows(row["steps"]),
         None if row["citations"] is None else tuple(row["citations"]),
     )

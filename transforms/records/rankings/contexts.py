@@ -93,10 +93,15 @@ def _supplied_answers(
 ) -> Iterator[list[Contexts]]:
     """For each query, the answers that exist already, with their contexts: usually one."""
     answers = grouped((row["query_id"], _contexts(row, position)) for batch in rows for row in batch.to_pylist())
-    problems = {failure.query_id: failure.message for failure in failures}
+    problems = {failure.query_id: _failed_answer(failure) for failure in failures}
     for query_id in queries["query_id"].to_pylist():
         entries = answers.get(query_id)
-        yield [Contexts(position, (), True, SuppliedAnswer(problem=problems[query_id]))] if entries is None else entries
+        yield [Contexts(position, (), True, problems[query_id])] if entries is None else entries
+
+
+def _failed_answer(failure: Failure) -> SuppliedAnswer:
+    used = Consumption(failure.tokens, attempts=failure.attempts)
+    return SuppliedAnswer(problem=failure.message, consumption=used)
 
 
 def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
@@ -107,7 +112,7 @@ def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
     has_contexts = row["contexts"] is not None
     citations = None if row["citations"] is None else tuple(row["citations"])
     tokens = Tokens(*(row[name] or 0 for name in NO_TOKENS.by_column()))
-    used = Consumption(tokens, row["seconds"], row["first_token_s"])
+    used = Consumption(tokens, row["seconds"], row["first_token_s"], row["attempts"] or 0)
     supplied = SuppliedAnswer(row["answer"], None, has_contexts, used, steps, citations)
     return Contexts(position, passages, False, supplied)
 

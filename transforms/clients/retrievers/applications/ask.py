@@ -228,4 +228,8 @@ class Ask(Retrieve):
         return answer
 
     def read(self, call: Call, reply: Reply) -> ApplicationAnswer:  # type: ignore[override]  # noqa: ARG002
-        return self.retriever.read(reply.answer)
+        answer = self.retriever.read(reply.answer)
+        tokens = (
+            reply.tokens if reply.tokens.total else answer.consumption.tokens
+        )  # `usage:` may be newer than the reply
+        return replace(answer, consumption=replace(answer.consumption, tokens=tokens, attempts=reply.attempts))
