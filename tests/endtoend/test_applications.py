@@ -59,10 +59,11 @@ class Application:
         question = body["newMessage"]["parts"][0]["text"]
         _, answer, ids, _ = next(entry for entry in DATA.values() if entry[0] == question)
         response = {"results": [{"id": name, "text": TEXTS[name]} for name in ids]}
+        usage = {"promptTokenCount": 46, "toolUsePromptTokenCount": 4, "thoughtsTokenCount": 3}
         return [
             {"author": "a", "content": {"parts": [{"functionCall": {"name": "search"}}]}},
             {"author": "a", "content": {"parts": [{"functionResponse": {"name": "search", "response": response}}]}},
-            {"author": "a", "content": {"parts": [{"text": answer}]}, "usageMetadata": {"promptTokenCount": 50}},
+            {"author": "a", "content": {"parts": [{"text": answer}]}, "usageMetadata": usage},
         ]
 
     def stream(self, body: dict[str, Any], *, cut: bool) -> bytes:
@@ -227,7 +228,7 @@ def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_the
     assert [row["seconds"] for row in rows(tmp_path, "answers") if row["run_id"] in again.stdout] == before
     head, _, line = (entry.split() for entry in again.stdout.split("application ")[1].splitlines()[:3])
     assert head == ["answers", "p50", "p95", "input", "tokens", "output", "tokens", "cost"]
-    assert (line[0], line[1], line[-3:]) == ("app0", "3", ["270", "24", "0.00918"])
+    assert (line[0], line[1], line[-3:]) == ("app0", "3", ["270", "24", "0.01318"])  # five calls
 
 
 def test_requests_hold_ids_and_attributes_the_grid_changes_them_and_a_path_without_tokens_is_named(
@@ -298,7 +299,7 @@ def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp
     assert sessions == {path.rpartition("/")[2] for path in created}
     for row, (_, answer, ids, _) in zip(answers["app2"], DATA.values(), strict=True):
         found_ids = [context["doc_id"] for context in row["contexts"]]
-        assert (row["answer"], found_ids, row["input_tokens"]) == (answer, ids, 50)
+        assert (row["answer"], found_ids, row["input_tokens"], row["output_tokens"]) == (answer, ids, 50, 3)
 
 
 def test_a_reply_without_the_answer_is_a_failed_query_that_names_the_path(tmp_path: Path) -> None:

@@ -170,6 +170,20 @@ def test_usage_that_cannot_be_is_estimated(openai: Standin, usage: Any) -> None:
     assert reply.tokens == Tokens(sent, 0, estimated_tokens("a plain answer"))
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 4}},
+        {"prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 1},  # DeepSeek
+        {"prompt_tokens_details": None, "cache_read_input_tokens": 4},  # Anthropic, through a gateway
+    ],
+)
+def test_cached_tokens_are_read_where_services_report_them(openai: Standin, place: dict[str, Any]) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 2, **place}
+    (reply,) = replies(service("openai", openai), [prompt_for("answer", openai_usage(usage))])
+    assert reply.tokens == Tokens(5, 4, 2)
+
+
 def test_thinking_that_only_the_total_includes_is_charged(openai: Standin) -> None:
     usage = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}  # as xAI reports 94 tokens of thinking
     (reply,) = replies(service("openai", openai), [prompt_for("answer", openai_usage(usage))])

@@ -135,6 +135,22 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert [retry_after_s(value, now) for value in beyond] == [None] * 2
 
 
+@pytest.mark.parametrize(
+    ("header", "body", "wait_s"),
+    [
+        ("Retry-After: 0.3s", "{}", 0.3),
+        ("retry-after-ms: 250", "{}", 0.25),
+        ("x-ratelimit-reset-requests: 6m0s", "{}", 360.0),
+        ("x-ratelimit-remaining-requests: 5\r\nx-ratelimit-reset-requests: 6m0s", "{}", None),
+        ("x-ratelimit-reset-tokens: 6", "{}", 6.0),
+        ("x: y", '[{"error": {"details": [{"@type": "RetryInfo", "retryDelay": "3.5s"}]}}]', 3.5),
+        ("Retry-After: 9s soon", "{}", None),
+    ],
+)
+def test_other_hints_of_a_pause_are_read(header: str, body: str, wait_s: float | None) -> None:
+    assert failure(saying(body.encode(), "429 Slow", header)).retry_after_s == wait_s
+
+
 @pytest.mark.parametrize("behave", [cut, reset])
 def test_a_broken_connection_is_unavailable(behave: Behaviour) -> None:
     assert failure(behave).kind == FailureKind.UNAVAILABLE

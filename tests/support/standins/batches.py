@@ -219,7 +219,7 @@ class BatchConnection(HttpConnection):
         fault = self.book.fault_of_create()
         if fault in _REFUSALS:
             status, message = _REFUSALS[fault]
-            self.say(status, self.error(status, message))
+            self.say(status, self.error(status, message), "Retry-After: 172800\r\n" if fault == "quota" else "")
             return
         job = added()
         job.is_over_limit = fault == "over_limit"

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,6 +15,10 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 MOST_BYTES = 64 * 2**20
 _CALLS_PER_CLIENT = 8
+_AMOUNT = re.compile(r"(\d{1,9}(?:\.\d+)?)(ms|[dhms]|)", re.ASCII)
+_DURATION = re.compile(r"\d{1,9}(?:\.\d+)?|(?:\d{1,9}(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_RETRY_INFO = re.compile(r'"retryDelay": ?"(\d{1,9}(?:\.\d+)?)s"', re.ASCII)  # of Google's services and gateways
 
 _KINDS = {
     401: FailureKind.PERMISSION,
@@ -88,13 +92,39 @@ def retry_after_s(value: str | None, now: datetime | None = None) -> float | Non
     """
     if value is None:
         return None
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip(), re.ASCII):
-        return float(value)
+    if (seconds := _seconds(value)) is not None:
+        return seconds
     try:
         then = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return None
     return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds())
+
+
+def wait_in(headers: Mapping[str, str], body: str = "") -> float | None:
+    """The seconds that a refusal asks to wait, by any of the hints that services give; None without one.
+
+    >>> wait_in({"retry-after-ms": "1500"}), wait_in({"retry-after": "0.3s"}), wait_in({}, '{"retryDelay": "3.5s"}')
+    (1.5, 0.3, 3.5)
+    >>> wait_in({"x-ratelimit-reset-requests": "6m0s"}), wait_in({"x-ratelimit-remaining-tokens": "0"})
+    (360.0, None)
+    """
+    if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    if (seconds := retry_after_s(headers.get("retry-after"))) is not None:
+        return seconds
+    if (delay := _RETRY_INFO.search(body)) is not None:
+        return float(delay[1])
+    spent = [name for name in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{name}", "0") == "0"]
+    waits = [_seconds(headers.get(f"x-ratelimit-reset-{name}", "")) for name in spent]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def _seconds(text: str) -> float | None:
+    """A number of seconds such as "2.5" or "1m2.5s"; None for any other text."""
+    if _DURATION.fullmatch(text.strip()) is None:
+        return None
+    return sum(float(number) * _SECONDS[unit or "s"] for number, unit in _AMOUNT.findall(text))
 
 
 def kind_of_status(status: int) -> FailureKind:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, read_body, retry_after_s
+from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, read_body, wait_in
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart
@@ -31,8 +31,8 @@ _FORM = frozenset({RequestPart.SCHEMA, RequestPart.BOUNDS, RequestPart.JSON})
 _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGNORECASE)
 _NO_MONEY = 402
 _NO_BUDGET = re.compile(r'"type": ?"budget_exceeded"')  # LiteLLM, with status 400
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_CACHED = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cache_read_input_tokens",))
+"""Where OpenAI, DeepSeek and gateways to Anthropic report cached tokens."""
 
 
 async def connect(parameters: OpenAi) -> "OpenAiConnection":
@@ -222,7 +222,7 @@ def _failure(status: int, message: str, text: str, headers: Mapping[str, str]) -
     has_no_money = status == _NO_MONEY or _NO_BUDGET.search(text) is not None
     kind = FailureKind.QUOTA if has_no_money else kind_of_status(status)
     is_quota = kind is FailureKind.QUOTA
-    wait_s = _wait_s(headers) if is_quota or kind is FailureKind.UNAVAILABLE else None
+    wait_s = wait_in(headers, text) if is_quota or kind is FailureKind.UNAVAILABLE else None
     is_spent = is_quota and (has_no_money or bool(_SPENT.search(text)))
     return CallError(kind, message, retry_after_s=wait_s, stops_pool=is_spent)
 
@@ -253,7 +253,7 @@ def _usage(body: Mapping[str, Any]) -> ReportedUsage:
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return ReportedUsage(usage)
-    cached = value_at(usage, "prompt_tokens_details", "cached_tokens")
+    cached = next((count for path in _CACHED if (count := value_at(usage, *path)) is not None), None)
     counts = usage.get("prompt_tokens"), cached, usage.get("completion_tokens"), usage.get("total_tokens")
     return ReportedUsage(*counts)
 
@@ -297,27 +297,3 @@ def value_at(value: Any, *path: str | int) -> Any:
         else:
             value = value.get(step) if isinstance(value, dict) else None
     return value
-
-
-def _wait_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds after which the service accepts another attempt; None if it does not say.
-
-    >>> _wait_s({"retry-after-ms": "1500"}), _wait_s({"retry-after": "2"})
-    (1.5, 2.0)
-    >>> _wait_s({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m2.5s"})
-    62.5
-    """
-    milliseconds = headers.get("retry-after-ms", "")
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", milliseconds, re.ASCII):
-        return float(milliseconds) / 1000
-    seconds = retry_after_s(headers.get("retry-after"))
-    if seconds is not None:
-        return seconds
-    spent = [name for name in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{name}") == "0"]
-    waits = [_seconds(headers.get(f"x-ratelimit-reset-{name}", "")) for name in spent]
-    return max((wait for wait in waits if wait is not None), default=None)
-
-
-def _seconds(text: str) -> float | None:
-    parts = _DURATION.findall(text)
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts) if parts else None

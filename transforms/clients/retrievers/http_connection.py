@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.http.transport import (
     error_of,
     kind_of_status,
     read_body,
-    retry_after_s,
+    wait_in,
 )
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
@@ -116,7 +116,7 @@ class HttpConnection:
             else ""
         )
         details = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
-        wait = retry_after_s(response.headers.get("Retry-After"))
+        wait = wait_in(response.headers, body.decode(errors="replace"))
         message = f"HTTP {status} {response.reason_phrase}{details}"
         return CallError(kind_of_status(status), message, retry_after_s=wait)
 

@@ -229,7 +229,7 @@ class JobRun:
                 if self._seconds_left(record) <= 0 or not self.waits:
                     return self._save(replace(record, state=GIVEN_UP)) if self.waits else record
                 _logger.info("batch: %s could not be made so far: %s", record.name, error.message)
-                await self.pause(max(pause_s, error.retry_after_s or 0.0))
+                await self.pause(min(max(pause_s, error.retry_after_s or 0.0), LONGEST_POLL_S))
                 pause_s = min(2 * pause_s, LONGEST_POLL_S)
         return record
 

@@ -17,7 +17,11 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, ApplicationAnswer, parts_of, steps_in, steps_of_parts
 
 _FINISH = "choices[0].finish_reason"
-_TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
+_TOKENS = {
+    "input": ("promptTokenCount", "toolUsePromptTokenCount"),
+    "cached": ("cachedContentTokenCount",),
+    "output": ("candidatesTokenCount", "thoughtsTokenCount"),
+}
 
 
 class AdkApplication(HttpApplication):
@@ -83,7 +87,8 @@ class AdkApplication(HttpApplication):
 
     def _tokens(self, reply: Any) -> Tokens:
         used = [event.get("usageMetadata") or {} for event in _events(reply)]
-        tokens = Tokens(**{ours: sum(usage.get(theirs) or 0 for usage in used) for ours, theirs in _TOKENS.items()})
+        count = lambda names: sum(usage.get(name) or 0 for usage in used for name in names)  # noqa: E731
+        tokens = Tokens(**{ours: count(theirs) for ours, theirs in _TOKENS.items()})
         return tokens if tokens.is_possible else Tokens()
 
     def _cut(self, reply: Any) -> str | None:
