@@ -199,6 +199,19 @@ class _Folder(_Place):
         return path
 
 
+class _File(_Place):
+    """A file to write; "-" is refused, since it would create a file of that name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if param is not None and path.strip() in ("", "-"):
+            leave(f"{param.opts[0]} names a file, found {path!r}; give the path of a file to write", REFUSED)
+        return path
+
+
+_WRITTEN = ["--output"], ["--junit"]
+
+
 class Command(click.Command):
     """A command whose help links to its page, whose paths shells complete, and which ends with one message.
 
@@ -209,8 +222,10 @@ class Command(click.Command):
         super().__init__(*args, **settings)
         for param in self.params:
             is_text = isinstance(param.type, click.types.StringParamType | click.types.UnprocessedParamType)
-            if is_text and (isinstance(param, click.Argument) or param.metavar in _PLACES):
-                param.type = _Folder() if param.opts == ["--output"] and param.metavar == "DIR" else _Place()
+            if is_text and param.opts in _WRITTEN:
+                param.type = _Folder() if param.metavar == "DIR" else _File()
+            elif is_text and (isinstance(param, click.Argument) or param.metavar in _PLACES):
+                param.type = _Place()
 
     def invoke(self, ctx: click.Context) -> Any:
         with messages():

@@ -1,9 +1,9 @@
 """`judge:` of an experiment: its schema, and the judges and labels that it names."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from rankbeam.pipelines.config.sections import Count, Section, Word
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
@@ -61,6 +61,16 @@ class JudgeModel(Section):
     strict_version: bool = False
     labels: Word | None = None
     criteria: dict[str, CriterionModel] = Field(default={})
+
+    @field_validator("service", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        if isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+            raise ValueError(
+                "list the names of services, judge: [ONE, OTHER]; further keys apply to all judges, "
+                "judge: {service: [ONE, OTHER], samples: 3}"
+            )
+        return value
 
     @property
     def services(self) -> tuple[str, ...]:

@@ -52,6 +52,17 @@ def test_wrong_options_have_hints(options: list[str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["report out --output", "goldens review out --output", "export a.json out --output", "gate out --junit"],
+)
+def test_standard_output_is_no_file_to_write(command: str) -> None:
+    refused = rankbeam(*command.split(), "-")
+    option = command.split()[-1]
+    assert (refused.exit_code, f"{option} names a file, found '-'" in refused.stderr) == (2, True), refused.stderr
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("semi.csv", "query_id;doc_id;grade\nq1;d1;1\n", "values separated by semicolons"),

@@ -188,6 +188,8 @@ MISTAKES = [
      "e.yaml:9: grid.generate.contextz: no configuration has this parameter; did you mean 'generate.contexts'?"),
     (experiment({"a": NEAR}, f"{SERVICES}judge: {{service: mm}}\n"),
      "e.yaml:8: judge.service: services: has no 'mm'; did you mean 'm'?"),
+    (experiment({"a": NEAR}, f"{SERVICES}judge: [{{service: m}}]\n"),
+     "e.yaml:8: judge.service: list the names of services, judge: [ONE, OTHER]; further keys apply to all judges"),
     (experiment({"a": NEAR}, "judge: {service: m}\n"),
      "e.yaml:7: judge.service: services: has no 'm'; name the model there: {NAME: {type: …}}"),
     (experiment({"a": NEAR}, "max_cost: -1\n"),
