@@ -202,5 +202,7 @@ def _refuse_elsewhere(path: str | None) -> None:
     from rankbeam.transforms.clients.storage import files
     from rankbeam.transforms.records.errors import InputError
 
+    if path == "-":
+        raise InputError("is standard output; name the file to write", path=path)
     if path is not None and not files.is_local(path):
         raise InputError("is not on this machine; write it here, and copy it there", path=path)

@@ -38,14 +38,15 @@ def messages() -> Iterator[None]:
         leave(f"{place}{error.strerror or error}", FAILED)
     except Exception as error:
         if interrupt.received_at is not None:
-            _end_interrupted()
+            problem = f"{type(error).__name__}: {error}"
+            _end_interrupted("" if "interrupt" in problem.lower() else f"; then {problem}")  # libraries raise their own
         if _NO_THREAD not in str(error):
             raise
         leave(f"{_NO_THREAD}: raise the limit of processes (ulimit -u, pids of a container) or of memory", FAILED)
 
 
-def _end_interrupted() -> None:
-    say("rankbeam: interrupted")
+def _end_interrupted(error: str = "") -> None:
+    say(f"rankbeam: interrupted{error}")
     end_process([])
 
 

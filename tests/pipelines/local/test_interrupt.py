@@ -117,6 +117,22 @@ def test_an_interrupt_that_a_library_turns_into_its_own_error_is_an_interrupt() 
     assert (done.returncode, done.stderr) == (130, "rankbeam: interrupted\n")
 
 
+HELD = """
+import os, signal
+from rankbeam.pipelines.local.interrupt import defer_interrupt
+from rankbeam.pipelines.local.messages import messages
+with messages(), defer_interrupt("first the tables are complete"):
+    os.kill(os.getpid(), signal.SIGINT)
+    raise LookupError("no such column")
+"""
+
+
+def test_an_error_after_an_interrupt_that_was_held_is_shown_as_well() -> None:
+    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[-1] == "rankbeam: interrupted; then LookupError: no such column"
+
+
 def test_a_worker_process_ends_if_its_parent_ended_while_it_started(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rankbeam.pipelines.local.worker", str(tmp_path / "workers"), "0"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=False, timeout=120)
