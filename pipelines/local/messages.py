@@ -37,11 +37,18 @@ def messages() -> Iterator[None]:
         place = "" if error.filename is None else f"{error.filename}: "  # a failed write does not name its file
         leave(f"{place}{error.strerror or error}", FAILED)
     except Exception as error:
-        if interrupt.received_at is not None:
-            problem = f"{type(error).__name__}: {error}"
-            _end_interrupted("" if "interrupt" in problem.lower() else f"; then {problem}")  # libraries raise their own
-        if _NO_THREAD not in str(error):
-            raise
+        _explain(error)
+        raise
+
+
+def _explain(error: Exception) -> None:
+    """End the process with a message if the cause of an unexpected error is known."""
+    if interrupt.received_at is not None:
+        problem = f"{type(error).__name__}: {error}"
+        _end_interrupted("" if "interrupt" in problem.lower() else f"; then {problem}")  # libraries raise their own
+    if sys.flags.optimize > 1 and isinstance(error, AttributeError):  # Beam reads the docstrings of pandas
+        leave("Apache Beam needs docstrings; run Python without -OO and without PYTHONOPTIMIZE=2", FAILED)
+    if _NO_THREAD in str(error):
         leave(f"{_NO_THREAD}: raise the limit of processes (ulimit -u, pids of a container) or of memory", FAILED)
 
 

@@ -89,6 +89,36 @@ def test_an_agent_gets_a_message_and_answers_with_its_last_one() -> None:
         }  # fmt: skip
 
 
+def test_documents_that_tools_of_an_agent_return_are_its_contexts() -> None:
+    class Retrieved:
+        def __init__(self, name: str | None, text: str) -> None:
+            self.id, self.page_content = name, text
+
+    def state(*artifacts: Any) -> dict[str, Any]:
+        calls = [{"name": "find", "args": {"n": place}, "id": f"c{place}"} for place in range(len(artifacts))]
+        asking, last = Message(""), Message(A)
+        asking.__dict__["tool_calls"] = calls
+        replies = [Message("texts of documents") for _ in artifacts]
+        for place, (reply, artifact) in enumerate(zip(replies, artifacts, strict=True)):
+            reply.__dict__.update(tool_call_id=f"c{place}", artifact=artifact)
+        return {"messages": [Message(Q), asking, *replies, last]}
+
+    def asked(*artifacts: Any) -> tuple[Any, list[Any]]:
+        schema = {"type": "object", "properties": {"messages": {}}}
+        result = answer(Chain(schema, {"messages": [{"role": "user", "content": Q}]}, state(*artifacts)))
+        names = [context["doc_id"] for context in result["contexts"]] if result["contexts"] is not None else None
+        return names, [step.get("doc_ids") for step in result["steps"]]
+
+    owners, doors, unnamed = Retrieved("owners", TEXT), Retrieved("doors", "x"), Retrieved(None, "y")
+    assert asked([owners], [doors, owners], {"rows": 3}) == (
+        ["owners", "doors"],
+        [["owners"], ["doors", "owners"], None],
+    )
+    assert asked([unnamed, owners]) == ([None, "owners"], [None])
+    assert asked([]) == ([], [[]])
+    assert asked(None, "text", ["no documents"]) == (None, [None, None, None])
+
+
 class Pipeline:
     """A pipeline as Haystack's."""
 

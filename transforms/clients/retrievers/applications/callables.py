@@ -87,12 +87,32 @@ def langchain(runnable: Any) -> Function:
         if "messages" in names:
             result = await runnable.ainvoke({"messages": [{"role": "user", "content": text}]})
             calls = [call for message in result["messages"] for call in getattr(message, "tool_calls", None) or ()]
+            by_call = _retrieved_by_call(result["messages"])
             read = {name: result[name] for name in _CONTEXTS if isinstance(result.get(name), list | str)}
-            return {**read, "answer": result["messages"][-1], "steps": calls}
+            if by_call and not read:
+                contexts = (context for retrieved in by_call.values() for context in retrieved)
+                read = {"contexts": [*{tuple(context.values()): context for context in contexts}.values()]}
+            steps = [{**call, **_doc_ids(by_call.get(call.get("id")))} for call in calls]
+            return {**read, "answer": result["messages"][-1], "steps": steps}
         name = names[0] if len(names) == 1 else next((name for name in _QUESTIONS if name in names), "root")
         return await runnable.ainvoke(text if name == "root" else {name: text})
 
     return ask
+
+
+def _retrieved_by_call(messages: Iterable[Any]) -> dict[str | None, list[dict[str, str | None]]]:
+    """The documents that tools returned as artifacts beside their texts, by the id of the call."""
+    artifacts = {getattr(message, "tool_call_id", None): getattr(message, "artifact", None) for message in messages}
+    return {
+        name: [_context(document) for document in artifact]
+        for name, artifact in artifacts.items()
+        if isinstance(artifact, list | tuple) and all(hasattr(document, "page_content") for document in artifact)
+    }
+
+
+def _doc_ids(retrieved: Iterable[Mapping[str, str | None]] | None) -> dict[str, list[str | None]]:
+    ids = None if retrieved is None else [context["doc_id"] for context in retrieved]
+    return {} if ids is None or None in ids else {"doc_ids": ids}
 
 
 def haystack(pipeline: Any) -> Function:
