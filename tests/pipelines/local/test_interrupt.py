@@ -117,7 +117,7 @@ def test_an_interrupt_that_a_library_turns_into_its_own_error_is_an_interrupt() 
     assert (done.returncode, done.stderr) == (130, "rankbeam: interrupted\n")
 
 
-HELD = """
+DEFERRED = """
 import os, signal
 from rankbeam.pipelines.local.interrupt import defer_interrupt
 from rankbeam.pipelines.local.messages import messages
@@ -128,7 +128,7 @@ with messages(), defer_interrupt("first the tables are complete"):
 
 
 def test_an_error_after_an_interrupt_that_was_held_is_shown_as_well() -> None:
-    done = subprocess.run([sys.executable, "-c", HELD], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", DEFERRED], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr.splitlines()[-1] == "rankbeam: interrupted; then LookupError: no such column"
 

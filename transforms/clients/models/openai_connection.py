@@ -32,7 +32,7 @@ _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGN
 _NO_MONEY = 402
 _NO_BUDGET = re.compile(r'"type": ?"budget_exceeded"')  # LiteLLM, with status 400
 _CACHED = (("prompt_tokens_details", "cached_tokens"), ("prompt_cache_hit_tokens",), ("cache_read_input_tokens",))
-"""Where OpenAI, DeepSeek and gateways to Anthropic report cached tokens."""
+"""Places of cached tokens in the usage of OpenAI, DeepSeek and gateways to Anthropic."""
 
 
 async def connect(parameters: OpenAi) -> "OpenAiConnection":

@@ -103,20 +103,20 @@ def test_documents_that_tools_of_an_agent_return_are_its_contexts() -> None:
             reply.__dict__.update(tool_call_id=f"c{place}", artifact=artifact)
         return {"messages": [Message(Q), asking, *replies, last]}
 
-    def asked(*artifacts: Any) -> tuple[Any, list[Any]]:
+    def parts_of(*artifacts: Any) -> tuple[Any, list[Any]]:
         schema = {"type": "object", "properties": {"messages": {}}}
         result = answer(Chain(schema, {"messages": [{"role": "user", "content": Q}]}, state(*artifacts)))
         names = [context["doc_id"] for context in result["contexts"]] if result["contexts"] is not None else None
         return names, [step.get("doc_ids") for step in result["steps"]]
 
     owners, doors, unnamed = Retrieved("owners", TEXT), Retrieved("doors", "x"), Retrieved(None, "y")
-    assert asked([owners], [doors, owners], {"rows": 3}) == (
+    assert parts_of([owners], [doors, owners], {"rows": 3}) == (
         ["owners", "doors"],
         [["owners"], ["doors", "owners"], None],
     )
-    assert asked([unnamed, owners]) == ([None, "owners"], [None])
-    assert asked([]) == ([], [[]])
-    assert asked(None, "text", ["no documents"]) == (None, [None, None, None])
+    assert parts_of([unnamed, owners]) == ([None, "owners"], [None])
+    assert parts_of([]) == ([], [[]])
+    assert parts_of(None, "text", ["no documents"]) == (None, [None, None, None])
 
 
 class Pipeline:
