@@ -155,9 +155,11 @@ def _entries(queries: str | None) -> Iterator[tuple[str, texts.TextEntry]]:
 
 
 def _attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
-    """Query attributes; files are read until every name has been seen once. None for a table."""
-    if queries is None or is_table(queries):
+    """Query attributes; files are read until every name has been seen once. None if a table may hold others."""
+    if queries is None:
         return None
+    if is_table(queries):
+        return tables.attributes_of_queries(queries) if names else set()
     known: set[str] = set()
     for _, entry in _entries(queries) if names else ():
         known |= entry.attributes.keys()

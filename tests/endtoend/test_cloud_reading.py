@@ -274,6 +274,24 @@ def test_what_cannot_be_read_is_refused_at_once(tables: Tables, tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
+def test_slices_by_no_column_of_the_queries_are_refused(tables: Tables, tmp_path: Path) -> None:
+    rows = [{"_id": row["_id"], "text": row["text"], "Title": "t", "language": "en"} for row in lines("queries.jsonl")]
+    dataset = {**in_bigquery(tables), "queries": tables.add("flat", pa.Table.from_pylist(rows))}
+
+    def validated(slices: list[str], queries: Any = dataset["queries"]) -> str:
+        run = f"bigquery://{tables.dataset}.run"
+        done = rankbeam("validate", experiment(tmp_path, {**dataset, "queries": queries}, run, slices=slices))
+        assert done.exit_code == 2 * bool(done.stderr), done.stderr
+        return done.stderr
+
+    query = {"query": f"SELECT * FROM `{tables.dataset}.flat`", "project": tables.dataset.partition(".")[0]}
+    problem = "slices[0]: no query has the attribute 'langage'; did you mean 'language'?"
+    assert validated(["language"]) == validated(["language"], query) == ""
+    assert problem in validated(["langage"])
+    assert problem in validated(["langage"], query)
+    assert "no query has the attribute 'title'" in validated(["title"])
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

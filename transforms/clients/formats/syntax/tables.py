@@ -30,6 +30,15 @@ def check(path: str, role: str) -> None:
     _find_columns(source, read.describe(source).columns, role)
 
 
+def attributes_of_queries(path: str) -> set[str] | None:
+    """The columns of a table that are attributes of queries; None if `metadata` may have more."""
+    source = TableSource.parse(path)
+    columns = read.describe(source).columns
+    others = set(columns) - set(_find_columns(source, columns, "queries").values())
+    further = {name for name in others if name.lower() in _TEXTS_MORE}
+    return None if "metadata" in map(str.lower, further) else others - further
+
+
 def streams(path: str, role: str) -> Iterator[str]:
     """Open a read session; yield the paths of its streams, at least one, which can be read like files."""
     source = TableSource.parse(path)
