@@ -25,7 +25,7 @@ from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, RankedRows, assess
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED, Holes
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.definitions import METRICS
@@ -151,17 +151,25 @@ class FilledJudgements:
     def warnings(self) -> list[str]:
         warnings = list(self.audit.warnings)
         if self.without_text:
-            warnings.append(f"{self.without_text:,} graded texts belong to no document in the corpus or the rankings")
+            warnings.append(
+                f"{pluralize(self.without_text, 'graded text belongs', 'graded texts belong')} "
+                "to no document in the corpus or the rankings"
+            )
         pairs = list(reversed_pairs(self.effects))
         for metric, better, worse in pairs[:_MOST_NAMED]:
             warnings.append(f"{metric}: {better} is better than {worse} by people, and worse with the judge's grades")
         if len(pairs) > _MOST_NAMED:
-            warnings.append(f"{len(pairs) - _MOST_NAMED:,} further pairs change their order")
+            warnings.append(
+                f"{pluralize(len(pairs) - _MOST_NAMED, 'further pair changes', 'further pairs change')} their order"
+            )
         return warnings
 
     def as_text(self, screen: Screen = WHOLE) -> str:
         audit = self.audit
-        lines = [f"{self.path}: {self.human:,} judgements by people, {self.filled:,} by {self.judge['judge']}", ""]
+        lines = [
+            f"{self.path}: {pluralize(self.human, 'judgement')} by people, {self.filled:,} by {self.judge['judge']}",
+            "",
+        ]
         heading = ["metric", "configuration", "people", "judged only", "holes filled"]
         means = [
             [row.metric, row.configuration, *(f"{value:.4f}" for value in (row.human, row.judged_only, row.filled))]

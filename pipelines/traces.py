@@ -22,7 +22,7 @@ from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.trajectories import as_json
 from rankbeam.transforms.traces import (
     BARE,
@@ -64,7 +64,7 @@ class TraceSummary:
 
     def as_text(self) -> str:
         turns = self.counts.get(TURNS, 0)
-        parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces became queries"]
+        parts = [f"{turns:,} of {pluralize(self.counts.get(TRACES, 0), 'trace')} became queries"]
         known = (
             FAILED,
             OUTSIDE,

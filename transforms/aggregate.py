@@ -22,6 +22,7 @@ from rankbeam.transforms.kernels.statistics.moments import ClusterTotals
 from rankbeam.transforms.kernels.statistics.ppi import FEW_LABELS, LEAST_LABELS
 from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
 from rankbeam.transforms.records.scores.estimates import RunEstimates
@@ -116,7 +117,7 @@ def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimate
 def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
     yield from _empty_warnings(estimates, evaluation)
     if estimates.unjudged:
-        yield f"{estimates.unjudged:,} rankings of queries without judgements, not scored"
+        yield f"{pluralize(estimates.unjudged, 'ranking')} of queries without judgements, not scored"
     yield from evaluation.warnings()
     yield from _cluster_warnings(estimates, evaluation)
     yield from _unplaced_warnings(estimates, evaluation)
@@ -147,7 +148,7 @@ def _unranked_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Itera
     for source, answers in sorted(estimates.unranked.items()):
         if evaluation.retrieval and evaluation.sources[source].pool is not None:  # replays have their own warnings
             name = evaluation.configurations[evaluation.owner(source)].name
-            what = f"{answers:,} answers have no contexts, or contexts without an id"
+            what = f"{pluralize(answers, 'answer has', 'answers have')} no contexts, or contexts without an id"
             yield f"{name}: {what}, so metrics of rankings are missing there; give every context an id"
 
 
@@ -162,9 +163,15 @@ def _label_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator
             if row.queries >= LEAST_LABELS:
                 advice = "too many others lack a label, or have no value by people, so these are not a random sample: "
                 advice += "decide all items of the drawn queries"
-            yield f"{configuration.name}: {name} has {row.queries:,} queries completely labelled; {advice}"
+            yield (
+                f"{configuration.name}: {name} has "
+                f"{pluralize(row.queries, 'query', 'queries')} completely labelled; {advice}"
+            )
         elif row.queries < FEW_LABELS:
-            yield f"{configuration.name}: {name} has {row.queries:,} labelled queries; {FEW_LABELS} or more are better"
+            yield (
+                f"{configuration.name}: {name} has "
+                f"{pluralize(row.queries, 'labelled query', 'labelled queries')}; {FEW_LABELS} or more are better"
+            )
         elif not row.judge_power:
             yield f"{configuration.name}: {name}: the judge adds nothing to the labels"
 

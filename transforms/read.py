@@ -28,6 +28,7 @@ from rankbeam.transforms.read_files import ReadFiles
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import ClusterSummary, DatasetSummary, References
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.holes import Holes
 
 batches.register()
@@ -162,4 +163,5 @@ def of_a_judge(qrels: str) -> Iterator[str]:
     """A warning about a judge's grades in the file."""
     count = sum(map(rows.count_judge_lines, sources.expand(qrels)))
     if count:
-        yield f"{count:,} lines of {shown(qrels)} are grades from a judge (source llm), not from people"
+        grades = pluralize(count, "grade")
+        yield f"{shown(qrels)} has {grades} from a judge (source llm), not from people"

@@ -8,6 +8,7 @@ import click
 from rankbeam.pipelines.cli.group import Group, main, own_options, shown_as
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.local.messages import MISSED, leave, warn
+from rankbeam.transforms.records.errors import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,11 +84,11 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         refuse_above_budget(loaded, costs_of(loaded, plan), file)
     outcome = _outcome(loaded, plan, options, beam_options)
     warn(*outcome.warnings)
-    calls = f"{outcome.calls:,} calls, {outcome.hits:,} more from the ledger"
+    calls = f"{pluralize(outcome.calls, 'call')}, {outcome.hits:,} more from the ledger"
     paid = "" if outcome.cost is None else f", cost {outcome.cost:,.4g}"
-    click.echo(f"{loaded.output}: {outcome.items:,} of {loaded.planned.items:,} questions ({calls}{paid})")
-    missing = [f"{outcome.missing:,} questions are missing"] if outcome.missing else []
-    failed = [f"{outcome.failed:,} questions failed and may succeed later"] if outcome.failed else []
+    click.echo(f"{loaded.output}: {outcome.items:,} of {pluralize(loaded.planned.items, 'question')} ({calls}{paid})")
+    missing = [f"{pluralize(outcome.missing, 'question is', 'questions are')} missing"] if outcome.missing else []
+    failed = [f"{pluralize(outcome.failed, 'question')} failed and may succeed later"] if outcome.failed else []
     if missing or failed:
         leave("; ".join([*missing, *failed]), MISSED)
 
@@ -189,7 +190,9 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
     warn(*warnings)
     if suggested.problem:
         leave(f"no profiles were suggested: {suggested.problem}", MISSED)
-    names = ", ".join(f"{dimension.name} ({len(dimension.values)} values)" for dimension in suggested.dimensions)
+    names = ", ".join(
+        f"{dimension.name} ({pluralize(len(dimension.values), 'value')})" for dimension in suggested.dimensions
+    )
     click.echo(f"{suggestion.path}: {names}; read and edit it, then set accepted to true")
 
 

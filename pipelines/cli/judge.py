@@ -181,5 +181,5 @@ def _vertex_rows(experiment: str, output: str, configuration: str | None) -> Non
 
     rows, unanswered = write_vertex_rows(load_experiment(experiment), output, configuration)
     if unanswered:
-        warn(f"{unanswered:,} queries have no answer of {configuration} and are left out")
+        warn(f"{pluralize(unanswered, 'query', 'queries')} left out, without an answer of {configuration}")
     click.echo(f"{output}: {pluralize(rows, 'row')}")

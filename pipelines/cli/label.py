@@ -167,13 +167,13 @@ def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
     with with_standard_input((clicks_file,)) as (clicks_file,):
         from rankbeam.transforms.clients.formats.clicks import grades_of
         from rankbeam.transforms.clients.storage import files
-        from rankbeam.transforms.records.errors import InputError
+        from rankbeam.transforms.records.errors import InputError, pluralize
 
         if os.path.lexists(output):
             raise InputError("exists already; choose another name", path=output)
         judgements = grades_of(clicks_file, thresholds, least)
         files.write(output, "".join(judgements.lines()).encode())
-        click.echo(f"{output}: {judgements.judgements.num_rows:,} judgements")
+        click.echo(f"{output}: {pluralize(judgements.judgements.num_rows, 'judgement')}")
         for grade, (number, low) in enumerate(zip(judgements.by_grade, (0.0, *thresholds), strict=True)):
             click.echo(f"  grade {grade} (from {low:g} of impressions): {number:,}")
         if judgements.too_few:

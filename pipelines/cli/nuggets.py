@@ -7,6 +7,7 @@ import click
 from rankbeam.pipelines.cli.group import main
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.local.messages import MISSED, leave, warn
+from rankbeam.transforms.records.errors import pluralize
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.nuggets.make import CollectedNuggets, PooledCollection
@@ -71,7 +72,10 @@ def nuggets(
     click.echo(collected.as_text())
     if collected.failures:
         named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]
-        problem = f"{len(collected.failures):,} queries have no nuggets because a call failed: {', '.join(named)}"
+        problem = (
+            f"{pluralize(len(collected.failures), 'query has', 'queries have')} "
+            f"no nuggets because a call failed: {', '.join(named)}"
+        )
         leave(f"{problem}; the same command tries again", MISSED)
 
 

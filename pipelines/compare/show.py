@@ -23,6 +23,7 @@ from rankbeam.pipelines.show.tabular import (
 )
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectable, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Verdict
 from rankbeam.transforms.records.slices import ALL
@@ -136,7 +137,8 @@ def _detectable(compared: RunComparison) -> list[str]:
         corrected = f" (corrected for {tests} comparisons)" if tests > 1 else ""  # unlike the column `detectable`
         sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}{corrected}.")
     more = len(undecided) - _MOST_OPEN
-    rest = [f"{more:,} more comparisons show no significant difference."] if more > 0 else []
+    others = pluralize(more, "more comparison shows", "more comparisons show")
+    rest = [f"{others} no significant difference."] if more > 0 else []
     return [*sentences, *rest]
 
 

@@ -11,6 +11,7 @@ from rankbeam.pipelines.compare.shared_queries import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import NO_VALUE, WHOLE, Screen, Table, markdown_table, markdown_text, number
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.slices import ALL
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,7 +20,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def summary(checks: Sequence[Check]) -> str:
     missed, skipped = sum(not check.is_met for check in checks), sum(check.is_skipped for check in checks)
     new = f", {skipped} new" if skipped else ""
-    return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
+    state = "missed" if missed else "met"
+    return f"{missed or len(checks) - skipped} of {pluralize(len(checks), 'gate check')} {state}{new}"
 
 
 def as_text(checks: Sequence[Check], screen: Screen = WHOLE) -> str:

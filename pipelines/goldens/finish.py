@@ -119,12 +119,12 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
         reasons = Counter(str(item.reason) for item in progress.items if item.state is State.REJECTED)
         counts = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
         why = f", and rejected.jsonl why candidates were rejected ({counts})" if counts else ""
-        text = f"{missing:,} of {goldens.planned.items:,} questions are missing"
+        text = f"{missing:,} of {pluralize(goldens.planned.items, 'question is', 'questions are')} missing"
         yield f"{text}; coverage.json names strata and types{why}"
     if progress.failed:
         kinds = Counter(str(item.failure) for item in progress.failed)
         kinds_text = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
-        failed = f"{len(progress.failed):,} questions failed and may succeed later ({kinds_text})"
+        failed = f"{pluralize(len(progress.failed), 'question')} failed and may succeed later ({kinds_text})"
         yield f"{failed}: run the same command again"
 
 
@@ -137,7 +137,7 @@ def _moved_questions(goldens: Goldens, plan: GoldensPlan, progress: RoundProgres
         counts = Counter(item.split for item in items)
         numbers = ", ".join(f"{name} {counts[name]:,}" for name in goldens.split)
         problem = (
-            f"{moved:,} questions left their split or their topic's, so that no document is relevant in two splits"
+            f"{pluralize(moved, 'question')} left a split, or a topic's, so that no document is relevant in two splits"
         )
         yield f"{problem}; questions by split: {numbers}"
 

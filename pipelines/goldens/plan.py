@@ -18,7 +18,7 @@ from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, pluralize
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Reply, Tokens
 
@@ -80,12 +80,13 @@ class Costs:
         return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
 
     def as_text(self) -> str:
+        documents, topics = pluralize(self.documents, "document"), pluralize(self.topics, "topic")
         lines = [
-            f"{self.items:,} questions from {self.documents:,} documents ({self.spans:,} spans, {self.topics} topics)",
+            f"{pluralize(self.items, 'question')} from {documents} ({pluralize(self.spans, 'span')}, {topics})",
             "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),
         ]
         if self.previous:
-            lines.append(f"{self.previous:,} of these questions are taken over, and their documents are searched again")
+            lines.append(f"{self.previous:,} of these questions taken over, with another search of their documents")
         if (lacking := self.items - self.previous - self.planned) > 0:
             lines.append(f"{lacking:,} of these questions cannot be made: there are too few spans")
         for pool in self.pools:
@@ -236,7 +237,7 @@ def _token_ranges(costs: Sequence[CallCost], remaining: Sequence[CallCost], agai
 
 
 def _step_line(step: StepCost) -> str:
-    parts = [f"{step.step}: {format_range(step.calls)} calls"]
+    parts = [f"{step.step}: {format_range(step.calls, noun='call')}"]
     if step.ledger_hits:
         parts.append(f"{step.ledger_hits:,} in the ledger")
     parts.append(f"about {format_range(step.input_tokens)} input and {format_range(step.output_tokens)} output tokens")

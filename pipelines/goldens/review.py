@@ -13,7 +13,7 @@ from rankbeam.transforms.goldens.publishing import apply_reviews
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.records.chunking import parse_chunk_id
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.forms import place_of
 
 COLUMNS = (
@@ -74,12 +74,12 @@ class AppliedReview:
     without_nuggets: int = 0  # items that lost their nuggets because their answer was edited
 
     def as_text(self) -> str:
-        lines = [f"{self.decided:,} of {self.items:,} items are reviewed"]
+        lines = [f"{self.decided:,} of {pluralize(self.items, 'item is', 'items are')} reviewed"]
         if self.without_nuggets:
             lines.append(f"items without nuggets, because their answer was edited: {self.without_nuggets:,}")
         if self.both:
             kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"
-            lines.append(f"two reviewers decided {self.both:,} items: Cohen's kappa {kappa}")
+            lines.append(f"two reviewers decided {pluralize(self.both, 'item')}: Cohen's kappa {kappa}")
         if self.differing:
             names = ", ".join(self.differing[:5])
             lines.append(f"decided differently, and therefore unchanged: {len(self.differing):,}, such as {names}")

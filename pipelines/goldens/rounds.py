@@ -46,7 +46,7 @@ from rankbeam.transforms.goldens.searching import (
 )
 from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.calls.steps import Usage
-from rankbeam.transforms.records.errors import FailureKind, InputError
+from rankbeam.transforms.records.errors import FailureKind, InputError, pluralize
 from rankbeam.transforms.records.queries import Documents
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
@@ -123,7 +123,9 @@ class RoundSearches:
             rankings = self._rankings(clues, number)
             failures += sum(ranking.missing is not None for ranking in rankings.values())
         if failures:
-            problem = f"{failures:,} calls for the context of spans failed; the context was found without them"
+            problem = (
+                f"{pluralize(failures, 'call')} for the context of spans failed; the context was found without them"
+            )
             self.warnings.append(f"{problem}: run the same command again to complete it")
         return [
             replace(source, context=self._context(source, clues[source.name], rankings.get(source.name)))
@@ -203,7 +205,10 @@ class RoundSearches:
                 for name in self._search.unknown(ranking.doc_ids.get(retriever.name, ()))
             }
             if unknown:
-                problem = f"{retriever.kind} returns {len(unknown):,} ids that no document has, such as {min(unknown)}"
+                problem = (
+                    f"{retriever.kind} returns {pluralize(len(unknown), 'id')} "
+                    f"that no document has, such as {min(unknown)}"
+                )
                 self.warnings.append(f"{problem}: they are not graded; set doc_id to change how ids are read")
         return rankings
 
@@ -235,7 +240,10 @@ class RoundSearches:
         missing = self._embed(embed, list(texts), 0)
         if missing:
             call = next(iter(missing.values()))
-            problem = f"{len(missing):,} passages have no embedding ({call.failure}: {call.message})"
+            problem = (
+                f"{pluralize(len(missing), 'passage has', 'passages have')} "
+                f"no embedding ({call.failure}: {call.message})"
+            )
             self.warnings.append(f"{problem}: {retriever.kind} does not find them; run the same command again")
         return retriever.parameters.search(Documents(path, embeddings=embeddings_of(embed, self.goldens.ledger)))
 
@@ -324,7 +332,9 @@ def plan_of(goldens: Goldens) -> GoldensPlan:
     texts = {doc_id: document["text"] for doc_id, document in folder.documents().items()}
     previous = take_over(folder.items(), folder.reviews(), texts, library, folder.about().get("pool", 0))
     if (count := len(previous.goldens)) > goldens.planned.items:
-        problem = f"has {count:,} questions to take over, and items is {goldens.planned.items:,}; raise items"
+        problem = (
+            f"has {pluralize(count, 'question')} to take over, and items is {goldens.planned.items:,}; raise items"
+        )
         raise InputError(problem, path=goldens.previous)
     return GoldensPlan(library, goldens.planned, previous)
 

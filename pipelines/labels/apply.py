@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.formats.syntax.spreadsheets import read_text, t
 from rankbeam.transforms.clients.formats.syntax.tables import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.labels import ADJUDICATED, LABELS, Label, text_hash
 
 _IDS = ("id", "rankbeam_id", "metadata.rankbeam_id", "attributes.metadata.rankbeam_id", "input.metadata.rankbeam_id")
@@ -45,17 +45,21 @@ class AppliedLabels:
     judgements: str | None = None  # file of judgements from document labels; None if no query is completely labelled
 
     def as_text(self) -> str:
-        lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
-        lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are completely labelled")
+        lines = [
+            f"{self.path}: {pluralize(self.items, 'decision')} about {pluralize(self.queries, 'query', 'queries')}"
+        ]
+        lines.append(
+            f"{self.whole:,} of {pluralize(self.drawn, 'drawn query is', 'drawn queries are')} completely labelled"
+        )
         if self.divided:
             means = "no annotator who decided all items, so means by labels leave them out"
             lines.append(f"{self.divided:,} of these have {means}")
         if self.undecided:
-            lines.append(f"{self.undecided:,} items have no decision")
+            lines.append(f"{pluralize(self.undecided, 'item has', 'items have')} no decision")
         if self.unknown:
-            lines.append(f"{self.unknown:,} annotations belong to no item of the tasks, and were left out")
+            lines.append(f"{pluralize(self.unknown, 'annotation')} of no item of the tasks left out")
         if self.by_machines:
-            lines.append(f"{self.by_machines:,} annotations are by models or code, and were left out")
+            lines.append(f"{pluralize(self.by_machines, 'annotation')} by models or code left out")
         if self.judgements:
             lines.append(
                 f"judgements of all queries whose documents are labelled: dataset: {{qrels: {self.judgements}}}"

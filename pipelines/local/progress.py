@@ -16,6 +16,7 @@ from typing import TextIO
 from rankbeam.transforms.clients.calls.tally import tallying
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
+from rankbeam.transforms.records.errors import pluralize
 
 _TERMINAL_INTERVAL_S = 0.1
 _PLAIN_INTERVAL_S = 60.0
@@ -82,12 +83,13 @@ class Progress:
         planned, hits = counts[Counter.CALLS_PLANNED, name], counts[Counter.LEDGER_HITS, name]
         done, total = counts[Counter.CALLS_DONE, name], planned - hits
         rate = self._rate(name, counts, seconds)
-        parts = [f"{name}: {done:,}/{total:,} calls"]
+        parts = [f"{name}: {done:,}/{pluralize(total, 'call')}"]
         if hits:
             parts.append(f"{hits:,} more from the ledger")
         if done < total:
             parts.append(f"{rate:.1f}/s of {_pace(self.quotas[name])}/s")
-        parts += [f"{counts[Counter.RETRIES, name]:,} retries", f"{counts[Counter.CALLS_FAILED, name]:,} failures"]
+        parts += [pluralize(counts[Counter.RETRIES, name], "retry", "retries")]
+        parts += [pluralize(counts[Counter.CALLS_FAILED, name], "failure")]
         if done < total and rate > 0:
             parts.append(f"about {clock((total - done) / rate)} left")
         return " · ".join(parts)
@@ -116,16 +118,16 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
         rows = counts[Counter.ROWS_READ, ""]
         return f"read {rows:,} rows · {seconds:.0f} s" if rows else f"starting · {seconds:.0f} s"
     embedded = counts[Counter.TEXTS_EMBEDDED, ""]
-    parts = [f"embedded {embedded:,} texts"] if embedded else []
-    parts += [f"asked {total:,}/{judged * sources:,} queries"] if sources else []
+    parts = [f"embedded {pluralize(embedded, 'text')}"] if embedded else []
+    parts += [f"asked {total:,}/{pluralize(judged * sources, 'query', 'queries')}"] if sources else []
     reranked = counts[Counter.PAIRS_SCORED, ""]
-    parts += [f"reranked {reranked:,} texts"] if reranked else []
+    parts += [f"reranked {pluralize(reranked, 'text')}"] if reranked else []
     parts += [f"scored {scored:,}/{judged * configurations:,}"]
     done = scored or total
     parts += [f"{done / seconds:,.0f}/s"] if seconds > 0 and done else []
     compared = counts[Counter.COMPARISONS, ""]
     parts += [f"compared {compared:,} pairs of means"] if compared else []
-    return " · ".join([*parts, f"{failures:,} failures", f"{seconds:.0f} s"])
+    return " · ".join([*parts, pluralize(failures, "failure"), f"{seconds:.0f} s"])
 
 
 def counter_lines(counts: Counts) -> list[str]:

@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.description import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
+from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean, pluralize
 
 _LOCATIONS = re.compile(r"(?P<project>projects/[^/\s]+/locations)/(?P<regions>[a-z0-9-]+(?:,[a-z0-9-]+)*)")
 
@@ -95,7 +95,7 @@ def line(corpus: ExistingCorpus) -> str:
 
 
 def _cells(corpus: ExistingCorpus) -> list[str]:
-    state = f"{corpus.about.files:,} files" if corpus.about.complete else "incomplete"
+    state = pluralize(corpus.about.files, "file") if corpus.about.complete else "incomplete"
     return [corpus.corpus.name, corpus.about.name, state, _until(corpus)]
 
 
@@ -154,7 +154,7 @@ def delete(
     gone = [existing for existing, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
     try:
         if number := unstage(place.api.location, gone, remaining, keep_documents=keep_documents):
-            report(f"deleted: {number:,} staged documents that no corpus needs")
+            report(f"deleted: {pluralize(number, 'staged document')} that no corpus needs")
     except InputError as error:
         undeleted.append(f"staged documents of these corpora: {error}")
     return undeleted
@@ -169,7 +169,7 @@ def staged_line(place: CorpusLocation, corpora: Sequence[ExistingCorpus], there:
         number = sum(len(needless_in(folder, place.api.location, corpora, remaining)[0]) for folder in folders)
     except InputError as error:
         return f"their staged documents cannot be listed: {error}"
-    return f"with {number:,} staged documents that no other corpus needs"
+    return f"with {pluralize(number, 'staged document')} that no other corpus needs"
 
 
 def _names(corpus: ExistingCorpus) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.labels import text_hash
 
@@ -83,12 +83,13 @@ class CollectedNuggets:
     warnings: tuple[str, ...]
 
     def as_text(self) -> str:
-        parts = [f"{self.path}: {self.nuggets:,} nuggets of {self.queries:,} queries"]
-        parts += [f"{self.finished:,} queries had nuggets already or are unanswerable"] if self.finished else []
+        parts = [f"{self.path}: {pluralize(self.nuggets, 'nugget')} of {pluralize(self.queries, 'query', 'queries')}"]
+        finished = pluralize(self.finished, "query", "queries")
+        parts += [f"{finished} with nuggets already, or unanswerable"] if self.finished else []
         parts += [f"{self.without:,} have no relevant context, and so no nuggets"] if self.without else []
         parts += [f"for {self.empty:,} the contexts contain no nugget"] if self.empty else []
-        parts += [f"{self.dropped:,} nuggets were left out of full or newer lists"] if self.dropped else []
-        return "; ".join([*parts, f"{self.calls:,} calls, {self.hits:,} more from the ledger"])
+        parts += [f"{pluralize(self.dropped, 'nugget')} left out of full or newer lists"] if self.dropped else []
+        return "; ".join([*parts, f"{pluralize(self.calls, 'call')}, {self.hits:,} more from the ledger"])
 
 
 def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> PooledCollection:
@@ -120,7 +121,7 @@ def forecast(collection: PooledCollection) -> list[ModelPlan]:
 
 def forecast_text(collection: PooledCollection, plans: Sequence[ModelPlan]) -> str:
     contexts = sum(len(pool.contexts) for pool in collection.todo)
-    head = f"{len(collection.todo):,} queries with {contexts:,} relevant contexts"
+    head = f"{pluralize(len(collection.todo), 'query', 'queries')} with {pluralize(contexts, 'relevant context')}"
     return "\n".join([head, *(line for plan in plans for line in lines_of(plan))] if plans else [head, "no calls"])
 
 

@@ -9,7 +9,7 @@ from rankbeam.transforms.clients.formats.syntax.spreadsheets import as_csv, read
 from rankbeam.transforms.clients.storage import whole_files
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.kernels.grouping import grouped
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.labels import short_name
 
 COLUMNS = ("id", "query_id", "query", "nugget", "vital", "decision", "documents")
@@ -73,10 +73,11 @@ def apply_review(path: str, table: str) -> str:
     for query_id, nuggets in grouped((review.query_id, review) for review in reviews).items():
         rows[query_id] = _reviewed_row(rows[query_id], nuggets, counts)
     whole_files.put(path, json_lines(row for row in rows.values() if _says_something(row)))
-    parts = [f"{path}: {counts['edited']:,} nuggets edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
+    edited = pluralize(counts["edited"], "nugget")
+    parts = [f"{path}: {edited} edited, {counts['dropped']:,} dropped, {counts['added']:,} added"]
     parts += [f"{counts['unchanged']:,} are unchanged"]
     parts += [f"{counts['missing']:,} have no row in the table, and are kept"] if counts["missing"] else []
-    parts += [f"{counts['emptied']:,} queries have none any more"] if counts["emptied"] else []
+    parts += [f"{pluralize(counts['emptied'], 'query has', 'queries have')} none any more"] if counts["emptied"] else []
     return "; ".join(parts)
 
 

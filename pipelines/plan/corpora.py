@@ -41,7 +41,9 @@ class CorpusPlan:
         elif self.state is not None:
             begun = "imports what is missing" if self.state == "incomplete" else "imports"
             most = "at most " if self.state == "incomplete" else ""
-            parts.append(f"{begun}: {most}{self.documents:,} documents, about {self.chunks:,} chunks")
+            parts.append(
+                f"{begun}: {most}{pluralize(self.documents, 'document')}, about {pluralize(self.chunks, 'chunk')}"
+            )
             parts.append(f"{clock(self.seconds)} at the quota of embeddings")
             parts += [] if self.cost is None else [f"cost {self.cost:,.2f}"]
         return " · ".join(parts)

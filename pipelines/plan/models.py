@@ -17,6 +17,7 @@ from rankbeam.transforms.judge.answering import STEP as ANSWER
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
@@ -191,23 +192,25 @@ def _range(ends: Iterable[float]) -> Range:
 
 def lines_of(plan: ModelPlan) -> list[str]:
     to_make = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
-    parts = [f"{plan.pool}: {format_range(to_make)} calls to make"]
+    parts = [f"{plan.pool}: {format_range(to_make, noun='call')} to make"]
     if plan.ledger_hits:
         parts.append(f"{plan.ledger_hits:,} of {format_range(plan.calls)} are in the ledger")
     if plan.calls_without_sharing > plan.calls[1]:
         parts.append(f"{plan.calls_without_sharing:,} if configurations shared none")
     parts.append(f"about {format_range(plan.input_tokens)} input and {format_range(plan.output_tokens)} output tokens")
     if plan.requests[1] < to_make[1]:
-        parts.append(f"{format_range(plan.requests)} requests")
+        parts.append(f"{format_range(plan.requests, noun='request')}")
     token_rate = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
     parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{token_rate} a minute")
     if plan.cost is not None:
         parts.append(f"cost {format_range(plan.cost, '{:,.2f}')}")
     if plan.cached_cost is not None:
-        calls = f"{plan.prefix_calls:,} calls share a beginning of {plan.prefix_tokens:,} tokens"
+        calls = (
+            f"{pluralize(plan.prefix_calls, 'call shares', 'calls share')} a beginning of {plan.prefix_tokens:,} tokens"
+        )
         parts.append(f"{format_range(plan.cached_cost, '{:,.2f}')} if it is cached each time ({calls})")
     if plan.batch_cost is not None:
-        jobs = f"batch jobs in up to {plan.batch_steps} steps, one after another"
+        jobs = f"batch jobs in up to {pluralize(plan.batch_steps, 'step')}, one after another"
         parts.append(f"{format_range(plan.batch_cost, '{:,.2f}')} with {jobs}")
     return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]
 
@@ -215,7 +218,7 @@ def lines_of(plan: ModelPlan) -> list[str]:
 def _step_line(plan: StepPlan) -> str:
     shared = plan.calls_without_sharing > plan.calls[1]
     instead = f" instead of {plan.calls_without_sharing:,}" if shared else ""
-    return f"{plan.step}: {format_range(plan.calls)} calls{instead}"
+    return f"{plan.step}: {format_range(plan.calls, noun='call')}{instead}"
 
 
 def clocks(seconds: Range) -> str:
@@ -223,11 +226,12 @@ def clocks(seconds: Range) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def format_range(ends: tuple[float, float], form: str = "{:,.0f}") -> str:
-    """A range as text, or one number if both ends are equal.
+def format_range(ends: tuple[float, float], form: str = "{:,.0f}", noun: str = "") -> str:
+    """A range of things as text, or one number if both ends are equal.
 
-    >>> format_range((1200, 3400)), format_range((0.5, 0.5), "{:.2f}")
-    ('1,200 to 3,400', '0.50')
+    >>> format_range((1200, 3400)), format_range((0.5, 0.5), "{:.2f}"), format_range((1, 1), noun="call")
+    ('1,200 to 3,400', '0.50', '1 call')
     """
     least, most = (form.format(end) for end in ends)
-    return least if least == most else f"{least} to {most}"
+    text = least if least == most else f"{least} to {most}"
+    return f"{text} {noun if text == '1' else noun + 's'}" if noun else text

@@ -38,7 +38,7 @@ from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.errors import InputErrors
+from rankbeam.transforms.records.errors import InputErrors, pluralize
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import NO_TOKENS
 from rankbeam.transforms.records.stages import RERANK, ablations
@@ -241,7 +241,7 @@ def number_of_queries(experiment: Experiment) -> int:
 
 def _pool_line(plan: PoolPlan) -> str:
     new = plan.calls - plan.ledger_hits
-    parts = [f"{plan.pool}: {new:,} calls to make"]
+    parts = [f"{plan.pool}: {pluralize(new, 'call')} to make"]
     if plan.ledger_hits:
         parts.append(f"{plan.ledger_hits:,} of {plan.calls:,} are in the ledger")
     parts.append(f"{clock(plan.seconds)} at {plan.requests_per_minute:,.10g} a minute")
@@ -307,7 +307,7 @@ def _further_calls(configuration: Configuration, stage: str, experiment: Experim
     (pool,) = pools
     cost = experiment.calls.pools[pool or ""].cost(queries, NO_TOKENS)
     price = "" if cost is None else f", cost {cost:,.2f}"
-    return f"{queries:,} calls of {pool}{price}{answer_calls}"
+    return f"{pluralize(queries, 'call')} of {pool}{price}{answer_calls}"
 
 
 def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ from google.protobuf.json_format import ParseDict
 
 from rankbeam.pipelines.portable.service import JobServerError, counts_of, poll_until
 from rankbeam.transforms.records.counters import Counts
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, pluralize
 
 _TIMEOUT_S = 5.0
 _ENDED = frozenset({"FINISHED", "CANCELED", "FAILED"})
@@ -62,7 +62,7 @@ class FlinkJob:
         details = self._get()
         tasks = [vertex["tasks"] for vertex in details["vertices"]]
         done, total = sum(states["FINISHED"] for states in tasks), sum(sum(states.values()) for states in tasks)
-        return f"{details['state'].lower()}, {done} of {total} tasks done"
+        return f"{details['state'].lower()}, {done} of {pluralize(total, 'task')} done"
 
     def counts(self) -> Counts:
         """Rankbeam's counters, summed over all steps, as of the latest heartbeats of the job's tasks."""

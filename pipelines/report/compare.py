@@ -12,6 +12,7 @@ from rankbeam.pipelines.report.plots import BAR_HEIGHT, BAR_WIDTH, bar_axis
 from rankbeam.pipelines.report.study import LEADING, MOST_SHOWN, Study
 from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.leaderboard import doubt
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison
 
@@ -129,7 +130,7 @@ def _hint(row: Comparison, sign: int) -> str:
     wins, losses = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
     return (
         f"{words.interval(low, high, sign=True)}; {name} {words.probability(p_value)}; "
-        f"{wins:,} wins, {row.ties:,} ties, {losses:,} losses"
+        f"{pluralize(wins, 'win')}, {pluralize(row.ties, 'tie')}, {pluralize(losses, 'loss', 'losses')}"
     )
 
 

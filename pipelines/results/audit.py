@@ -13,6 +13,7 @@ from rankbeam.transforms.judge.agreement import AUDIT, audit_table
 from rankbeam.transforms.judge.metrics import parse_defined
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import observed_agreement
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.holes import AUDITED, LEAST_AUDITED, LLM, MOST_AUDITED
 from rankbeam.transforms.records.metrics.names import HOLES, Metric
 from rankbeam.transforms.records.scores.rows import Verdict
@@ -67,7 +68,9 @@ class Audit:
         """Reasons not to trust the filled grades."""
         warnings = []
         if self.pairs < LEAST_AUDITED:
-            warnings.append(f"people and judge both graded {self.pairs:,} documents; {LEAST_AUDITED} are needed")
+            warnings.append(
+                f"people and judge both graded {pluralize(self.pairs, 'document')}; {LEAST_AUDITED} are needed"
+            )
         if self.overrating is not None and self.overrating[0] > _MOST_OVERRATED:
             warnings.append(
                 f"the judge finds {self.overrating[0]:.0%} of the documents relevant that people found not relevant"
@@ -99,7 +102,7 @@ class Audit:
     @property
     def documents(self) -> str:
         if not self.is_sample:
-            return f"{self.pairs:,} documents graded by both"
+            return f"{pluralize(self.pairs, 'document')} graded by both"
         return (
             f"{self.pairs:,} of {self.population:,} documents graded by both, drawn by the judge's grade and weighted"
         )
@@ -194,7 +197,8 @@ def hole_notes(run: Results) -> Iterator[str]:
         yield f"{HOLES}={LLM} · {text}"
     pairs = changed_pairs(run)
     if pairs:
-        more = [f"{len(pairs) - _MOST_NAMED:,} further pairs compare differently"] if len(pairs) > _MOST_NAMED else []
+        further = pluralize(len(pairs) - _MOST_NAMED, "further pair compares", "further pairs compare")
+        more = [f"{further} differently"] if len(pairs) > _MOST_NAMED else []
         yield "\n".join([*(pair.sentence for pair in pairs[:_MOST_NAMED]), *more])
 
 

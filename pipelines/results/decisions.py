@@ -7,6 +7,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.agreement import AUDIT, PEOPLE
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_defined
 from rankbeam.transforms.kernels.statistics.raters import DecisionAgreement, decision_agreement, kendall_tau_b, tau_ap
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 
@@ -28,7 +29,7 @@ class JudgeDecisions:
         """A warning that the judge contradicts people; "" if it never does."""
         if not self.agreement.opposite:
             return ""
-        pairs = f"{self.agreement.opposite} of {self.agreement.pairs} pairs of configurations"
+        pairs = f"{self.agreement.opposite} of {pluralize(self.agreement.pairs, 'pair')} of configurations"
         return (
             f"{self.metric}: in {pairs}, the judge finds a significant difference, and people find a significant "
             "difference in the opposite direction"
@@ -88,7 +89,9 @@ def agreement_with_people(results: Results) -> Iterator[str]:
     """A line for each judge and step that people labelled."""
     for row in results.rows("agreement"):
         if row["first"] == PEOPLE and row["step"] != AUDIT and row["second"] and row["agreement"] is not None:
-            share = f"{row['second']} agrees with people in {row['agreement']:.1%} of {row['items']:,} decisions"
+            share = (
+                f"{row['second']} agrees with people in {row['agreement']:.1%} of {pluralize(row['items'], 'decision')}"
+            )
             kappa = "kappa" if row["weights"] == "none" else f"{row['weights']} kappa"
             ends = "" if row["kappa_low"] is None else f" ({row['kappa_low']:.2f} to {row['kappa_high']:.2f})"
             yield f"{share} ({row['step']})" + ("" if row["kappa"] is None else f" · {kappa} {row['kappa']:.2f}{ends}")

@@ -36,7 +36,7 @@ from rankbeam.transforms.clients.formats.overlap import corpus_warnings, hash_id
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus, TemporaryCorpora
-from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError
+from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError, pluralize
 from rankbeam.transforms.records.run import Run
 
 _logger = logging.getLogger(__name__)
@@ -264,7 +264,8 @@ def title_warnings(documents: StagedDocuments, needed: NeededCorpora) -> Iterato
     if documents.with_title and not documents.titled:
         names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))
         yield (
-            f"{documents.with_title:,} documents have titles, which are not imported into corpora: {names}; with "
+            f"{pluralize(documents.with_title, 'document has a title', 'documents have titles')}, "
+            f"which are not imported into corpora: {names}; with "
             "`fields: [title, text]` they are imported, into a newly built corpus"
         )
 
@@ -272,4 +273,7 @@ def title_warnings(documents: StagedDocuments, needed: NeededCorpora) -> Iterato
 def _without_text(documents: StagedDocuments) -> Iterator[str]:
     if number := len(documents.without_text):
         examples = ", ".join(map(repr, documents.without_text[:3]))
-        yield f"{number:,} of {documents.fingerprint.documents:,} documents have no text, such as {examples}"
+        yield (
+            f"{number:,} of {pluralize(documents.fingerprint.documents, 'document has', 'documents have')} "
+            f"no text, such as {examples}"
+        )

@@ -25,6 +25,7 @@ from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, printable
 from rankbeam.pipelines.show.usage import SHARED, applications_table, stage_table, usage_table
 from rankbeam.transforms.judge.quality import by_judge
 from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -192,7 +193,7 @@ def _judge_line(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = [f"judge {rows[0]['judge']}{f' ({names})' if names else ''}"]
     if compared:
         agreement = sum(row["agreement"] * row["compared"] for row in rows if row["compared"]) / compared
-        parts.append(f"agrees with itself in {agreement:.1%} of {compared:,} repeated verdicts")
+        parts.append(f"agrees with itself in {agreement:.1%} of {pluralize(compared, 'repeated verdict')}")
     if questions:
         right = sum(row["sentinels_right"] or 0 for row in rows)
         parts.append(f"{right} of {questions} known items right ({right / questions:.1%})")

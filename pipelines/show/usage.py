@@ -13,6 +13,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import StageGain, seconds, stage_gains, usage_of, usage_rows
 from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
 from rankbeam.transforms.clients.retrievers.replay import TRACES
+from rankbeam.transforms.records.errors import pluralize
 
 SHARED = "* some of these calls were made once for several configurations, and count for each of them"
 _COLUMNS = ("config_id", "seconds", "first_token_s", "input_tokens", "output_tokens", "cost")
@@ -27,7 +28,7 @@ def usage_lines(results: Results) -> list[str]:
     cost = sum(row["cost"] or 0.0 for row in rows)
     tokens = [sum(row[name] for row in rows) for name in ("input_tokens", "output_tokens")]
     unpriced = [row for row in rows if row["cost"] is None and row["input_tokens"] + row["output_tokens"]]
-    calls = f"{sum(row['calls'] for row in rows):,} calls"
+    calls = pluralize(sum(row["calls"] for row in rows), "call")
     token_text = f"{tokens[0]:,} input and {tokens[1]:,} output tokens"
     if all(row["cost"] is None for row in rows):
         return [f"tokens  {token_text} in {calls}"] if unpriced else []
@@ -139,7 +140,7 @@ def _quantile(values: pa.ChunkedArray, share: float) -> float | None:
 def corpora_lines(results: Results) -> list[str]:
     """A line for each corpus of a service that exists after the run, with its expiry."""
     return [
-        f"corpus  {row['name']}: {row['resource']}, {row['files']:,} files, {_until(row['expires'])}"
+        f"corpus  {row['name']}: {row['resource']}, {pluralize(row['files'], 'file')}, {_until(row['expires'])}"
         for row in sorted(results.table("corpora").to_pylist(), key=itemgetter("name"))
         if row["keep"] != "run"
     ]

@@ -54,10 +54,10 @@ def about(survey: Survey) -> str:
     >>> about(Survey(Layout(COMMON, Shape.CSV), 3, ("",), 2, 2, 0, 0, False, 0, {}, False))
     '3 rows (CSV, common names): 2 answers, 2 with contexts, 0 with a reference answer'
     """
-    counts = f"{survey.answers:,} answers, {survey.contexts:,} with contexts"
+    counts = f"{pluralize(survey.answers, 'answer')}, {survey.contexts:,} with contexts"
     counts += f", {survey.references:,} with a reference answer"
     judged = f", {survey.judged:,} with relevant documents" if survey.judged else ""
-    return f"{survey.rows:,} rows ({survey.layout.shape}, {survey.layout.tool.name}): {counts}{judged}"
+    return f"{pluralize(survey.rows, 'row')} ({survey.layout.shape}, {survey.layout.tool.name}): {counts}{judged}"
 
 
 def metrics_for(survey: Survey) -> list[str]:

@@ -200,7 +200,7 @@ def test_an_eval_set_of_adk_has_a_query_for_each_turn_and_results_match_it(tmp_p
     nothing = {"TrajectoryExact": 1.0, "TrajectoryInOrder": 1.0, "TrajectoryRecall": "no_steps_expected"}
     assert values(tmp_path, "pay:2") == values(tmp_path, "hi") == nothing
     assert set(values(tmp_path, "pay:3").values()) == {"no_expected_steps"}
-    assert "1 answers to queries that are not evaluated, such as 'more'" in outcome.stderr
+    assert "1 answer to queries that are not evaluated, such as 'more'" in outcome.stderr
     (row,) = [row for row in pq.read_table(tmp_path / "out" / "answers").to_pylist() if row["query_id"] == "pay:3"]
     assert row["status"] == "failed"
     new = tmp_path / "new.json"

@@ -381,7 +381,7 @@ def test_what_a_function_raises_fails_its_query(experiment: dict[str, Any]) -> N
     result = evaluate_here(experiment, output="failing", system=system, max_failure_rate=1.0)
     failed = {row["query_id"] for row in result.per_query().to_pylist() if row["status"] == "failed"}
     assert failed == {"q1", "q2"}
-    unranked = "system: 1 answers have no contexts, or contexts without an id, so metrics of rankings are missing there"
+    unranked = "system: 1 answer has no contexts, or contexts without an id, so metrics of rankings are missing there"
     assert f"{unranked}; give every context an id" in result.warnings
     result = evaluate_here(experiment, output="bare", system=lambda _: "Owners pay.")
     missing = "system: no answer has contexts, so judges and metrics see none; return them as contexts"

@@ -113,7 +113,7 @@ def test_the_dataset_of_an_experiment_is_written_with_or_without_answers(tmp_pat
     assert "no finished run" in rankbeam(*words, str(tmp_path / "a.jsonl")).stderr
     assert evaluated(path).run["state"] == "done"
     done = rankbeam(*words, str(tmp_path / "a.jsonl"))
-    assert "1 queries have no answer of bot and are left out" in done.stderr
+    assert "1 query left out, without an answer of bot" in done.stderr
     (row,) = lines(tmp_path / "a.jsonl")
     assert (row["response"], row["context"]) == ("Ann did.", "Ann did it.\n\nIt rains.")
     assert row["contexts"] == ["Ann did it.", "It rains."]

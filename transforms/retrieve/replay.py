@@ -64,20 +64,29 @@ class ReplayTally:
         """Warnings for users; rankings only matter if there are metrics of rankings."""
         if self.foreign:
             query = shortened(repr(self.example))
-            problem = f"{self.foreign:,} answers to queries that are not evaluated, such as {query}"
+            problem = f"{pluralize(self.foreign, 'answer')} to queries that are not evaluated, such as {query}"
             yield f"{replay.shown}: {problem}; left out"
         if self.empty_samples:
-            yield f"{replay.shown}: {self.empty_samples:,} empty answers to queries with other answers are left out"
+            yield (
+                f"{replay.shown}: {pluralize(self.empty_samples, 'empty answer')} "
+                "to queries with other answers left out"
+            )
         if self.sampled and is_ranked:
             choice = "their rankings are those of one answer, the first by its text"
-            yield f"{replay.shown}: {self.sampled:,} queries have several answers; {choice}"
+            yield f"{replay.shown}: {pluralize(self.sampled, 'query has', 'queries have')} several answers; {choice}"
         if self.without_contexts:
             missing = ", and metrics of rankings are missing" if is_ranked else ""
             problem = f"metrics that need contexts are undefined there{missing}"
-            yield f"{replay.shown}: {self.without_contexts:,} answers do not list their contexts; {problem}"
+            yield (
+                f"{replay.shown}: {pluralize(self.without_contexts, 'answer does', 'answers do')} "
+                f"not list contexts; {problem}"
+            )
         if self.without_ids and is_ranked:
             problem = "metrics of rankings are missing there; give every context a doc_id"
-            yield f"{replay.shown}: {self.without_ids:,} answers have contexts without doc_id; {problem}"
+            yield (
+                f"{replay.shown}: {pluralize(self.without_ids, 'answer has', 'answers have')} "
+                f"contexts without doc_id; {problem}"
+            )
 
 
 @dataclass

@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.retrievers.rerankers import Rerank
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.steps import CallAnswer, FailedTask, Subject, Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.errors import Failure, FailureKind
+from rankbeam.transforms.records.errors import Failure, FailureKind, pluralize
 from rankbeam.transforms.records.judging.items import Item, System, items_in
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
@@ -281,5 +281,5 @@ def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | N
 def warning_of(left: Left, evaluation: Evaluation) -> str:
     (source, reason), (documents, queries) = left
     name = evaluation.configurations[evaluation.owner(source)].name
-    results = f"{documents:,} results of {queries:,} queries"
+    results = f"{pluralize(documents, 'result')} of {pluralize(queries, 'query', 'queries')}"
     return f"{name}: {results} {reason} for the reranker; they follow the others, in the retriever's order"

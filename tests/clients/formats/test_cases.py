@@ -220,8 +220,8 @@ def test_alternatives_among_relevant_documents_are_refused_or_flattened_and_coun
     assert (case.relevant, case.reference) == (("a", "b", "c"), R)
     survey = survey_of(CaseSource(str(tmp_path / "f.jsonl"), flatten=True))
     assert list(survey.notes()) == [
-        "in 1 rows, alternatives among the relevant documents all count as relevant",
-        "1 rows have several reference answers; the first one is used",
+        "in 1 row, alternatives among the relevant documents all count as relevant",
+        "1 row with several reference answers; the first one is used",
     ]
 
 
@@ -229,7 +229,7 @@ def test_contexts_that_deepeval_joins_are_split_and_counted(tmp_path: Path) -> N
     row = {"input": Q, "actual_output": A, "retrieval_context": "|".join(C)}
     (case,) = cases(tmp_path, [row])
     assert case.contexts == tuple((None, text) for text in C)
-    assert next(survey_of(CaseSource(str(tmp_path / "f.jsonl"))).notes()).startswith("contexts of 1 rows are one text")
+    assert next(survey_of(CaseSource(str(tmp_path / "f.jsonl"))).notes()).startswith("contexts of 1 row are one text")
     marked = {**row, "retrieval_context": f"deepeval_source=kb.md,deepeval_context={C[0]}|{C[1]}"}
     assert cases(tmp_path, [marked])[0].contexts == (("kb.md", C[0]), (None, C[1]))
 
@@ -300,7 +300,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.csv", 'input,output\n"{""a"": ""b""}",c\n', {}, "f.csv:2: question: expected a text, found an object"),
     ("f.jsonl", '{"question": "a", "contexts": [{"id": 3}]}', {}, "f.jsonl:1: contexts.0: has no text; its keys: id"),
     ("f.jsonl", '{"question": "a", "contexts": [null]}', {}, "contexts.0: expected a text or an object, found None"),
-    ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 contexts and 0 ids of contexts"),
+    ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 context and 0 ids of contexts"),
     ("f.jsonl", '{"question": "a", "answr": "b"}', {"columns": {"answer": "anwer"}},
      "columns: no row has 'anwer' for the answer; did you mean 'answr'?"),
     ("f.csv", 'question,contexts\na,"[\'b\' \'c\']"\n', {}, "f.csv:2: holds the printed form of a NumPy array"),

@@ -151,5 +151,5 @@ def test_scores_of_other_judges_are_counted_since_they_become_no_metrics(tmp_pat
     ]
     path = write(tmp_path / "scored.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
     assert list(survey_of(CaseSource(path)).notes()) == [
-        "2 rows have scores of another judge, such as faithfulness; they become attributes, not metrics"
+        "2 rows with scores of another judge, such as faithfulness; they become attributes, not metrics"
     ]

@@ -102,7 +102,7 @@ def test_standard_input_is_a_file() -> None:
 def test_runs_clicks_and_traces_are_read_from_standard_input() -> None:
     assert "stdin: queries that differ most" in piped(RUN, "rbo", "a.run", "-").stdout
     clicks = "query_id,doc_id,clicks,impressions\nq1,d1,9,30\n"
-    assert "1 judgements" in piped(clicks, "clicks", "-", "--grades", "0.1,0.2", "--output", "new.tsv").stdout
+    assert "1 judgement\n" in piped(clicks, "clicks", "-", "--grades", "0.1,0.2", "--output", "new.tsv").stdout
     refused = piped('{"spam": 1}\n', "traces", "-", "--output", "traces")
     assert (refused.exit_code, "standard input:1: " in refused.stderr) == (2, True), refused.stderr
 

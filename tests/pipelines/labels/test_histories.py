@@ -108,6 +108,6 @@ def test_turns_of_a_file_of_questions_and_answers_are_shown(tmp_path: Path) -> N
     assert rankbeam("judge", answers, *options).status == 0
     outcome = rankbeam("label", str(out), "--sample", "1")
     assert outcome.stderr == ""
-    assert "1 decisions (1.0 a query), about a minute\n" in outcome.stdout
+    assert "1 decision (1.0 a query), about a minute\n" in outcome.stdout
     assert outcome.stdout.endswith(f"read it: rankbeam label '{out}' --apply FILE\n")
     assert {row["history"] for row in tasks(out)} == {"user: Who pays?\nassistant: Owners pay."}

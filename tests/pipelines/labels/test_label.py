@@ -124,7 +124,7 @@ def test_a_table_of_a_spreadsheet_is_read_and_empty_decisions_are_counted(sample
     rows.append(dict.fromkeys(rows[0], ""))  # spreadsheets save cleared rows
     outcome = rankbeam("label", str(sampled), "--apply", as_csv(tmp_path / "t.csv", rows), "--annotator", "bob")
     assert outcome.status == 0, outcome.stderr
-    assert "1 items have no decision" in outcome.stdout
+    assert "1 item has no decision" in outcome.stdout
     assert "5 of 6 drawn queries are completely labelled" in outcome.stdout
     assert {row.annotator for row in read_labels(str(sampled / "labels")).rows} == {"bob"}
 
@@ -170,7 +170,7 @@ def test_annotations_of_phoenix_and_langfuse_are_matched_or_counted(sampled: Pat
     ]
     outcome = rankbeam("label", str(sampled), "--apply", write(tmp_path / "export.json", json.dumps(rows)))
     assert outcome.status == 0, outcome.stderr
-    assert "1 annotations belong to no item" in outcome.stdout
+    assert "1 annotation of no item" in outcome.stdout
     result = {row.item_id: row for row in read_labels(str(sampled / "labels")).rows}
     assert {item: row.decision for item, row in result.items()} == {
         first["id"]: "supported",
@@ -191,7 +191,7 @@ def test_annotations_by_models_are_not_labels_of_people(sampled: Path, tmp_path:
     ]
     outcome = rankbeam("label", str(sampled), "--apply", write(tmp_path / "export.json", json.dumps(rows)))
     assert outcome.status == 0, outcome.stderr
-    assert "3 annotations are by models or code, and were left out" in outcome.stdout
+    assert "3 annotations by models or code left out" in outcome.stdout
     decisions = {row.item_id: row.decision for row in read_labels(str(sampled / "labels")).rows}
     assert decisions == {third["id"]: "not_stated", fourth["id"]: "supported"}
 

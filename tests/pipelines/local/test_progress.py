@@ -22,7 +22,7 @@ def test_a_pool_says_how_far_it_is_how_fast_and_how_long_it_will_take() -> None:
         counts(calls_planned=648, ledger_hits=48, calls_made=250, calls_done=200, retries=3, calls_failed=1), 13.0
     )
     assert line == (
-        "rag: 200/600 calls · 48 more from the ledger · 25.0/s of 25/s · 3 retries · 1 failures · about 16 s left"
+        "rag: 200/600 calls · 48 more from the ledger · 25.0/s of 25/s · 3 retries · 1 failure · about 16 s left"
     )
 
 
@@ -37,7 +37,7 @@ def test_time_before_the_first_call_does_not_count() -> None:
 def test_a_pool_that_is_done_says_no_rate() -> None:
     progress = Progress(0, 1, {"rag": Quota(requests_per_minute=600)})
     _, line = progress.lines(counts(calls_planned=100, calls_made=101, calls_done=100, retries=1), 8.0)
-    assert line == "rag: 100/100 calls · 1 retries · 0 failures"
+    assert line == "rag: 100/100 calls · 1 retry · 0 failures"
 
 
 def test_a_pool_without_calls_is_not_shown() -> None:

@@ -87,7 +87,7 @@ def test_queries_without_relevant_contexts_have_no_nuggets_and_are_counted(colle
     assert rows_of(written).keys() == relevant < queries
     outcome = done("nuggets", path)
     assert f"{len(queries - relevant)} have no relevant context, and so no nuggets" in outcome.stdout
-    assert f"{len(relevant)} queries had nuggets already or are unanswerable" in outcome.stdout
+    assert f"{len(relevant)} queries with nuggets already, or unanswerable" in outcome.stdout
     assert "0 calls" in outcome.stdout
 
 
@@ -148,7 +148,7 @@ def test_rows_that_people_edited_are_kept_and_missing_ones_are_added(tmp_path: P
     removed = rows.pop(second)
     write(written, "".join(json.dumps(row) + "\n" for row in rows.values()))
     outcome = done("nuggets", path)
-    assert "of 1 queries" in outcome.stdout
+    assert "of 1 query" in outcome.stdout
     assert "0 calls, 2 more from the ledger" in outcome.stdout
     assert rows_of(written)[first] == rows[first]
     assert rows_of(written)[second] == removed

@@ -81,7 +81,7 @@ def test_edits_are_written_to_the_file(path: str) -> None:
     rows[2] = {**rows[2], "id": "", "nugget": "new", "vital": "no"}
     outcome = run(path, "--apply", saved(path, rows))
     assert "2 nuggets edited, 1 dropped, 1 added; 0 are unchanged; 1 have no row" in outcome.stdout
-    assert "1 queries have none any more" in outcome.stdout
+    assert "1 query has none any more" in outcome.stdout
     (first,) = answers(path)
     assert first["nuggets"] == [
         {"text": "a better fact", "vital": True},

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.formats.syntax import json_lines, tables
 from rankbeam.transforms.clients.formats.syntax.ids import json_id
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError, shortened
+from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 from rankbeam.transforms.records.rankings.spans import evidence_id
 
 ROLE = "evidence"
@@ -78,7 +78,7 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
             problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"
     if problems:
         (place, line), more = min(problems), len(problems) - 1
-        also = f" ({more} more such lines follow)" if more else ""
+        also = f" ({pluralize(more, 'more such line follows', 'more such lines follow')})" if more else ""
         raise InputError(problems[place, line] + also, path=shown(place), line=line)
 
 

@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.workers import read_ahead
 from rankbeam.transforms.kernels import hashing, text
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError, shortened
+from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 
 _NESTED_ROWS = 1 << 16
 _Pairs = list[tuple[str, Any]]
@@ -221,7 +221,7 @@ def _refuse(path: str, line: pa.Array, bad: BoolArray, problem: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         more = int(bad.sum()) - 1
-        problem += f" ({more} more such lines follow)" if more else ""
+        problem += f" ({pluralize(more, 'more such line follows', 'more such lines follow')})" if more else ""
         raise InputError(problem, path=path, line=line[row].as_py())
 
 

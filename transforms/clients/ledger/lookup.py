@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import SearchDepth
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, pluralize
 
 _THREADS = 8
 _ROUNDS = 20
@@ -108,7 +108,10 @@ class Lookup:
         """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
         warnings = []
         if self.lost:
-            lost = f"{self.lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
+            lost = (
+                f"{pluralize(self.lost, 'call was', 'calls were')} in flight when "
+                "a run was killed: such calls may have been charged, and are made"
+            )
             warnings.append(f"{lost} again if they are needed")
         if damaged := sorted(self._damage.copy().items()):
             (path, reason), *others = damaged

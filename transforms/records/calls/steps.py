@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.durations import percentile
-from rankbeam.transforms.records.errors import CallError, Failure
+from rankbeam.transforms.records.errors import CallError, Failure, pluralize
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 
@@ -203,9 +203,10 @@ def over_budget(pools: Sequence[str], calls: int) -> str:
     >>> over_budget(["gemini"], 1200)  # doctest: +ELLIPSIS
     'max_cost: 1,200 calls of gemini were not made, because they might have cost more than was left; ...'
     """
+    were, they = ("was", "it") if calls == 1 else ("were", "they")
     return (
-        f"{OVER_BUDGET}{calls:,} calls of {', '.join(pools)} were not made, because they might have cost more than "
-        "was left; nothing is lost, and the next run continues from here"
+        f"{OVER_BUDGET}{pluralize(calls, 'call')} of {', '.join(pools)} {were} not made, because {they} might have "
+        "cost more than was left; nothing is lost, and the next run continues from here"
     )
 
 

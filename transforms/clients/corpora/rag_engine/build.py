@@ -32,7 +32,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedDocumen
 from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus, NeededCorpus, preferred_corpora
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
-from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError, pluralize
 
 MOST_LISTED = 10_000  # the most files of a complete corpus that each run lists
 _MOST_REBUILDS = 3
@@ -167,7 +167,7 @@ class Builder:
                 for identity in (identity for identity, staging in folders.items() if staging == folder):
                     uses.save(self._use(identity, {}))
                 uploaded = upload(self._documents, folder)
-                self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
+                self._report(f"corpora: {pluralize(uploaded, 'document')} uploaded to {folder}")
         except InputError:
             mine = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
             self._client.delete(sorted(mine & self._new.keys()))
@@ -306,7 +306,10 @@ class Builder:
         if staged.files > MOST_LISTED:
             listed = [corpus for corpus in listed if complete[corpus].about.failed > len(self._documents.without_text)]
             for other in complete.keys() - listed:
-                self._report(f"corpora: {complete[other].corpus.name}: its {staged.files:,} files are not listed")
+                self._report(
+                    f"corpora: {complete[other].corpus.name}: its "
+                    f"{pluralize(staged.files, 'file is', 'files are')} not listed"
+                )
         resources = [complete[corpus].corpus.name for corpus in listed]
         lacked = dict(zip(listed, self._client.lacking(resources, staged), strict=True))
         verified = {}
@@ -315,7 +318,7 @@ class Builder:
             if isinstance(files, CallError) or len(files) <= max(0, known):
                 verified[identity] = corpus
             else:
-                problem = f"lacks {len(files):,} of {staged.files:,} files, and says that it is complete"
+                problem = f"lacks {len(files):,} of {pluralize(staged.files, 'file')}, and says that it is complete"
                 self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
         return verified, lacked
 

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, 
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedDocuments, StagedFiles
 from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
-from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, InputError, pluralize
 
 KIND = "rag_engine"
 IMPORT = "import"  # the stage of documents' failures
@@ -67,7 +67,7 @@ def filled_corpus(filled: FilledCorpus, failures: Sequence[Failure], most: int) 
     if len(failures) > most:
         first = failures[0]
         problem = (
-            f"{len(failures):,} documents could not be imported, and max_import_failures is {most:,}: "
+            f"{pluralize(len(failures), 'document')} could not be imported, and max_import_failures is {most:,}: "
             f"{first.query_id!r}: {first.message}; run again to import only those that are missing"
         )
         return Problem(filled.about.name, problem)

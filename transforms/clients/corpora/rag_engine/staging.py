@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name
-from rankbeam.transforms.records.errors import InputError, shortened
+from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 
 _FILES_OF_A_FOLDER = 1000  # on average; far below the 10,000 that an import takes
 _CHARACTERS_OF_A_TOKEN = 4
@@ -279,7 +279,8 @@ def refuse_parsed(documents: StagedDocuments) -> None:
     parsed = [name for name in documents.ids() if PurePosixPath(name).suffix.lower() not in _PLAIN]
     if parsed:
         problem = (
-            f"the service extracts the text of {len(parsed):,} files itself, such as {parsed[0]}, so evidence cannot "
+            f"the service extracts the text of {pluralize(len(parsed), 'file')} "
+            f"itself, such as {parsed[0]}, so evidence cannot "
             "be located in its chunks; use unit: document, or take `folder` out of the corpus to import texts"
         )
         raise InputError(problem, path=documents.path)
@@ -302,5 +303,6 @@ def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_
     names = ", ".join(file.name for file in others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
     advice = "`glob` names the files that are"
     return (
-        f"{source.folder}: {len(others):,} of {len(listing):,} files are not imported: {suffixes} ({names}); {advice}"
+        f"{source.folder}: {len(others):,} of {pluralize(len(listing), 'file is', 'files are')} "
+        f"not imported: {suffixes} ({names}); {advice}"
     )

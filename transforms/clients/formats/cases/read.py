@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, refusing_types, tool_of
 from rankbeam.transforms.clients.formats.syntax.ids import as_text, hashed_id, json_id
 from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, parse_literal, value_at
-from rankbeam.transforms.records.errors import InputError, did_you_mean, shortened
+from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
 SAMPLE_ROWS = 1_000  # rows whose keys identify the tool
@@ -259,7 +259,7 @@ class _CaseRow:
         if ids is None:
             return tuple(result)
         if len(ids) != len(result):
-            raise self.refuse(f"has {len(result)} contexts and {len(ids)} ids of contexts")
+            raise self.refuse(f"has {pluralize(len(result), 'context')} and {pluralize(len(ids), 'id')} of contexts")
         return tuple((name, text) for name, (_, text) in zip(ids, result, strict=True))
 
     def _split(self, text: str) -> list[str]:

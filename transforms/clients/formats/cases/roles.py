@@ -18,22 +18,22 @@ from rankbeam.transforms.clients.formats.syntax.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.conversations import TURN
-from rankbeam.transforms.records.errors import InputError, shortened
+from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, as_json, rows_of
 
 REFERENCE = "reference"  # the attribute of queries that holds the reference answer
 _BATCH_ROWS = 1_000
 NOTES = {
-    "joined": "contexts of {count:,} rows are one text, split at each '|'; a '|' inside a context splits it, too",
-    "several reference": "{count:,} rows have several reference answers; the first one is used",
-    "several answer": "{count:,} rows have several answers; the first one is used",
-    "other parts": "in {count:,} rows, parts other than text, such as images, are left out",
-    "text history": "{count:,} rows have messages before the prompt as plain text; nothing shows who wrote them, so "
+    "joined": "contexts of {rows} are one text, split at each '|'; a '|' inside a context splits it, too",
+    "several reference": "{rows} with several reference answers; the first one is used",
+    "several answer": "{rows} with several answers; the first one is used",
+    "other parts": "in {rows}, parts other than text, such as images, are left out",
+    "text history": "{rows} with messages before the prompt as plain text; nothing shows who wrote them, so "
     "they are not used as history",
-    "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
-    "only outputs": "{count:,} rows have only inputs and outputs, which are read as answers; if they are reference "
+    "flattened": "in {rows}, alternatives among the relevant documents all count as relevant",
+    "only outputs": "{rows} with only inputs and outputs, which are read as answers; if they are reference "
     "answers of a LangSmith dataset, name them: columns: {{reference: outputs.KEY}}",
-    "scores": "{count:,} rows have scores of another judge, such as faithfulness; they become attributes, not metrics",
+    "scores": "{rows} with scores of another judge, such as faithfulness; they become attributes, not metrics",
 }  # texts of the notes in `Case.notes`
 _SCORES = frozenset(
     {"faithfulness", "answer_relevancy", "response_relevancy", "context_recall", "context_precision",
@@ -106,9 +106,9 @@ class Survey:
 
     def notes(self) -> Iterator[str]:
         for key, count in sorted(self.counts.items()):
-            yield NOTES[key].format(count=count)
+            yield NOTES[key].format(rows=pluralize(count, "row"))
         if self.repeated and not self.answers:
-            yield f"{self.repeated:,} rows repeat a question of an earlier row; each question is one query"
+            yield f"{pluralize(self.repeated, 'row')} with a question of an earlier row; each question is one query"
 
 
 def survey_of(source: CaseSource) -> Survey:

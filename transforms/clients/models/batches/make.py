@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.models.batches.service import (
 )
 from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.records.calls.steps import CallUsage, sum_by_position
-from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.errors import CallError, pluralize
 
 _COMPLETE_S = 600.0  # time after which files have all answers, even if the service counts more
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
@@ -299,7 +299,7 @@ class BatchJobs:
             lacked_s = (self._clock.now() - datetime.fromisoformat(record.unread_since)).total_seconds()
         if job is None or matched.rows >= job.answers or lacked_s >= _COMPLETE_S:
             return ""
-        counts = f"its files have {matched.rows:,} of the {job.answers:,} answers that the service counts"
+        counts = f"its files have {matched.rows:,} of the {pluralize(job.answers, 'answer')} that the service counts"
         return f"{counts}; after {_COMPLETE_S / 60:.0f} minutes, they are taken as they are"
 
     def _report(
