@@ -151,25 +151,19 @@ class FilledJudgements:
     def warnings(self) -> list[str]:
         warnings = list(self.audit.warnings)
         if self.without_text:
-            warnings.append(
-                f"{pluralize(self.without_text, 'graded text belongs', 'graded texts belong')} "
-                "to no document in the corpus or the rankings"
-            )
+            texts = pluralize(self.without_text, "graded text")
+            warnings.append(f"{texts} of no document in the corpus or the rankings")
         pairs = list(reversed_pairs(self.effects))
         for metric, better, worse in pairs[:_MOST_NAMED]:
             warnings.append(f"{metric}: {better} is better than {worse} by people, and worse with the judge's grades")
         if len(pairs) > _MOST_NAMED:
-            warnings.append(
-                f"{pluralize(len(pairs) - _MOST_NAMED, 'further pair changes', 'further pairs change')} their order"
-            )
+            warnings.append(f"further pairs that change their order: {len(pairs) - _MOST_NAMED:,}")
         return warnings
 
     def as_text(self, screen: Screen = WHOLE) -> str:
         audit = self.audit
-        lines = [
-            f"{self.path}: {pluralize(self.human, 'judgement')} by people, {self.filled:,} by {self.judge['judge']}",
-            "",
-        ]
+        by_people = f"{pluralize(self.human, 'judgement')} by people"
+        lines = [f"{self.path}: {by_people}, {self.filled:,} by {self.judge['judge']}", ""]
         heading = ["metric", "configuration", "people", "judged only", "holes filled"]
         means = [
             [row.metric, row.configuration, *(f"{value:.4f}" for value in (row.human, row.judged_only, row.filled))]

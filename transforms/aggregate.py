@@ -157,21 +157,16 @@ def _label_warnings(estimates: RunEstimates, evaluation: Evaluation) -> Iterator
     names = [str(metric) for panel in evaluation.panels if panel.has_labels for metric in panel.metrics]
     for configuration, name in product(evaluation.configurations, names):
         row = estimates.means[ALL][configuration.config_id, name]
+        queries = pluralize(row.queries, "query", "queries")
         if row.mean is None:
             advice = f"a random sample of at least {LEAST_LABELS}, drawn for this metric, is needed: decide all of its "
             advice += "items, or draw further queries with rankbeam label OUT --sample N or --more N"
             if row.queries >= LEAST_LABELS:
                 advice = "too many others lack a label, or have no value by people, so these are not a random sample: "
                 advice += "decide all items of the drawn queries"
-            yield (
-                f"{configuration.name}: {name} has "
-                f"{pluralize(row.queries, 'query', 'queries')} completely labelled; {advice}"
-            )
+            yield f"{configuration.name}: {name} has {queries} completely labelled; {advice}"
         elif row.queries < FEW_LABELS:
-            yield (
-                f"{configuration.name}: {name} has "
-                f"{pluralize(row.queries, 'labelled query', 'labelled queries')}; {FEW_LABELS} or more are better"
-            )
+            yield f"{configuration.name}: {name} has {queries} with labels; {FEW_LABELS} or more are better"
         elif not row.judge_power:
             yield f"{configuration.name}: {name}: the judge adds nothing to the labels"
 

@@ -72,10 +72,8 @@ def nuggets(
     click.echo(collected.as_text())
     if collected.failures:
         named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]
-        problem = (
-            f"{pluralize(len(collected.failures), 'query has', 'queries have')} "
-            f"no nuggets because a call failed: {', '.join(named)}"
-        )
+        queries = pluralize(len(collected.failures), "query", "queries")
+        problem = f"{queries} without nuggets because a call failed: {', '.join(named)}"
         leave(f"{problem}; the same command tries again", MISSED)
 
 

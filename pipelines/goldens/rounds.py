@@ -123,9 +123,7 @@ class RoundSearches:
             rankings = self._rankings(clues, number)
             failures += sum(ranking.missing is not None for ranking in rankings.values())
         if failures:
-            problem = (
-                f"{pluralize(failures, 'call')} for the context of spans failed; the context was found without them"
-            )
+            problem = f"{pluralize(failures, 'call')} for the context of spans failed, which was found without"
             self.warnings.append(f"{problem}: run the same command again to complete it")
         return [
             replace(source, context=self._context(source, clues[source.name], rankings.get(source.name)))
@@ -205,10 +203,7 @@ class RoundSearches:
                 for name in self._search.unknown(ranking.doc_ids.get(retriever.name, ()))
             }
             if unknown:
-                problem = (
-                    f"{retriever.kind} returns {pluralize(len(unknown), 'id')} "
-                    f"that no document has, such as {min(unknown)}"
-                )
+                problem = f"{retriever.kind} returns {pluralize(len(unknown), 'id')} of no document: {min(unknown)}"
                 self.warnings.append(f"{problem}: they are not graded; set doc_id to change how ids are read")
         return rankings
 
@@ -240,10 +235,7 @@ class RoundSearches:
         missing = self._embed(embed, list(texts), 0)
         if missing:
             call = next(iter(missing.values()))
-            problem = (
-                f"{pluralize(len(missing), 'passage has', 'passages have')} "
-                f"no embedding ({call.failure}: {call.message})"
-            )
+            problem = f"{pluralize(len(missing), 'passage')} without embedding ({call.failure}: {call.message})"
             self.warnings.append(f"{problem}: {retriever.kind} does not find them; run the same command again")
         return retriever.parameters.search(Documents(path, embeddings=embeddings_of(embed, self.goldens.ledger)))
 
@@ -332,9 +324,7 @@ def plan_of(goldens: Goldens) -> GoldensPlan:
     texts = {doc_id: document["text"] for doc_id, document in folder.documents().items()}
     previous = take_over(folder.items(), folder.reviews(), texts, library, folder.about().get("pool", 0))
     if (count := len(previous.goldens)) > goldens.planned.items:
-        problem = (
-            f"has {pluralize(count, 'question')} to take over, and items is {goldens.planned.items:,}; raise items"
-        )
+        problem = f"has {count:,} questions to take over, and items is {goldens.planned.items:,}; raise items"
         raise InputError(problem, path=goldens.previous)
     return GoldensPlan(library, goldens.planned, previous)
 

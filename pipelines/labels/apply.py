@@ -45,12 +45,9 @@ class AppliedLabels:
     judgements: str | None = None  # file of judgements from document labels; None if no query is completely labelled
 
     def as_text(self) -> str:
-        lines = [
-            f"{self.path}: {pluralize(self.items, 'decision')} about {pluralize(self.queries, 'query', 'queries')}"
-        ]
-        lines.append(
-            f"{self.whole:,} of {pluralize(self.drawn, 'drawn query is', 'drawn queries are')} completely labelled"
-        )
+        decisions, queries = pluralize(self.items, "decision"), pluralize(self.queries, "query", "queries")
+        lines = [f"{self.path}: {decisions} about {queries}"]
+        lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are completely labelled")
         if self.divided:
             means = "no annotator who decided all items, so means by labels leave them out"
             lines.append(f"{self.divided:,} of these have {means}")

@@ -127,8 +127,7 @@ def drawn_before(output: str, drawing: LabelSample, *, is_first: bool) -> set[st
             result |= {task.query_id for task in tasks if task.probability is not None}
     if result and is_first:
         problem = (
-            f"holds tasks of {pluralize(len(result), 'query', 'queries')} "
-            f"for {drawing.metric} already; draw further ones with --more N "
+            f"holds tasks of {len(result):,} queries for {drawing.metric} already; draw further ones with --more N "
             f"--metric {shlex.quote(drawing.metric)}"
         )
         raise InputError(problem, path=output)
@@ -171,10 +170,8 @@ def last_drawing(output: str, metric: str | None = None) -> LabelSample:
 def task_summary(output: str, tasks: Sequence[LabelTask], drawing: LabelSample, paths: Sequence[str]) -> str:
     """A summary of the files, and of the work in them."""
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
-    work = (
-        f"{pluralize(queries, 'query', 'queries')}, "
-        f"{pluralize(len(items), 'decision')} ({len(items) / queries:.1f} a query), "
-    )
+    work = f"{pluralize(queries, 'query', 'queries')}, {pluralize(len(items), 'decision')} "
+    work += f"({len(items) / queries:.1f} a query), "
     work += "about a minute" if (length := round(minutes(tasks))) <= 1 else f"about {length:,} minutes"
     strata = f", drawn by {drawing.by}" if drawing.by else ""
     title = f"{drawing.metric}{strata} of {', '.join(drawing.configurations)}"

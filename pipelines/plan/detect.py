@@ -102,10 +102,7 @@ class Detection:
     def as_text(self, screen: Screen = WHOLE) -> str:
         tests = pluralize(self.comparisons, "comparison")
         head = f"To detect a difference of {self.question.difference:g} with a power of {self.question.power:.0%} at a "
-        head += (
-            f"significance level of {self.level:.3g} ({tests}); the "
-            f"dataset has {pluralize(self.queries, 'query', 'queries')}:"
-        )
+        head += f"significance level of {self.level:.3g} ({tests}); the dataset has {self.queries:,} queries:"
         paid = any(item.calls[1] for item in self.metrics)
         priced = any(item.cost is not None and item.cost[1] for item in self.metrics)
         columns = ["metric", "sd from", "sd", "queries"]

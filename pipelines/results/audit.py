@@ -68,9 +68,8 @@ class Audit:
         """Reasons not to trust the filled grades."""
         warnings = []
         if self.pairs < LEAST_AUDITED:
-            warnings.append(
-                f"people and judge both graded {pluralize(self.pairs, 'document')}; {LEAST_AUDITED} are needed"
-            )
+            graded = pluralize(self.pairs, "document")
+            warnings.append(f"people and judge both graded {graded}; {LEAST_AUDITED} are needed")
         if self.overrating is not None and self.overrating[0] > _MOST_OVERRATED:
             warnings.append(
                 f"the judge finds {self.overrating[0]:.0%} of the documents relevant that people found not relevant"
@@ -197,8 +196,7 @@ def hole_notes(run: Results) -> Iterator[str]:
         yield f"{HOLES}={LLM} · {text}"
     pairs = changed_pairs(run)
     if pairs:
-        further = pluralize(len(pairs) - _MOST_NAMED, "further pair compares", "further pairs compare")
-        more = [f"{further} differently"] if len(pairs) > _MOST_NAMED else []
+        more = [f"further pairs that compare differently: {len(pairs) - _MOST_NAMED:,}"] if pairs[_MOST_NAMED:] else []
         yield "\n".join([*(pair.sentence for pair in pairs[:_MOST_NAMED]), *more])
 
 

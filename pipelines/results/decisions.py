@@ -89,9 +89,7 @@ def agreement_with_people(results: Results) -> Iterator[str]:
     """A line for each judge and step that people labelled."""
     for row in results.rows("agreement"):
         if row["first"] == PEOPLE and row["step"] != AUDIT and row["second"] and row["agreement"] is not None:
-            share = (
-                f"{row['second']} agrees with people in {row['agreement']:.1%} of {pluralize(row['items'], 'decision')}"
-            )
+            share = f"{row['second']} agrees with people in {row['agreement']:.1%} of {row['items']:,} decisions"
             kappa = "kappa" if row["weights"] == "none" else f"{row['weights']} kappa"
             ends = "" if row["kappa_low"] is None else f" ({row['kappa_low']:.2f} to {row['kappa_high']:.2f})"
             yield f"{share} ({row['step']})" + ("" if row["kappa"] is None else f" · {kappa} {row['kappa']:.2f}{ends}")

@@ -264,8 +264,7 @@ def title_warnings(documents: StagedDocuments, needed: NeededCorpora) -> Iterato
     if documents.with_title and not documents.titled:
         names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))
         yield (
-            f"{pluralize(documents.with_title, 'document has a title', 'documents have titles')}, "
-            f"which are not imported into corpora: {names}; with "
+            f"titles of {pluralize(documents.with_title, 'document')} are not imported into corpora: {names}; with "
             "`fields: [title, text]` they are imported, into a newly built corpus"
         )
 
@@ -273,7 +272,4 @@ def title_warnings(documents: StagedDocuments, needed: NeededCorpora) -> Iterato
 def _without_text(documents: StagedDocuments) -> Iterator[str]:
     if number := len(documents.without_text):
         examples = ", ".join(map(repr, documents.without_text[:3]))
-        yield (
-            f"{number:,} of {pluralize(documents.fingerprint.documents, 'document has', 'documents have')} "
-            f"no text, such as {examples}"
-        )
+        yield f"{number:,} of {documents.fingerprint.documents:,} documents have no text, such as {examples}"

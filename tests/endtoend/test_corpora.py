@@ -115,7 +115,7 @@ def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Stan
     titled = evaluate(tmp_path, server, corpus={"fields": ["title", "text"]})
     without, with_titles = there(server)
     assert (plain.status, titled.status) == (0, 0)
-    warning = "9 documents have titles, which are not imported into corpora: kb; with `fields: [title, text]` they are"
+    warning = "titles of 9 documents are not imported into corpora: kb; with `fields: [title, text]` they are"
     assert warning in plain.stderr
     assert "have titles" not in titled.stderr
     assert "fields" not in json.loads(without["description"])["specification"]  # as before there were fields

@@ -67,7 +67,7 @@ def test_services_and_embeddings_are_sources_of_a_pool(tmp_path: Path, monkeypat
         assert "embed: 30 calls" in planned.stdout
         outcome = generated(tmp_path, **keys)
         assert outcome.status == 0, outcome.stderr
-        assert "http returns 1 ids that no document has, such as elsewhere" in outcome.stderr
+        assert "http returns 1 id of no document: elsewhere" in outcome.stderr
         calls = (searched.stats().calls, models.stats().calls)
         assert min(calls) > 0
         before = stable(tmp_path / "out")

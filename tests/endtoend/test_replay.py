@@ -109,7 +109,7 @@ def several(own: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 
 def test_contexts_without_ids_are_judged_and_have_no_ranking(own: Path, several: tuple[Path, Outcome]) -> None:
     folder, done = several
-    assert "1 answer has contexts without doc_id; metrics of rankings are missing there" in done.stderr
+    assert "1 answer with contexts without doc_id; metrics of rankings are missing there" in done.stderr
     expected = {("no ids", *key): value for (name, *key), value in values(own).items() if name == "long"}
     del expected["no ids", "q2", "nDCG@3"], expected["no ids", "q2", "R@3"]
     assert {key: value for key, value in values(folder).items() if key[0] == "no ids"} == expected
@@ -122,7 +122,7 @@ def test_an_answer_that_does_not_say_its_contexts_is_judged_without_them(
     own: Path, several: tuple[Path, Outcome]
 ) -> None:
     folder, done = several
-    assert "4 answers do not list contexts" in done.stderr
+    assert "4 answers without a list of contexts" in done.stderr
     assert "no result for any judged query" not in done.stderr
     actual, before = values(folder), values(own)
     for query in QUERIES:

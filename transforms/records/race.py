@@ -8,7 +8,6 @@ import numpy as np
 
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
-from rankbeam.transforms.records.errors import pluralize
 
 ALPHA = 0.05
 """The probability of dropping the best one in a race that states none."""
@@ -65,7 +64,5 @@ class Race:
             return f"race by {self.metric}: no look before all {queries:,} queries are asked, so nothing is saved"
         least = (looks[0] * cells + queries - looks[0]) / (queries * cells)
         after = ", ".join(f"{look:,}" for look in looks)
-        summary = (
-            f"race by {self.metric}: drops configurations after {after} of {pluralize(queries, 'query', 'queries')}"
-        )
+        summary = f"race by {self.metric}: drops configurations after {after} of {queries:,} queries"
         return f"{summary}, so {least:.0%} to 100% of the calls above are made"

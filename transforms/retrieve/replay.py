@@ -67,26 +67,17 @@ class ReplayTally:
             problem = f"{pluralize(self.foreign, 'answer')} to queries that are not evaluated, such as {query}"
             yield f"{replay.shown}: {problem}; left out"
         if self.empty_samples:
-            yield (
-                f"{replay.shown}: {pluralize(self.empty_samples, 'empty answer')} "
-                "to queries with other answers left out"
-            )
+            yield f"{replay.shown}: {pluralize(self.empty_samples, 'empty answer')} to queries with others left out"
         if self.sampled and is_ranked:
             choice = "their rankings are those of one answer, the first by its text"
             yield f"{replay.shown}: {pluralize(self.sampled, 'query has', 'queries have')} several answers; {choice}"
         if self.without_contexts:
             missing = ", and metrics of rankings are missing" if is_ranked else ""
             problem = f"metrics that need contexts are undefined there{missing}"
-            yield (
-                f"{replay.shown}: {pluralize(self.without_contexts, 'answer does', 'answers do')} "
-                f"not list contexts; {problem}"
-            )
+            yield f"{replay.shown}: {pluralize(self.without_contexts, 'answer')} without a list of contexts; {problem}"
         if self.without_ids and is_ranked:
             problem = "metrics of rankings are missing there; give every context a doc_id"
-            yield (
-                f"{replay.shown}: {pluralize(self.without_ids, 'answer has', 'answers have')} "
-                f"contexts without doc_id; {problem}"
-            )
+            yield f"{replay.shown}: {pluralize(self.without_ids, 'answer')} with contexts without doc_id; {problem}"
 
 
 @dataclass

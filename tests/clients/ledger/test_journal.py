@@ -72,7 +72,7 @@ def test_answers_of_a_killed_process_are_in_the_ledger_and_calls_in_flight_are_c
     lookup = Ledger(str(tmp_path)).lookup()
     lookup.refresh()
     (warning,) = lookup.warnings()
-    assert warning.startswith("2 calls were in flight when a run was killed")
+    assert warning.startswith("2 calls in flight when a run was killed")
     assert stored(tmp_path) == ENTRIES
     assert not journals(tmp_path)
     assert survey(str(tmp_path)).lost == 0

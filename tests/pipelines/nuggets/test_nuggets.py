@@ -241,7 +241,7 @@ def test_queries_whose_calls_fail_are_counted_and_tried_again(tmp_path: Path) ->
     with serve("openai", faults=Faults(rate=0.4, kinds=("internal",))) as server:
         outcome = done("nuggets", remote(tmp_path, server, once), status=3)
     first = rows_of(tmp_path / "out" / "nuggets" / "answers.jsonl")
-    assert "have no nuggets because a call failed" in outcome.stderr
+    assert "without nuggets because a call failed" in outcome.stderr
     assert "unavailable" in outcome.stderr
     with serve("openai") as server:
         done("nuggets", remote(tmp_path, server))

@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.bigquery.schemas import Column
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session, again_after
 from rankbeam.transforms.clients.storage import files, gcs, matching, parquet
 from rankbeam.transforms.records import tables as schemas
-from rankbeam.transforms.records.errors import InputError, pluralize
+from rankbeam.transforms.records.errors import InputError
 
 _CLOUD = "gs://"
 _PART = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
@@ -154,10 +154,7 @@ def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
     names = [_PART.fullmatch(path.rpartition("/")[2]) for path, _ in sizes]
     count = max((int(name[2]) for name in names if name), default=0)
     if [int(name[1]) if name and int(name[2]) == count else None for name in names] != list(range(count)):
-        problem = (
-            f"holds {pluralize(len(sizes), 'file that is', 'files that are')} not "
-            f"the {pluralize(count, 'part')} of one table; run the experiment again"
-        )
+        problem = f"holds {len(sizes)} files that are not the {count} parts of one table; run the experiment again"
         raise InputError(problem, path=folder)
     return tuple(sizes)
 

@@ -108,10 +108,7 @@ class Lookup:
         """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
         warnings = []
         if self.lost:
-            lost = (
-                f"{pluralize(self.lost, 'call was', 'calls were')} in flight when "
-                "a run was killed: such calls may have been charged, and are made"
-            )
+            lost = f"{pluralize(self.lost, 'call')} in flight when a run was killed may have been charged, and are made"
             warnings.append(f"{lost} again if they are needed")
         if damaged := sorted(self._damage.copy().items()):
             (path, reason), *others = damaged

@@ -306,10 +306,7 @@ class Builder:
         if staged.files > MOST_LISTED:
             listed = [corpus for corpus in listed if complete[corpus].about.failed > len(self._documents.without_text)]
             for other in complete.keys() - listed:
-                self._report(
-                    f"corpora: {complete[other].corpus.name}: its "
-                    f"{pluralize(staged.files, 'file is', 'files are')} not listed"
-                )
+                self._report(f"corpora: {complete[other].corpus.name}: its {staged.files:,} files are not listed")
         resources = [complete[corpus].corpus.name for corpus in listed]
         lacked = dict(zip(listed, self._client.lacking(resources, staged), strict=True))
         verified = {}
