@@ -86,7 +86,7 @@ class Costs:
             "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),
         ]
         if self.previous:
-            lines.append(f"{self.previous:,} of these questions taken over, with another search of their documents")
+            lines.append(f"{self.previous:,} of these questions are taken over, and their documents are searched again")
         if (lacking := self.items - self.previous - self.planned) > 0:
             lines.append(f"{lacking:,} of these questions cannot be made: there are too few spans")
         for pool in self.pools:

@@ -269,7 +269,7 @@ def test_an_experiment_is_a_path_or_a_dict() -> None:
 def test_gates_of_a_result_are_asserted() -> None:
     result = rankbeam.score(QRELS, {"one": RUNS["first"]}, ["RR"])
     assert_gates(result, [{"metric": "RR", "at_least": 0.7}])
-    with pytest.raises(AssertionError, match=r"1 of 1 gate checks missed\n(.*\n)*MISSED +one"):
+    with pytest.raises(AssertionError, match=r"1 of 1 gate check missed\n(.*\n)*MISSED +one"):
         assert_gates(result, [{"metric": "RR", "at_least": 0.8}])
     with pytest.raises(rankbeam.InputErrors, match="unknown key; did you mean 'metric'"):
         assert_gates(result, [{"metrik": "RR", "at_least": 0.8}])

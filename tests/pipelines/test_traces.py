@@ -185,7 +185,7 @@ def test_scores_go_back_as_events_of_the_traces(tmp_path: Path) -> None:
     ("rows", "options", "problem"),
     [
         ([{"question": "Who?"}], [], "spans.jsonl:1: is not a span: KeyError 'trace_id'; write OTLP"),
-        ([otlp(span("t", 0, 0, {}))], [], "holds no question: 0 of 1 traces"),
+        ([otlp(span("t", 0, 0, {}))], [], "holds no question: 0 of 1 trace became"),
         ([otlp(span("t", 0, 0, {"input.value": '{"q": "x"}'}))], [], "name the question with --question PATH"),
         ([otlp(span("t", 0, 0, {"input.value": "x"}))], [], "holds no answer; name the answer in outputs"),
         ([{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t"}]}]}]}], [], "not a span: KeyError 'spanId'"),

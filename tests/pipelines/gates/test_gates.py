@@ -63,7 +63,7 @@ def checks(run: Results, folder: Path, gates: Mapping[str, object], *arguments: 
 
 def test_the_gates_of_the_experiment_itself(run: Results) -> None:
     outcome = rankbeam("gate", run.output)
-    assert (outcome.status, outcome.stderr) == (MET, "1 of 1 gate checks met\n")
+    assert (outcome.status, outcome.stderr) == (MET, "1 of 1 gate check met\n")
     assert outcome.stdout.splitlines()[2].split() == ["met", "base", "all", "RR", "mean", "0.7500", "≥", "0.7", "+0.05"]
 
 

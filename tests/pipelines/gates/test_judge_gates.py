@@ -38,7 +38,7 @@ def test_a_judge_that_changes_and_is_often_wrong_ends_the_run_with_status_3(
     (message,) = [line for line in outcome.stderr.splitlines() if "versions" in line]
     counts = re.fullmatch(
         r"rankbeam: verdicts of 2 versions of the judge oracle, in one comparison: "
-        r"oracle-1 \((\d+)\), oracle-2 \((\d+)\) \(judge\.strict_version\); 1 of 1 gate checks missed",
+        r"oracle-1 \((\d+)\), oracle-2 \((\d+)\) \(judge\.strict_version\); 1 of 1 gate check missed",
         message,
     )
     assert counts is not None, message
