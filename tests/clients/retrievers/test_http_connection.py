@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import math
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -262,6 +263,12 @@ def test_a_body_that_cannot_be_unpacked_is_malformed() -> None:
     assert failure(saying(b"no gzip", "200 OK", "Content-Encoding: gzip")).kind == FailureKind.MALFORMED
 
 
+@pytest.mark.parametrize("encoding", ["zstd", "gzip, gzip", "br"])
+def test_a_body_that_could_fill_the_memory_when_it_is_unpacked_is_refused(encoding: str) -> None:
+    error = failure(saying(b"", "200 OK", f"Content-Encoding: {encoding}"))
+    assert error.message == f"DecodingError: the answer has Content-Encoding {encoding}; it may be gzip or deflate"
+
+
 def test_an_empty_list_is_an_answer() -> None:
     answer, _ = ask(saying({"hits": []}))
     assert http().read(answer) == Ranking((), (), ())
@@ -300,6 +307,24 @@ def test_two_hundred_calls_at_once_and_then_on_open_connections() -> None:
     assert server.connections == 200
     assert sorted(json.loads(seen.body)["query"] for seen in server.seen[:200]) == sorted(map(str, range(200)))
     assert not any("cookie" in seen.headers for seen in server.seen)
+
+
+@pytest.mark.parametrize("before", [whole(b""), b"HTTP/1.1 204 No Content\r\n\r\n"], ids=["two answers", "204"])
+def test_bytes_after_an_answer_do_not_answer_the_next_call(before: bytes) -> None:
+    async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(before + whole(json.dumps({"hits": [{"id": json.loads(seen.body)["query"]}]}).encode()))
+
+    async def run() -> list[str]:
+        async with served(behave) as server:
+            connection = await http(api_endpoint=server.url).connect()
+            answers = []
+            for text in ("one", "two"):
+                with suppress(CallError):
+                    answers.append((await connection.call(payload_of(text, SearchDepth(10)), 20.0, 1)).answer)
+            await connection.close()
+            return answers
+
+    assert asyncio.run(run()) == []
 
 
 def test_a_service_as_elasticsearch_speaks_is_asked_until_every_fault_is_seen() -> None:

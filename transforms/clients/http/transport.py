@@ -2,11 +2,12 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
 
 import httpx
 
@@ -19,6 +20,7 @@ _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d+)?)(ms|[dhms]|)", re.ASCII)
 _DURATION = re.compile(r"\d{1,9}(?:\.\d+)?|(?:\d{1,9}(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _RETRY_INFO = re.compile(r'"retryDelay": ?"(\d{1,9}(?:\.\d+)?)s"', re.ASCII)  # of Google's services and gateways
+_ENCODINGS = ("gzip", "deflate")  # 64 kB, which are read at once, hold at most 64 MB in these
 
 _KINDS = {
     401: FailureKind.PERMISSION,
@@ -55,7 +57,8 @@ class Clients:
     """
 
     def __init__(self, headers: httpx.Headers) -> None:
-        self._headers = headers
+        self._headers = httpx.Headers({"Accept-Encoding": ", ".join(_ENCODINGS)})
+        self._headers.update(headers)
         with usable_environment():
             self._trust = httpx.create_ssl_context()
             self._open = {self._new(): 0}
@@ -77,11 +80,37 @@ class Clients:
             timeout=None,  # noqa: S113  the call as a whole has a timeout, not each read
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no answer may change the next request
+            event_hooks={"response": [_check_response]},
         )
 
     async def close(self) -> None:
         for client in self._open:
             await client.aclose()
+
+
+async def _check_response(response: httpx.Response) -> None:
+    encoding = response.headers.get("Content-Encoding", "")
+    compressions = re.findall(r"\b(?:gzip|deflate|br|zstd)\b", encoding.lower())
+    if len(compressions) > 1 or not {*compressions} <= {*_ENCODINGS}:
+        raise httpx.DecodingError(f"the answer has Content-Encoding {encoding}; it may be {' or '.join(_ENCODINGS)}")
+    response.stream = _OnlyAnswer(response.stream)
+
+
+class _OnlyAnswer(httpx.AsyncByteStream):
+    """A body; if more bytes follow it, its connection is closed, for the next call would read them as its answer."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+        self._protocol = body._stream._httpcore_stream._stream._connection._h11_state
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._body:
+            yield part
+
+    async def aclose(self) -> None:
+        if self._protocol.trailing_data[0]:
+            self._protocol.send_failed()  # so httpcore does not use the connection again
+        await self._body.aclose()
 
 
 def retry_after_s(value: str | None, now: datetime | None = None) -> float | None:
