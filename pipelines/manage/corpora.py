@@ -141,22 +141,25 @@ def unused_by(corpora: Sequence[ExistingCorpus], outputs: Sequence[str]) -> list
 def delete(
     place: CorpusLocation, corpora: Sequence[ExistingCorpus], report: Callable[[str], None], *, keep_documents: bool
 ) -> list[str]:
-    """Delete corpora, and the staged documents that no other corpus needs; return what could not be deleted."""
-    with place.client() as client:
-        outcomes = client.delete([corpus.corpus.name for corpus in corpora])
-        remaining = client.find()
+    """Delete corpora, and the staged documents that no other corpus needs; return what could not be deleted.
+
+    Documents are deleted first: if the process is killed, the corpora are still there, and deleted by the next attempt.
+    """
     undeleted = []
-    for existing, outcome in zip(corpora, outcomes, strict=True):
+    names = [corpus.corpus.name for corpus in corpora]
+    with place.client() as client:
+        remaining = [other for other in client.find() if other.corpus.name not in names]
+        try:
+            if number := unstage(place.api.location, corpora, remaining, keep_documents=keep_documents):
+                report(f"deleted: {pluralize(number, 'staged document')} that no corpus needs")
+        except InputError as error:
+            undeleted.append(f"staged documents of these corpora: {error}")
+        outcomes = client.delete(names)
+    for name, outcome in zip(names, outcomes, strict=True):
         if isinstance(outcome, CallError):
-            undeleted.append(f"{existing.corpus.name}: {outcome}")
+            undeleted.append(f"{name}: {outcome}")
         else:
             report(f"deleted: {outcome}")
-    gone = [existing for existing, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
-    try:
-        if number := unstage(place.api.location, gone, remaining, keep_documents=keep_documents):
-            report(f"deleted: {pluralize(number, 'staged document')} that no corpus needs")
-    except InputError as error:
-        undeleted.append(f"staged documents of these corpora: {error}")
     return undeleted
 
 

@@ -1,6 +1,7 @@
 """Corpora that are used again, and deleted: messages name missing documents each time, and no document is left over."""
 
 import json
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from support import rag_corpora as rag
 from support.cli import rankbeam, rankbeam_process
 from support.flink_rest import job
 from support.job_server import job_server
+from support.killing import Step, killed_at
 from support.runs import evaluated
 from support.standins import Standin
 
@@ -23,6 +25,8 @@ from rankbeam.pipelines.run import corpora
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.evaluate import new_run
 from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.clients.corpora.rag_engine import corpus_client
+from rankbeam.transforms.clients.corpora.rag_engine import objects as objects_of_bucket
 
 DOCUMENTS = 25
 
@@ -101,6 +105,22 @@ def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Pa
     other = rankbeam("corpora", "delete", path, second, "--yes")
     assert f"deleted: {DOCUMENTS} staged documents that no corpus needs" in other.stdout
     assert objects(server) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [Step(objects_of_bucket, "Objects.delete"), Step(corpus_client, "CorpusClient.delete")],
+    ids=["after the documents", "after the corpora"],
+)
+def test_a_deletion_that_was_killed_is_completed_when_it_is_repeated(
+    tmp_path: Path, server: Standin, step: Step
+) -> None:
+    path = experiment(tmp_path, server)
+    evaluated(path)
+    deletion = ["corpora", "delete", path, server.stats().extra["corpora"][0]["name"], "--yes"]
+    assert killed_at(step, deletion, tmp_path).returncode == -signal.SIGKILL
+    rankbeam(*deletion)
+    assert (server.stats().extra["corpora"], objects(server)) == ([], [])
 
 
 @pytest.mark.campaign
