@@ -1,5 +1,8 @@
 """Files and folders whose names contain characters of patterns, in buckets and on this machine."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,18 @@ def test_a_whole_bucket_is_a_folder(bucket: str, end: str) -> None:
     files.make_folder(f"{bucket}{end}")
     jobs.save(f"{bucket}{end}", "r1", {})
     assert files.match(f"{bucket}/**") == [f"{bucket}/jobs/r1.json"]
+
+
+@pytest.mark.parametrize("pattern", ["*/q.jsonl", "**/q.jsonl", "tables"])
+def test_a_folder_that_may_not_be_listed_is_refused_rather_than_left_out(pattern: str, tmp_path: Path) -> None:
+    for name in ("open/q.jsonl", "shut/q.jsonl", "tables/a/q.parquet", "tables/shut/q.parquet"):
+        files.write(str(tmp_path / name), b"\n")
+    shut = [tmp_path / "shut", tmp_path / "tables/shut"]
+    for folder in shut:
+        folder.chmod(0)
+    code = f"from rankbeam.transforms.clients.storage import matching; matching.expand({str(tmp_path / pattern)!r})"
+    as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    done = subprocess.run([*as_user, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    for folder in shut:
+        folder.chmod(0o755)
+    assert "shut/: cannot be listed, so its files would be missing: Permission denied" in done.stderr, done.stderr

@@ -2,6 +2,7 @@
 
 import difflib
 import glob
+import os
 import re
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def expand(pattern: str) -> list[str]:
         if not pattern.endswith("/") and files.exists(pattern) and not files.is_folder(pattern):
             return [pattern]
         folder = files.join(glob.escape(pattern.rstrip("/")) if files.is_folder(pattern) else pattern.rstrip("/"), "")
-        paths = [] if files.is_folder(pattern) else [path for path in files.match(pattern) if not files.is_folder(path)]
+        paths = [] if files.is_folder(pattern) else [path for path in _match(pattern) if not files.is_folder(path)]
         paths = paths or _parquet(folder)
     if not paths and files.is_folder(pattern):
         every = files.join(pattern, "*")
@@ -52,7 +53,18 @@ def has_parquet(folder: str) -> bool:
 def matches(pattern: str) -> list[str]:
     """The files that a glob pattern names, sorted; empty if there are no such files."""
     with files.translate_errors(pattern, "cannot be looked up", ValueError):
-        return sorted(files.match(pattern))
+        return sorted(_match(pattern))
+
+
+def _match(pattern: str) -> list[str]:
+    """The paths that a pattern matches; refuses local folders that may not be listed, which `glob` leaves out."""
+    parts = pattern.split("/") if files.is_local(pattern) else []
+    first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    for end in range(first, len(parts)):
+        for folder in files.match("/".join([*parts[:end], ""])):
+            if not os.access(folder, os.R_OK | os.X_OK):
+                raise InputError("cannot be listed, so its files would be missing: Permission denied", path=folder)
+    return files.match(pattern)
 
 
 def version(pattern: str) -> tuple[Version, ...]:
@@ -73,7 +85,7 @@ def version(pattern: str) -> tuple[Version, ...]:
 def _parquet(folder: str) -> list[str]:
     """The Parquet files below a folder, except in folders that begin with _ or ., as other readers do."""
     flat, deep = _parquet_patterns(folder)
-    paths = files.match(flat) or files.match(deep)
+    paths = _match(flat) or _match(deep)
     below = [path.split("/")[folder.count("/") :] for path in paths]
     return [
         path for path, parts in zip(paths, below, strict=True) if not any(part.startswith(("_", ".")) for part in parts)
