@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, cast
 
 import httpx
 
@@ -80,7 +80,7 @@ class Clients:
             timeout=None,  # noqa: S113  the call as a whole has a timeout, not each read
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no answer may change the next request
-            event_hooks={"response": [_check_response]},
+            event_hooks={"response": [_check_answer]},
         )
 
     async def close(self) -> None:
@@ -88,22 +88,23 @@ class Clients:
             await client.aclose()
 
 
-async def _check_response(response: httpx.Response) -> None:
-    encoding = response.headers.get("Content-Encoding", "")
-    compressions = re.findall(r"\b(?:gzip|deflate|br|zstd)\b", encoding.lower())
-    if len(compressions) > 1 or not {*compressions} <= {*_ENCODINGS}:
-        raise httpx.DecodingError(f"the answer has Content-Encoding {encoding}; it may be {' or '.join(_ENCODINGS)}")
-    response.stream = _OnlyAnswer(response.stream)
+async def _check_answer(response: httpx.Response) -> None:
+    response.stream = _OnlyAnswer(response)
 
 
 class _OnlyAnswer(httpx.AsyncByteStream):
     """A body; if more bytes follow it, its connection is closed, for the next call would read them as its answer."""
 
-    def __init__(self, body: Any) -> None:
-        self._body = body
-        self._protocol = body._stream._httpcore_stream._stream._connection._h11_state
+    def __init__(self, response: httpx.Response) -> None:
+        self._body = cast("Any", response.stream)
+        self._encoding = response.headers.get("Content-Encoding", "")
+        self._protocol = self._body._stream._httpcore_stream._stream._connection._h11_state  # nothing public has it
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        compressions = re.findall(r"\b(?:gzip|deflate|br|zstd)\b", self._encoding.lower())
+        if len(compressions) > 1 or not {*compressions} <= {*_ENCODINGS}:
+            allowed = " or ".join(_ENCODINGS)
+            raise httpx.DecodingError(f"the answer has Content-Encoding {self._encoding}; it may be {allowed}")
         async for part in self._body:
             yield part
 
