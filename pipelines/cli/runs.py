@@ -75,6 +75,11 @@ def runs(
     if prune:
         for leftover in folders.delete_abandoned(folder, folders.RACE, dry_run=dry_run):
             click.echo(f"{'would delete' if dry_run else 'deleted'} {leftover}, which a killed race left", err=True)
+        if rest := pruning.half_deleted(folder):
+            if not dry_run:
+                pruning.delete(folder, ())
+            verb = "would delete" if dry_run else "deleted"
+            click.echo(f"{verb} the rows of {', '.join(rest)} that a killed deletion left", err=True)
     finished = finished_runs(folder)
     if prune:
         finished = pruning.needless(finished, keep or 1, older_than)

@@ -3,6 +3,7 @@
 The latest run of an experiment, the baseline run that it is monitored against, and the ledger always stay.
 """
 
+import glob
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,11 +17,13 @@ from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.bigquery.names import DatasetName, is_table
 from rankbeam.transforms.clients.bigquery.results import delete_runs
 from rankbeam.transforms.clients.search import index_folder
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage import files, gcs, matching
 from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
+
+_MARK = "deleting"
 
 
 def needless(
@@ -55,24 +58,42 @@ def _baselines(runs: Sequence[Results]) -> Iterator[tuple[str, str]]:
 
 
 def delete(output: str, runs: Sequence[Results]) -> None:
-    """Delete all rows of runs, and rebuild the folder's DuckDB file if there is one.
+    """Delete all rows of runs, and rebuild the folder's DuckDB file if there is one; complete killed deletions.
 
-    In a folder, the row in `runs` is deleted first: an interrupted deletion leaves rows that nothing reads, but no
-    partial run.
+    In a folder, the row in `runs` is deleted first, so that no reader sees a partial run. A file in its place shows
+    that the run has other rows.
     """
     if is_table(output):
         delete_runs(DatasetName.parse(output), [run.execution for run in runs])
         return
-    for run in runs:
-        for table in ("runs", *(name for name in tables.TABLES if name != "runs")):
-            folder = run_folder(output, table, run.run_id)
-            try:
-                files.delete(folder)
-            except OSError as error:
-                left = "" if table == "runs" else f"; the run {run.run_id} is gone, its rows are not"
-                raise InputError(f"cannot be deleted ({error.strerror or error}){left}", path=folder) from error
+    run_ids = [*half_deleted(output), *(run.run_id for run in runs)]
+    for run_id in run_ids:
+        files.write(files.join(run_folder(output, "runs", run_id), _MARK), b"\n")
+        others = [run_folder(output, table, run_id) for table in tables.TABLES if table != "runs"]
+        _delete([*_rows(output, run_id), *others])
     if files.exists(files.join(output, warehouse.FILE_NAME)):
         warehouse.build(output, left_out(output))
+    _delete([run_folder(output, "runs", run_id) for run_id in run_ids])
+
+
+def half_deleted(output: str) -> list[str]:
+    """The runs of a folder whose deletion was killed."""
+    pattern = files.join(glob.escape(output), "runs", "*", _MARK)
+    marks = [] if is_table(output) else matching.matches(pattern)
+    return [run_id for mark in marks if not _rows(output, run_id := files.parent(mark).rpartition("/")[2])]
+
+
+def _rows(output: str, run_id: str) -> list[str]:
+    return matching.matches(files.join(glob.escape(run_folder(output, "runs", run_id)), "*.parquet"))
+
+
+def _delete(paths: Sequence[str]) -> None:
+    for path in paths:
+        try:
+            files.delete(path)
+        except OSError as error:
+            problem = f"cannot be deleted ({error.strerror or error}); the same command then deletes what is left"
+            raise InputError(problem, path=path) from error
 
 
 FOLDER = "indexes"

@@ -10,12 +10,14 @@ import pytest
 from click.testing import CliRunner
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
+from support.killing import Step, killed_at
 from support.remote import signalled
 from support.runs import run_experiment
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.manage.prune import needless
 from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 EXPERIMENT = {
@@ -71,6 +73,19 @@ def test_ctrl_c_leaves_no_rows_of_deleted_runs(out: Path) -> None:
     assert not [path for path in out.rglob("*") if path.name in ("a1", "a2")]
     with duckdb.connect(str(out / "results.duckdb"), read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM query_metrics WHERE run_id < 'a3'").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("number", [1, 2, 10, 20, "DuckDB"])
+def test_a_deletion_that_was_killed_is_completed_by_the_next_one(number: int | str, out: Path) -> None:
+    step = Step(warehouse, "build", moment="before") if number == "DuckDB" else Step(files, "delete", int(number))
+    killed = killed_at(step, ["runs", str(out), "--prune", "--yes"], out)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert ids(out)[-2:] == ["b1", "a3"]
+    assert rankbeam("runs", str(out), "--prune", "--yes").status == 0
+    assert ids(out) == ["b1", "a3"]
+    assert not [path for path in out.rglob("*") if path.name in ("a1", "a2")]
+    with duckdb.connect(str(out / "results.duckdb"), read_only=True) as connection:
+        assert connection.execute("SELECT run_id FROM runs ORDER BY run_id").fetchall() == [("a3",), ("b1",)]
 
 
 def test_what_a_killed_race_left_is_deleted_and_a_dry_run_names_it(out: Path) -> None:
