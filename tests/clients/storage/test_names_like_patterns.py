@@ -67,8 +67,21 @@ def test_a_folder_that_may_not_be_listed_is_refused_rather_than_left_out(pattern
     for folder in shut:
         folder.chmod(0)
     code = f"from rankbeam.transforms.clients.storage import matching; matching.expand({str(tmp_path / pattern)!r})"
-    as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-    done = subprocess.run([*as_user, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    stderr = _as_user(code)
     for folder in shut:
         folder.chmod(0o755)
-    assert "shut/: cannot be listed, so its files would be missing: Permission denied" in done.stderr, done.stderr
+    assert "shut/: cannot be listed, so its files would be missing: Permission denied" in stderr, stderr
+
+
+def test_a_duckdb_file_that_may_not_be_read_is_not_called_foreign(tmp_path: Path) -> None:
+    (tmp_path / "results.duckdb").touch(0)
+    stderr = _as_user(
+        f"from rankbeam.transforms.clients.warehouse import duckdb; duckdb.refuse_foreign({str(tmp_path)!r})"
+    )
+    assert "results.duckdb: cannot be opened: Permission denied" in stderr, stderr
+
+
+def _as_user(code: str) -> str:
+    """The errors of Python code, which is run without root's permission to read every file."""
+    as_user = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    return subprocess.run([*as_user, sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr

@@ -107,6 +107,7 @@ def refuse_foreign(output: str) -> None:
         raise InputError(problem, path=str(path))
     if not path.exists():
         return
+    files.open_raw(str(path)).close()  # for DuckDB, a file without permission is one that it did not write
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
             query = "SELECT table_name, table_type FROM information_schema.tables"
