@@ -67,7 +67,7 @@ def test_the_latest_run_of_each_experiment_stays(out: Path) -> None:
 
 
 def test_ctrl_c_leaves_no_rows_of_deleted_runs(out: Path) -> None:
-    deleting = lambda: not (out / "runs" / "a1").exists()  # noqa: E731
+    deleting = lambda: not (out / "runs" / "a1" / "part-00000-of-00001.parquet").exists()  # noqa: E731
     ended = signalled(["runs", str(out), "--prune", "--yes"], signal.SIGINT, deleting, out, every_s=0.001)
     assert ended.status == 130, ended.stderr
     assert not [path for path in out.rglob("*") if path.name in ("a1", "a2")]
