@@ -152,7 +152,7 @@ class FilledJudgements:
         warnings = list(self.audit.warnings)
         if self.without_text:
             texts = pluralize(self.without_text, "graded text")
-            warnings.append(f"{texts} of no document in the corpus or the rankings")
+            warnings.append(f"{texts} not in the corpus or the rankings")
         pairs = list(reversed_pairs(self.effects))
         for metric, better, worse in pairs[:_MOST_NAMED]:
             warnings.append(f"{metric}: {better} is better than {worse} by people, and worse with the judge's grades")

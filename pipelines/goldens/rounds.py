@@ -123,8 +123,8 @@ class RoundSearches:
             rankings = self._rankings(clues, number)
             failures += sum(ranking.missing is not None for ranking in rankings.values())
         if failures:
-            problem = f"{pluralize(failures, 'call')} for the context of spans failed, which was found without"
-            self.warnings.append(f"{problem}: run the same command again to complete it")
+            calls = pluralize(failures, "call")
+            self.warnings.append(f"{calls} for the context of spans failed; run the same command again to complete it")
         return [
             replace(source, context=self._context(source, clues[source.name], rankings.get(source.name)))
             for source in sources
