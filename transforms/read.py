@@ -58,6 +58,7 @@ class ReadDataset(beam.PTransform):
     subtopics: bool = False
     cluster: str | None = None  # the attribute that names clusters; None without clusters
     holes: Holes | None = None  # rules for filling holes in the judgements; None to leave them
+    max_rel: float = math.inf  # the lowest grade as which some metric counts higher grades
     quoted: str | None = None  # the corpus that the evidence quotes; None if quotes are not compared
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns about named results
@@ -127,6 +128,7 @@ class JudgeQueriesFn(beam.DoFn):
                 everyone=dataset.everyone,
                 spans=dataset.spans,
                 subtopics=dataset.subtopics,
+                max_rel=dataset.max_rel,
             )
             if dataset.references is not None:
                 queries, summary = join_references(dataset.references, queries, parts, summary)
@@ -165,3 +167,11 @@ def of_a_judge(qrels: str) -> Iterator[str]:
     if count:
         grades = pluralize(count, "grade")
         yield f"{shown(qrels)} has {grades} from a judge (source llm), not from people"
+
+
+def above_max_rel(summary: DatasetSummary, max_rel: float, metric: str) -> Iterator[str]:
+    """A warning about grades that a metric lowers."""
+    if summary.above_max_rel:
+        what = pluralize(summary.above_max_rel, "judgement has a grade", "judgements have grades")
+        advice = f"set its option max_rel={summary.highest_grade:g} (60 at most), or lower the grades"
+        yield f"{what} above {max_rel:g}, which {metric} counts as {max_rel:g}; {advice}"

@@ -1,4 +1,6 @@
 locals {
+  labels = merge({ application = "rankbeam" }, var.labels)
+
   image    = "${var.region}-docker.pkg.dev/${var.project}/${google_artifact_registry_repository.rankbeam.repository_id}/rankbeam:${var.image_tag}"
   template = "gs://${google_storage_bucket.rankbeam["default"].name}/templates/rankbeam-${var.image_tag}.json"
 
@@ -27,7 +29,7 @@ locals {
             tempLocation         = "gs://${google_storage_bucket.rankbeam[each.team].name}/temp"
             maxWorkers           = each.max_workers
             ipConfiguration      = var.public_ips ? "WORKER_IP_PUBLIC" : "WORKER_IP_PRIVATE"
-            additionalUserLabels = var.labels
+            additionalUserLabels = local.labels
           },
           var.subnetwork == null ? {} : { subnetwork = var.subnetwork },
           var.kms_key == null ? {} : { kmsKeyName = var.kms_key },

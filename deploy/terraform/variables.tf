@@ -221,7 +221,7 @@ variable "most_cost_per_day" {
 }
 
 variable "labels" {
-  description = "Labels of all resources that can have them, for billing reports."
+  description = "Further labels of all resources that can have them, for billing reports, besides application = \"rankbeam\"."
   type        = map(string)
-  default     = { application = "rankbeam" }
+  default     = {}
 }

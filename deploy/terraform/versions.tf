@@ -15,5 +15,5 @@ provider "google" {
   project = var.project
   region  = var.region
 
-  default_labels = var.labels
+  default_labels = local.labels
 }

@@ -4,9 +4,8 @@ items ─► steps with ledger answers and imagined answers: fewest calls, most 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from rankbeam.pipelines.plan.simulation import (
     Recall,
     Unknown,
     bought_again,
-    items_of,
     known_queries,
     numbers_alike,
     repeat_shares,
@@ -28,31 +26,34 @@ from rankbeam.pipelines.plan.simulation import (
     with_imagined,
     with_systems,
 )
-from rankbeam.pipelines.plan.totals import PREFIXES, CallSize, CallTotals, Sizes, SizeTotal, Step, divided, totals_of
+from rankbeam.pipelines.plan.totals import (
+    CallTotals,
+    Criteria,
+    Sizes,
+    SizeTotal,
+    Step,
+    divided,
+    measure_call,
+    step_for,
+    totals_of,
+)
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
-from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
+from rankbeam.transforms.judge.steps.criterion import instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call, Steps, Work
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.items import Item
-from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.rankings.contexts import NOT_SUPPLIED
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
-from rankbeam.transforms.records.stages import RERANK
 
-_LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 _ANSWERS_AT_ONCE = 1024  # each takes about 40 kB while its calls are simulated
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
 KNOWN = "known items"
 """Name of the step that checks the judge with known items."""
-
-Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
-"""Each criterion's step name in tables, by its instructions and the names of its texts."""
 
 
 @dataclass
@@ -89,6 +90,10 @@ class CallCounts:
         self.pools += other.pools
         self.ledger_hits += other.ledger_hits
         self.warnings |= other.warnings
+
+    def add_largest(self, calls: Iterable[Call], most_tokens: Callable[[Call], int]) -> None:
+        for call in calls:
+            self.largest[call.service] = max(most_tokens(call), self.largest.get(call.service, 0))
 
     def add_totals(self, totals: tuple[CallTotals, CallTotals]) -> None:
         for mine, theirs in zip(self.totals, totals, strict=True):
@@ -151,8 +156,14 @@ class KnownAnswers:
 
 
 def counted_items(
-    work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
+    work: EvaluateAnswers,
+    items: Iterable[Item],
+    lookup: Lookup,
+    unknown: Unknown,
+    earlier: Sequence[EarlierWork] = (),
+    limited: Collection[str] = (),
 ) -> CallCounts:
+    """Count the calls for items, and the largest call of each service in `limited`."""
     total = CallCounts()
     for part in _in_parts(items):
         is_new = not lookup.index.paths
@@ -160,7 +171,8 @@ def counted_items(
         shares = repeat_shares(work, len(part) - len(known))
         for is_known, bounds in ((True, (work.repeat_share,) * 2), (False, shares)):
             if together := [item for item in part if (item.query_id in known) == is_known]:
-                total.join(_counted_part(work, bounds, together, lookup, unknown, earlier))
+                others = () if is_known else earlier  # known questions are not bought again
+                total.join(_counted_part(work, bounds, together, lookup, unknown, others, limited))
     return total
 
 
@@ -202,32 +214,33 @@ def _counted_part(
     lookup: Lookup,
     unknown: Unknown,
     earlier: Sequence[EarlierWork],
+    limited: Collection[str],
 ) -> CallCounts:
     criteria = _criteria(work)
     counts, known = CallCounts(), KnownAnswers(lookup, work, criteria)
-    texts, most_tokens = [], _most_tokens(work)
-    imagined = [with_imagined(item, _ONE_CLAIM, unknown) for item in items]
-    imagined = [with_systems(item, numbers_alike(work, item)) for item in imagined]
-    for call in _distinct(work, imagined, _ONE_CLAIM, known.recall):
-        if call.key not in known.recall(()):
-            counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
+    texts = []
+    if limited:
+        imagined = [with_imagined(item, _ONE_CLAIM, unknown) for item in items]
+        imagined = [with_systems(item, numbers_alike(work, item)) for item in imagined]
+        calls = _flat(_distinct(work, imagined, _ONE_CLAIM, known.recall))
+        new = (call for call in calls if call.service in limited and call.key not in known.recall(()))
+        counts.add_largest(new, _most_tokens(work))
     for assumed, sizes, share in zip((LEAST, MOST), (counts.least, counts.most), shares, strict=True):
         imagined = [with_imagined(item, assumed, unknown) for item in items]
         repeating = replace(work, repeat_share=share)
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         numbers = [numbers_alike(work, item) for item in imagined]
         imagined = [with_systems(item, alike) for item, alike in zip(imagined, numbers, strict=True)]
-        for call in _distinct(repeating, imagined, assumed, known.recall):
+        query_calls, steps = _distinct(repeating, imagined, assumed, known.recall), dict[str | None, Step]()
+        for call in _flat(query_calls):
             step, size = measure_call(call, assumed, criteria, is_known=call.key in known.recall(()))
-            sizes[step][_number(call.key or "0")] = size
+            sizes[step][_number(call.key or "0")], steps[call.key] = size, step
         if assumed is MOST:
             for item, alike in zip(imagined, numbers, strict=True):
-                supplied = {one.configuration for one in item.systems if one.supplied != NOT_SUPPLIED}
-                for position, number in alike.items():
-                    own = with_systems(item, {position, *(supplied if _compares(work, position) else ())})
-                    for call in _distinct(single_work(repeating, position), [own], assumed, known.recall):
-                        counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += number
-            if lookup.index.paths:  # an empty ledger has no verdicts to buy again
+                own_calls = query_calls[item.query_id]
+                for call, number in _calls_apart(repeating, item, alike, own_calls, known.recall):
+                    counts.apart[steps.get(call.key) or step_for(call, Prompt.parse(call.payload), criteria)] += number
+            if earlier and lookup.index.paths:  # an empty ledger has no verdicts to buy again
                 counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
     counts.seen = known.seen
@@ -235,6 +248,18 @@ def _counted_part(
         any(system.failed and system.configuration in unknown for system in item.systems) for item in items
     )
     return counts
+
+
+def _calls_apart(
+    work: EvaluateAnswers, item: Item, alike: Mapping[int, int], calls: Mapping[str, Call], recall: Recall
+) -> Iterator[tuple[Call, int]]:
+    """The calls for each of several configurations on its own, and how many configurations need them."""
+    supplied = {system.configuration for system in item.systems if system.supplied != NOT_SUPPLIED}
+    for position, number in alike.items():
+        if len(item.systems) > 1:  # else these are the item's calls
+            own = with_systems(item, {position, *(supplied if _compares(work, position) else ())})
+            calls = _distinct(single_work(work, position), [own], MOST, recall)[item.query_id]
+        yield from ((call, number) for call in calls.values())
 
 
 def _compares(work: EvaluateAnswers, position: int) -> bool:
@@ -260,7 +285,7 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
         for sizes, size in ((counts.least, least), (counts.most, most)):
             sizes[step][_number(call.key or "0")] = size
         if not is_known:
-            counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
+            counts.add_largest([call], most_tokens)
         counts.apart[step] += 1
     return counts
 
@@ -278,8 +303,10 @@ def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]]
     return counts.with_totals()
 
 
-def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall) -> Iterator[Call]:
-    """The calls for items, each distinct call once per item."""
+def _distinct(
+    work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall
+) -> dict[str, dict[str, Call]]:
+    """The distinct calls for each item, by key."""
     query_calls = simulate_calls({item.query_id: work.steps(item) for item in items}, assumed, recall)
     # Without a reference, a refusal takes one call more than an answer with claims if the query has no answer.
     refusable = [item for item in items if item.gold.reference is None and item.gold.answerable is False]
@@ -289,56 +316,16 @@ def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption,
         mine = query_calls[query_id]
         is_least = assumed is LEAST
         query_calls[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
-    for calls in query_calls.values():
-        yield from calls.values()
+    return query_calls
+
+
+def _flat(query_calls: Mapping[str, Mapping[str, Call]]) -> Iterator[Call]:
+    return (call for calls in query_calls.values() for call in calls.values())
 
 
 def _criteria(work: EvaluateAnswers) -> Criteria:
     criteria = (metric.criterion for metrics in work.metrics.values() for metric in metrics)
     return {(instructions_of(item), frozenset(item.texts)): item.step for item in criteria if item is not None}
-
-
-def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
-    if prompt.step != CriterionStep.name:
-        return Step(call.service, prompt.step)
-    values = prompt.values
-    texts = frozenset("contexts" if text["id"].startswith("context ") else text["id"] for text in values["texts"])
-    instructions = (values["criterion"], values["verdicts"], values["examples"])
-    return Step(call.service, criteria.get((instructions, texts), prompt.step))
-
-
-def measure_call(
-    call: Call, assumed: Assumption, criteria: Criteria = MappingProxyType({}), *, is_known: bool
-) -> tuple[Step, CallSize]:
-    """A call's step (for a criterion, by the criterion's name), and its size."""
-    prompt = Prompt.parse(call.payload)
-    rendered = prompt.rendered()
-    step = step_of(prompt.step)
-    embeds = step is not None and step.embeds
-    characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
-    prefixes = () if embeds else tuple(_prefixes(rendered.system + rendered.user))
-    return _step(call, prompt, criteria), CallSize(
-        is_known, characters, _output(prompt, assumed), prompt.step, prefixes
-    )
-
-
-def _prefixes(text: str) -> Iterator[int]:
-    for tokens in PREFIXES:
-        if len(text) >= (end := tokens * CHARACTERS_PER_TOKEN):
-            yield int.from_bytes(blake2b(text[:end].encode("utf-8", "replace"), digest_size=8).digest(), "big")
-
-
-def _output(prompt: Prompt, assumed: Assumption) -> float:
-    """The approximate tokens of a reply."""
-    fixed, per_part = _LEAST_OUTPUT if assumed is LEAST else _MOST_OUTPUT
-    step = step_of(prompt.step)
-    if prompt.step == RERANK:
-        return min(prompt.max_output_tokens, fixed)
-    if step is None:
-        return min(prompt.max_output_tokens, assumed.characters / CHARACTERS_PER_TOKEN + fixed)
-    if step.embeds:
-        return 0.0
-    return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), assumed.claims))
 
 
 def _read_reply(work: Work[Any], call: Call, reply: Reply) -> Any:

@@ -61,8 +61,13 @@ LEAST, MOST = Assumption(claims=0, alike=True), Assumption(claims=12, characters
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """Returns the outcomes of the calls that are known, by key."""
 
+End = Callable[[Sequence[Call], Container[str]], bool]
+"""Returns whether a task need not go on after some calls, which are known if their keys are in the container."""
 
-def simulate_calls(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Recall) -> dict[str, dict[str, Call]]:
+
+def simulate_calls(
+    tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Recall, is_end: End = lambda *_: False
+) -> dict[str, dict[str, Call]]:
     """The distinct calls of some tasks, by key."""
     query_calls: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
     next_calls = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
@@ -70,12 +75,14 @@ def simulate_calls(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall:
         known = recall([call for calls in next_calls.values() for call in calls])
         for query_id, calls in list(next_calls.items()):
             query_calls[query_id] |= {call.key or "": call for call in calls}
-            keys = [call.key or "" for call in calls]
-            sent = [
-                known[key] if key in known else _imagined_reply(call, query_id, assumed)
-                for key, call in zip(keys, calls, strict=True)
-            ]
-            following = _next(tasks[query_id], sent)
+            following = None
+            if not is_end(calls, known):
+                keys = [call.key or "" for call in calls]
+                sent = [
+                    known[key] if key in known else _imagined_reply(call, query_id, assumed)
+                    for key, call in zip(keys, calls, strict=True)
+                ]
+                following = _next(tasks[query_id], sent)
             if following is None:
                 del next_calls[query_id]
             else:
@@ -87,7 +94,7 @@ def known_queries(work: EvaluateAnswers, items: Sequence[Item], unknown: Unknown
     """The queries whose calls the ledger answers, all of them."""
     imagined = [with_imagined(item, MOST, unknown) for item in items]
     tasks = {item.query_id: work.steps(with_systems(item, numbers_alike(work, item))) for item in imagined}
-    calls = simulate_calls(tasks, MOST, recall)
+    calls = simulate_calls(tasks, MOST, recall, lambda own, known: any(call.key not in known for call in own))
     return {query_id for query_id, own in calls.items() if own.keys() <= recall(()).keys()}
 
 
@@ -259,11 +266,10 @@ def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: S
         query_id: _RemainingQuestions(calls, recall) for query_id, calls in _calls(work, items, recall).items()
     }
     again: Again = {}
-    if not any(questions.steps for questions in remaining.values()):
-        return again
-    for reason, other_work in earlier:
+    items = [item for item in items if remaining[item.query_id].steps]
+    for reason, other_work in earlier if items else ():
         verdicts = again.setdefault(reason, {})
-        for query_id, calls in _calls(other_work, items, recall).items():
+        for query_id, calls in _calls(other_work, items, recall, _is_new).items():
             known = recall(())
             answered = [call for key, call in calls.items() if key in known and key not in remaining[query_id].keys]
             for call, question, step in _questions(answered):
@@ -287,8 +293,15 @@ class _RemainingQuestions:
         return step in self.steps and question not in self._held
 
 
-def _calls(work: EvaluateAnswers, items: Sequence[Item], recall: Recall) -> dict[str, dict[str, Call]]:
-    return simulate_calls({item.query_id: work.steps(item) for item in items}, MOST, recall)
+def _is_new(calls: Sequence[Call], known: Container[str]) -> bool:
+    """Return whether a judge answered none of these calls; later questions would be about imagined replies."""
+    return bool(calls) and all(step_of(call.step) is not None and call.key not in known for call in calls)
+
+
+def _calls(
+    work: EvaluateAnswers, items: Sequence[Item], recall: Recall, is_end: End = lambda *_: False
+) -> dict[str, dict[str, Call]]:
+    return simulate_calls({item.query_id: work.steps(item) for item in items}, MOST, recall, is_end)
 
 
 def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:

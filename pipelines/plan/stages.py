@@ -108,13 +108,19 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, c
         parts[REPLAYED] = branches.replayed
     depths = contexts_wanted(work)
     unknown = _unknown_contexts(experiment.evaluation, depths, experiment)
+    pools = experiment.calls.pools
+    limited = {
+        name
+        for name, service in experiment.calls.services.items()
+        if service.pool is not None and pools[service.pool].tokens_per_minute is not None
+    }
     counts.append(
         parts
         | "GatherContexts"
         >> GatherContexts(
             experiment.evaluation, depths, experiment.dataset.corpus, of_documents(experiment.dataset.corpus)
         )
-        | "Simulate" >> beam.ParDo(SimulateFn(work, experiment.ledger, unknown, earlier_works(experiment)))
+        | "Simulate" >> beam.ParDo(SimulateFn(work, experiment.ledger, unknown, earlier_works(experiment), limited))
     )
 
 
@@ -222,13 +228,19 @@ class SimulateFn(LedgerFn):
     """Counts the calls that a bucket's queries need."""
 
     def __init__(
-        self, work: EvaluateAnswers, ledger: str, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
+        self,
+        work: EvaluateAnswers,
+        ledger: str,
+        unknown: Unknown,
+        earlier: Sequence[EarlierWork],
+        limited: Collection[str],
     ) -> None:
         super().__init__(ledger)
-        self._work, self._unknown, self._earlier = work, unknown, earlier
+        self._work, self._unknown, self._earlier, self._limited = work, unknown, earlier, limited
 
     def process(self, element: Bucketed) -> Iterator[CallCounts]:
-        yield counted_items(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
+        items = items_in(element[1])
+        yield counted_items(self._work, items, self._lookup, self._unknown, self._earlier, self._limited)
 
 
 def write_counts(counts: Counts, experiment: Experiment, file: str) -> None:

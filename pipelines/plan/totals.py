@@ -5,17 +5,28 @@ calls of a bucket's queries ─► divided by key ─► part: each key once ─
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from rankbeam.pipelines.plan.simulation import LEAST, Assumption, items_of
 from rankbeam.transforms.clients.storage.batches import Reference
+from rankbeam.transforms.judge.steps.criterion import CriterionStep
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.steps import Call
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.judging.registry import step_of
+from rankbeam.transforms.records.stages import RERANK
 
 PREFIXES = (1024, 2048, 4096)
 """Minimum tokens of a shared beginning that services cache; it depends on the model."""
+
+_LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 
 
 class Step(NamedTuple):
@@ -40,6 +51,52 @@ class CallSize(NamedTuple):
 
 Sizes = defaultdict[Step, dict[int, CallSize]]
 """The distinct calls of each step, by a hash of their key."""
+
+Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
+"""Each criterion's step name in tables, by its instructions and the names of its texts."""
+
+
+def step_for(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
+    if prompt.step != CriterionStep.name:
+        return Step(call.service, prompt.step)
+    values = prompt.values
+    texts = frozenset("contexts" if text["id"].startswith("context ") else text["id"] for text in values["texts"])
+    instructions = (values["criterion"], values["verdicts"], values["examples"])
+    return Step(call.service, criteria.get((instructions, texts), prompt.step))
+
+
+def measure_call(
+    call: Call, assumed: Assumption, criteria: Criteria = MappingProxyType({}), *, is_known: bool
+) -> tuple[Step, CallSize]:
+    """A call's step (for a criterion, by the criterion's name), and its size."""
+    prompt = Prompt.parse(call.payload)
+    rendered = prompt.rendered()
+    step = step_of(prompt.step)
+    embeds = step is not None and step.embeds
+    characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
+    prefixes = () if embeds else tuple(_prefixes(rendered.system + rendered.user))
+    return step_for(call, prompt, criteria), CallSize(
+        is_known, characters, _output(prompt, assumed), prompt.step, prefixes
+    )
+
+
+def _prefixes(text: str) -> Iterator[int]:
+    for tokens in PREFIXES:
+        if len(text) >= (end := tokens * CHARACTERS_PER_TOKEN):
+            yield int.from_bytes(blake2b(text[:end].encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+def _output(prompt: Prompt, assumed: Assumption) -> float:
+    """The approximate tokens of a reply."""
+    fixed, per_part = _LEAST_OUTPUT if assumed is LEAST else _MOST_OUTPUT
+    step = step_of(prompt.step)
+    if prompt.step == RERANK:
+        return min(prompt.max_output_tokens, fixed)
+    if step is None:
+        return min(prompt.max_output_tokens, assumed.characters / CHARACTERS_PER_TOKEN + fixed)
+    if step.embeds:
+        return 0.0
+    return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), assumed.claims))
 
 
 class SizeTotal(NamedTuple):

@@ -23,7 +23,7 @@ from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, check_overlap, warnings_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, REPLAYED, VALUES
 from rankbeam.transforms.clients.storage.parquet import run_folder
-from rankbeam.transforms.read import Dataset, ReadDataset, of_a_judge
+from rankbeam.transforms.read import Dataset, ReadDataset, above_max_rel, of_a_judge
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
@@ -79,7 +79,8 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     written = [rows[name] | f"Write_{name}" >> beam.ParDo(WriteFn(name, experiment.output, execution)) for name in rows]
     score_warnings = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
     qrels_warnings = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
-    warnings = [*scores.warnings, score_warnings, qrels_warnings] | "EveryWarning" >> beam.Flatten()
+    grade_warnings = dataset.summary | "AboveMaxRel" >> beam.FlatMap(above_max_rel, *evaluation.max_rel)
+    warnings = [*scores.warnings, score_warnings, qrels_warnings, grade_warnings] | "EveryWarning" >> beam.Flatten()
     inputs = {
         "queries": experiment.dataset.queries,
         "qrels": experiment.dataset.qrels,
@@ -276,6 +277,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
         subtopics=experiment.evaluation.subtopics,
         cluster=experiment.evaluation.statistics.cluster,
         holes=experiment.evaluation.holes,
+        max_rel=experiment.evaluation.max_rel[0],
         quoted=experiment.dataset.corpus,
     )
     return dataset

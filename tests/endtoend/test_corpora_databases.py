@@ -43,7 +43,7 @@ REFUSED = {
     ),
     "depth": ({"type": "ann", "tree_depth": 4}, "tree_depth: must be 2 or 3, found 4"),
     "key": ({"type": "pinecone", "index_name": "kb"}, "api_key_secret_version: is missing"),
-    "resource": ({**SEARCH, "index": "7"}, "index: must have the form"),
+    "resource": ({**SEARCH, "index": "7"}, "index: must have the form projects/P/locations/L/indexes/I, found"),
     "unknown": ({"type": "faiss"}, "valid are: knn, ann, vertex_vector_search, pinecone"),
     "parameters": ({"type": "knn", "leaf_count": 5}, "valid are: knn, ann, vertex_vector_search, pinecone"),
 }
@@ -83,7 +83,7 @@ def test_a_corpus_is_encrypted_with_the_key_which_is_part_of_it(tmp_path: Path, 
         assert done.status == 0, done.stderr
     assert server.stats().extra["keys"] == ["", key]  # a corpus without the key is not used in its place
     refused = rankbeam("validate", rag.experiment(tmp_path, server, rag.dataset(tmp_path, 5), corpus={"kms_key": "k"}))
-    assert "kms_key: must have the form ^projects/" in refused.stderr
+    assert "kms_key: must have the form projects/P/locations/L/keyRings/K/cryptoKeys/C" in refused.stderr
 
 
 @pytest.mark.parametrize("case", SENT)

@@ -133,6 +133,14 @@ KEY = "projects/keys/locations/us-central1/keyRings/ring/cryptoKeys/rankbeam"
 
 
 @needs_terraform
+def test_labels_of_the_user_come_beside_that_of_the_application(tmp_path: Path) -> None:
+    launch = evaluated("local.launches", tmp_path, labels='{team="search"}')["nightly"]
+    labels = launch["launchParameter"]["environment"]["additionalUserLabels"]
+    assert labels == {"application": "rankbeam", "team": "search"}
+    assert TEXT.count("var.labels") == 1  # everything else has the merged ones
+
+
+@needs_terraform
 def test_a_key_encrypts_all_that_can_be_encrypted(tmp_path: Path) -> None:
     schedules = '{nightly={cron="0 3 * * *",experiment="gs://b/e.yaml",environment={machineType="n2-highmem-4"}}}'
     values = evaluated("[local.kms_keys, local.launches]", tmp_path, kms_key=KEY, schedules=schedules)

@@ -23,7 +23,7 @@ from support.inputs import (
 )
 from support.pipeline import run
 
-from rankbeam.transforms.read import ReadDataset, judge
+from rankbeam.transforms.read import ReadDataset, above_max_rel, judge
 from rankbeam.transforms.read_files import read_runs
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -97,6 +97,17 @@ def test_strangers_on_both_sides_are_counted_with_examples(tmp_path: Path) -> No
         "2 queries without judgements, not asked: 'q0', 'q4'",
         IRRELEVANT,
     ]
+
+
+def test_grades_above_max_rel_are_counted(tmp_path: Path) -> None:
+    reading = ReadDataset(write(tmp_path / "qrels", trec_qrels(QRELS)), None, 3, max_rel=2.0)
+    _, (summary,) = run(tmp_path, lambda pipeline: pipeline | reading)
+    (text,) = above_max_rel(summary, 2.0, "ERR(max_rel=2)@5")
+    assert text == (
+        "2 judgements have grades above 2, which ERR(max_rel=2)@5 counts as 2; set its option max_rel=3 (60 at most), "
+        "or lower the grades"
+    )
+    assert "above_max_rel" not in summary.as_json()
 
 
 def test_queries_without_text_are_counted(tmp_path: Path) -> None:

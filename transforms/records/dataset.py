@@ -144,6 +144,7 @@ class DatasetSummary:
     subtopics: int = 0  # of the query that has the most; 0 if they are not read
     clusters: ClusterSummary = field(default_factory=ClusterSummary)
     fractional: int = 0  # judgements whose grade is not a whole number
+    above_max_rel: int = 0  # judgements whose grade a metric lowers to its `max_rel`
 
     def merge(self, other: "DatasetSummary") -> "DatasetSummary":
         """The summary of both parts; associative and commutative, with `DatasetSummary()` neutral."""
@@ -256,7 +257,8 @@ class DatasetSummary:
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
         unused = () if self.referenced else ("referenced", "without_reference")
-        hidden = ("also_asked", "irrelevant", "clusters", "fractional", "highest_grade", "subtopics", *unused)
+        uncounted = ("clusters", "fractional", "above_max_rel", "highest_grade", "subtopics")
+        hidden = ("also_asked", "irrelevant", *uncounted, *unused)
         shown = {name: value for name, value in asdict(self).items() if name not in hidden}
         return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 

@@ -71,6 +71,8 @@ def in_words(error: Mapping[str, Any]) -> str:
         return "must not be empty"
     if kind == "json_invalid":
         return str(error["msg"]).replace("Invalid JSON", "is not JSON")
+    if kind == "string_pattern_mismatch":
+        context["pattern"] = _in_letters(context["pattern"])
     if (words := _WORDS.get(kind)) is not None and "Value error" not in error["msg"]:
         return words.format_map(context)
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
@@ -121,6 +123,18 @@ def without_types(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
     (('judge', 'service', 0), ('corpus',))
     """
     return tuple(part for part in place if not (isinstance(part, str) and _TYPE.fullmatch(part)))
+
+
+def _in_letters(pattern: str) -> str:
+    """The pattern of a resource's name with a letter for each part; other patterns as they are.
+
+    >>> _in_letters("^projects/[^/]+/(collections/[^/]+/)?dataStores/[a-z0-9-]+$")
+    'projects/P/[collections/C/]dataStores/D'
+    """
+    if not pattern.startswith("^projects/"):
+        return pattern
+    form = re.sub(r"(\w)(\w*)/\[[^]]+\]\+", lambda part: f"{part[1]}{part[2]}/{part[1].upper()}", pattern.strip("^$"))
+    return form.replace("(", "[").replace(")?", "]")
 
 
 def _plain(value: object) -> str:

@@ -31,6 +31,7 @@ def judge(
     everyone: bool = False,
     spans: bool = False,
     subtopics: bool = False,
+    max_rel: float = math.inf,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries and the judgements of one bucket; with subtopics, a document's highest grade counts."""
     schema = columns.SUBTOPIC_QRELS if subtopics else columns.QRELS
@@ -95,6 +96,7 @@ def judge(
         attributes=_attribute_names(known["attributes"]),
         highest_grade=float(grade.to_numpy().max(initial=0.0)),
         also_asked=lists.null_count,
+        above_max_rel=int((grade.to_numpy() > max_rel).sum()),
         fractional=int((grade.to_numpy() % 1.0 != 0.0).sum()),
         qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits))
         + (_hash_of_subtopics(by_subtopic) if subtopics else 0),

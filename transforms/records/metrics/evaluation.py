@@ -202,6 +202,11 @@ class Evaluation:
         }
         return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
+    @property
+    def max_rel(self) -> tuple[float, str]:
+        """The lowest grade as which some metric counts higher grades, and that metric."""
+        return min(((metric.max_rel, str(metric)) for metric in self.retrieval), default=(math.inf, ""))
+
     def primary(self, source: int) -> int | None:
         """Position of the configuration for which a source is called; None if it is only part of others."""
         users = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)

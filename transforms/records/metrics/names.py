@@ -195,6 +195,12 @@ class Metric:
         gain = self.definition.options.get("gain")
         return math.inf if gain is None else _HIGHEST_GRADES.get(dict(self.options).get("gain", gain.default), math.inf)
 
+    @property
+    def max_rel(self) -> float:
+        """The grade as which higher grades count; infinite if all grades count as they are."""
+        option = self.definition.options.get("max_rel")
+        return math.inf if option is None else float(dict(self.options).get("max_rel", option.default))
+
     def values(self, assessment: Assessment) -> FloatArray:
         """The metric's value for every query.
 
