@@ -114,12 +114,12 @@ def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
 
 
 def test_grades_that_a_metric_lowers_are_a_warning(tmp_path: Path) -> None:
-    for metric, texts in (
-        ("ERR(max_rel=2)@5", ["1 judgement has a grade above 2, which ERR(max_rel=2)@5"]),
-        ("ERR", []),
-    ):
-        warnings = rankbeam.score(QRELS, RUNS, ["nDCG@10", metric], output=tmp_path / metric[:5]).warnings
-        assert [text[:58] for text in warnings if "max_rel" in text] == [text[:58] for text in texts]
+    for metric, number in (("ERR(max_rel=2)@5", 1), ("ERR", 0)):
+        warnings = rankbeam.score(QRELS, RUNS, ["nDCG@10", metric], output=tmp_path / str(number)).warnings
+        assert (
+            sum(text.startswith("1 judgement has a grade above 2, which ERR(max_rel=2)@5") for text in warnings)
+            == number
+        )
 
 
 def test_a_data_frame_is_a_table() -> None:
