@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,18 @@ def of_usage(results: Results, pool: str) -> tuple[float, float]:
 
 def total(results: Results, table: str) -> float:
     return sum(row["cost"] for row in results.table(table).to_pylist())
+
+
+def application(folder: Path, url: str, texts: Sequence[str], usage: dict[str, str], price: dict[str, Any]) -> Path:
+    queries = [{"_id": text, "text": text, "metadata": {"answer": "Owners pay."}} for text in texts]
+    write(folder / "queries.jsonl", "".join(f"{json.dumps(query)}\n" for query in queries))
+    answers = {"type": "http", "url": url, "version": "1", "body": {"query": "{query}"}, "answer": "text"}
+    experiment = {
+        "name": "e", "dataset": {"queries": "queries.jsonl", "answers": "answer"}, "output": {"path": "out"},
+        "configurations": [{"name": "app", "answers": answers | ({"usage": usage} if usage else {})}],
+        "metrics": ["ExactMatch"], "quotas": {"http": {**QUOTA, **price}}, "max_failure_rate": 1.0,
+    }  # fmt: skip
+    return write(folder / "e.yaml", yaml.safe_dump(experiment))
 
 
 @pytest.mark.parametrize("price", PRICES)
@@ -73,24 +86,9 @@ def test_answers_of_applications_cost_their_attempts(
         answer = {"ok": {"text": "Owners pay."}, "empty": {"text": " "}, "lost": {}}[ending]
         return 200, json.dumps({**answer, "usage": {"in": 90, "out": 8}}).encode()
 
-    queries = [{"_id": text, "text": text, "metadata": {"answer": "Owners pay."}} for text in ENDINGS]
-    write(tmp_path / "queries.jsonl", "".join(f"{json.dumps(query)}\n" for query in queries))
-    usage = {"usage": {"input": "usage.in", "output": "usage.out"}} if are_reported else {}
+    usage = {"input": "usage.in", "output": "usage.out"} if are_reported else {}
     with responding(respond) as (url, _):
-        application = {
-            "type": "http",
-            "url": url,
-            "version": "1",
-            "body": {"query": "{query}"},
-            "answer": "text",
-            **usage,
-        }
-        experiment = {
-            "name": "e", "dataset": {"queries": "queries.jsonl", "answers": "answer"}, "output": {"path": "out"},
-            "configurations": [{"name": "app", "answers": application}], "metrics": ["ExactMatch"],
-            "quotas": {"http": {**QUOTA, **price}}, "max_failure_rate": 1.0,
-        }  # fmt: skip
-        path = write(tmp_path / "e.yaml", yaml.safe_dump(experiment))
+        path = application(tmp_path, url, ENDINGS, usage, price)
         first = evaluated(path, "first")
         requests = dict(attempts)
         second = evaluated(path, "second")
@@ -106,3 +104,12 @@ def test_answers_of_applications_cost_their_attempts(
             assert row["cost"] == (pytest.approx(cost) if is_known else None), row
     if are_reported and "price_per_million" not in price:
         assert total(first, "answers") == pytest.approx(of_usage(first, "http")[0])
+
+
+def test_a_usage_that_is_completed_later_counts_the_tokens_of_stored_answers(tmp_path: Path) -> None:
+    body = json.dumps({"text": "Owners pay.", "usage": {"in": 90, "out": 8}}).encode()
+    with responding(lambda _: (200, body)) as (url, _):
+        for usage in ({"input": "usage.in"}, {"input": "usage.in", "output": "usage.out"}):
+            results = evaluated(application(tmp_path, url, ["who?"], usage, TOKEN_PRICE), "out")
+    (row,) = results.table("answers").to_pylist()
+    assert (results.run["calls"], row["output_tokens"], row["cost"]) == (0, 8, pytest.approx(9032e-6))

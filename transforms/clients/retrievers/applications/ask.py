@@ -234,7 +234,7 @@ class Ask(Retrieve):
 
     def read(self, call: Call, reply: Reply) -> ApplicationAnswer:  # type: ignore[override]  # noqa: ARG002
         answer = self.retriever.read(reply.answer)
-        tokens = (
-            reply.tokens if reply.tokens.total else answer.consumption.tokens
-        )  # `usage:` may be newer than the reply
+        # `usage:` may be newer than the reply, which alone has the tokens of failed attempts.
+        is_read = reply.attempts == 1 or not reply.tokens.total
+        tokens = answer.consumption.tokens if is_read else reply.tokens
         return replace(answer, consumption=replace(answer.consumption, tokens=tokens, attempts=reply.attempts))
