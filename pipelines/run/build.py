@@ -81,11 +81,7 @@ def build(experiment: Experiment, execution: Run, options: PipelineOptions) -> b
     qrels_warnings = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
     grade_warnings = dataset.summary | "AboveMaxRel" >> beam.FlatMap(above_max_rel, *evaluation.max_rel)
     warnings = [*scores.warnings, score_warnings, qrels_warnings, grade_warnings] | "EveryWarning" >> beam.Flatten()
-    inputs = {
-        "queries": experiment.dataset.queries,
-        "qrels": experiment.dataset.qrels,
-        "corpus": experiment.dataset.corpus,
-    }
+    inputs = {name: getattr(experiment.dataset, name) for name in ("queries", "qrels", "corpus")}
     finish = FinishRun(
         experiment.output,
         execution,
@@ -163,11 +159,8 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
 
 def _qrels(experiment: Experiment) -> list[str]:
     """Files of judgements that may contain a judge's grades; if holes are filled, such grades are refused instead."""
-    return (
-        []
-        if experiment.dataset.qrels is None or experiment.evaluation.holes is not None
-        else [experiment.dataset.qrels]
-    )
+    qrels = experiment.dataset.qrels
+    return [] if qrels is None or experiment.evaluation.holes is not None else [qrels]
 
 
 def pin_of(execution: Run) -> str:

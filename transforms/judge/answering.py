@@ -34,15 +34,11 @@ class Answerer:
         if self.quota is None:
             return None
         tokens, prices = answer.tokens, self.quota.prices
-        reports = self.model is not None or answer.attempts == 0
-        is_unknown = (
-            prices is not None
-            and not reports
-            and any(
-                price and not count for price, count in ((prices.input, tokens.input), (prices.output, tokens.output))
-            )
-        )
-        return None if is_unknown else self.quota.cost(answer.attempts, tokens)
+        if self.model is None and answer.attempts and prices is not None:
+            counts = (prices.input, tokens.input), (prices.output, tokens.output)
+            if any(price and not count for price, count in counts):
+                return None
+        return self.quota.cost(answer.attempts, tokens)
 
 
 @dataclass(frozen=True)

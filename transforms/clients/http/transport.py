@@ -19,7 +19,7 @@ _CALLS_PER_CLIENT = 8
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d+)?)(ms|[dhms]|)", re.ASCII)
 _DURATION = re.compile(r"\d{1,9}(?:\.\d+)?|(?:\d{1,9}(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_RETRY_INFO = re.compile(r'"retryDelay": ?"(\d{1,9}(?:\.\d+)?)s"', re.ASCII)  # of Google's services and gateways
+_RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"', re.ASCII)  # of Google's services and gateways
 _ENCODINGS = ("gzip", "deflate")  # 64 kB, which are read at once, hold at most 64 MB in these
 
 _KINDS = {

@@ -87,8 +87,8 @@ class AdkApplication(HttpApplication):
 
     def _tokens(self, reply: Any) -> Tokens:
         used = [event.get("usageMetadata") or {} for event in _events(reply)]
-        count = lambda names: sum(usage.get(name) or 0 for usage in used for name in names)  # noqa: E731
-        tokens = Tokens(**{ours: count(theirs) for ours, theirs in _TOKENS.items()})
+        counts = {ours: [usage.get(name) or 0 for usage in used for name in theirs] for ours, theirs in _TOKENS.items()}
+        tokens = Tokens(**{ours: sum(numbers) for ours, numbers in counts.items()})
         return tokens if tokens.is_possible else Tokens()
 
     def _cut(self, reply: Any) -> str | None:
