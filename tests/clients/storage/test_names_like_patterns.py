@@ -73,6 +73,16 @@ def test_a_folder_that_may_not_be_listed_is_refused_rather_than_left_out(pattern
     assert "shut/: cannot be listed, so its files would be missing: Permission denied" in stderr, stderr
 
 
+def test_a_folder_that_need_not_be_listed_is_not_refused(tmp_path: Path) -> None:
+    """As others' home folders often are: a file in it can be read by its name."""
+    files.write(str(tmp_path / "home/q.jsonl"), b"\n")
+    (tmp_path / "home").chmod(0o311)
+    code = "from rankbeam.transforms.clients.storage import matching; "
+    stderr = _as_user(f"{code}assert matching.expand({str(tmp_path / '*/q.jsonl')!r})")
+    (tmp_path / "home").chmod(0o755)
+    assert stderr == ""
+
+
 def test_a_duckdb_file_that_may_not_be_read_is_not_called_foreign(tmp_path: Path) -> None:
     (tmp_path / "results.duckdb").touch(0)
     stderr = _as_user(

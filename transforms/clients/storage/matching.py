@@ -61,8 +61,9 @@ def _match(pattern: str) -> list[str]:
     parts = pattern.split("/") if files.is_local(pattern) else []
     first = next((number for number, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     for end in range(first, len(parts)):
+        is_listed = glob.has_magic(parts[end]) or "**" in parts[:end]
         for folder in files.match("/".join([*parts[:end], ""])):
-            if not os.access(folder, os.R_OK | os.X_OK):
+            if not os.access(folder, os.R_OK | os.X_OK if is_listed else os.X_OK):
                 raise InputError("cannot be listed, so its files would be missing: Permission denied", path=folder)
     return files.match(pattern)
 
