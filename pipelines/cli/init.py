@@ -102,12 +102,13 @@ def init(
 
 def _write_winner(path: Path, folder: str, name: str | None, experiment: str | None) -> None:
     from rankbeam.pipelines.results.find import find_run
+    from rankbeam.pipelines.results.leaderboard import deciding_metric
     from rankbeam.pipelines.show.parts import best_by
     from rankbeam.pipelines.start.winner import write_winner
 
     results = find_run(folder, experiment=experiment)
     written = write_winner(path, results, name)
-    if sentence := best_by(results, results.metrics[0]):
+    if sentence := best_by(results, deciding_metric(results)):
         click.echo(sentence)
     click.echo(f"wrote {path}: {written}")
     click.echo(

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.leaderboard import deciding_metric
 from rankbeam.pipelines.results.usage import cost_of_1000_queries, lacks_ledger_costs, queries_of, usage_rows
-from rankbeam.transforms.records.errors import InputError, pluralize
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison, Verdict
 
 
 def verdict(study: Study) -> str:
     """The decision by the metric that the experiment names under `decide_by:`, else by its first metric."""
-    metric = _metric(study)
+    metric = deciding_metric(study.results)
     if reason := _undecided_reason(study, metric):
         return f"No decision is possible yet: {reason}."
     one, other, row = _best_pair(study, metric)
@@ -21,16 +22,8 @@ def verdict(study: Study) -> str:
 
 def states_difference(study: Study) -> bool:
     """Return whether the decision states the difference in the first metric, so that it need not be repeated."""
-    metric = _metric(study)
+    metric = deciding_metric(study.results)
     return metric == study.metrics[0] and not _undecided_reason(study, metric)
-
-
-def _metric(study: Study) -> str:
-    try:
-        name = study.results.experiment_file.value.get("decide_by")
-        return study.metrics[0] if name is None else study.results.metric_named(name)
-    except InputError:  # tables whose experiment is not YAML
-        return study.metrics[0]
 
 
 def _undecided_reason(study: Study, metric: str) -> str:

@@ -12,6 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -20,6 +21,15 @@ Row = dict[str, Any]
 
 _MOST_NAMED, _MOST_IN_SENTENCE = 3, 8
 _DECISIVE = ("empty", "failed", "missing", "undefined", "tie_lowest", "tie_highest")
+
+
+def deciding_metric(results: Results) -> str:
+    """The metric that `decide_by:` names, else the first one."""
+    try:
+        name = results.experiment_file.value.get("decide_by")
+        return results.metrics[0] if name is None else results.metric_named(name)
+    except InputError:  # tables whose experiment is not YAML
+        return results.metrics[0]
 
 
 def distinct(results: Results, first: str | None = None) -> list[Row]:

@@ -246,9 +246,9 @@ class Results:
             wrong = lost if number == 1 else lost + wrong
         return f"{100.0 * (1.0 - wrong):g}%"
 
-    def leaderboard(self) -> list[dict[str, Any]]:
-        """The configurations, best first by the first metric, failed ones last."""
-        metric = self.metrics[0]
+    def leaderboard(self, metric: str | None = None) -> list[dict[str, Any]]:
+        """The configurations, best first by a metric, by default the first one; failed ones last."""
+        metric = metric or self.metrics[0]
         sign = self.sign_of(metric)
 
         def height(row: dict[str, Any]) -> tuple[float, int]:

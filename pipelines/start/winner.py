@@ -7,26 +7,46 @@ from typing import Any
 import yaml
 
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.results.leaderboard import deciding_metric
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.start.first_experiment import write_files
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
+
+_BESIDE = (
+    "relative paths are those of the run's experiment; name a file in its folder, or, for a run without an experiment "
+    "file, in the folder where it was started"
+)
 
 
 def write_winner(path: Path, results: Results, name: str | None) -> str:
-    """Write the experiment of a configuration, by default of the best by the first metric; return its name."""
-    rows = {row["name"]: row for row in results.leaderboard()}
+    """Write the experiment of a configuration, by default of the best by the deciding metric; return its name."""
+    rows = {row["name"]: row for row in results.configurations}
     if name is not None and name not in rows:
         raise InputError(f"--configuration {name}: the run has none of this name; {did_you_mean(name, rows)}")
-    row = next(iter(rows.values())) if name is None else rows[name]
+    row = _best(results) if name is None else rows[name]
     source = f"# {row['name']}, of {results.named}\n"
     value = {**_narrowed(results.experiment_file.value, row["name"]), "name": path.stem}
     text = source + yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
     with write_files({path: text.encode()}):
-        configurations = load_experiment(str(path)).evaluation.configurations
+        try:
+            configurations = load_experiment(str(path)).evaluation.configurations
+        except InputErrors as errors:
+            raise InputErrors([*errors.errors, InputError(_BESIDE, path=str(path))]) from errors
         if row["config_id"] not in {configuration.config_id for configuration in configurations}:
             problem = f"would not be {row['name']} as the run evaluated it: a file that it names has changed since then"
             raise InputError(problem, path=str(path))
     return str(row["name"])
+
+
+def _best(results: Results) -> dict[str, Any]:
+    """The best configuration by the rules of the first dialect; none that a race dropped after fewer queries."""
+    ids = (row["config_id"] for row in results.configurations)
+    dialects = dict(zip(ids, results.dialects, strict=True))
+
+    def is_excluded(row: dict[str, Any]) -> bool:
+        return row.get("dropped_at") is not None or dialects[row["config_id"]] != results.dialects[0]
+
+    return min(results.leaderboard(deciding_metric(results)), key=is_excluded)
 
 
 def _narrowed(experiment: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -38,7 +58,8 @@ def _narrowed(experiment: Mapping[str, Any], name: str) -> dict[str, Any]:
         raise InputError(
             f"{name} fuses configurations of a grid; copy the experiment, and delete what it does not need"
         )
-    gates = [gate for gate in experiment.get("gates") or () if _holds_alone(gate, {item, name})]
+    comparing = _comparing(experiment.get("judge"))
+    gates = [gate for gate in experiment.get("gates") or () if _holds_alone(gate, {item, name}, comparing)]
     grid = {key: _values(key, values, swept) for key, values in (experiment.get("grid") or {}).items()}
     changed = {
         "configurations": [entry for key, entry in items.items() if key in {item, *parts}],
@@ -47,12 +68,23 @@ def _narrowed(experiment: Mapping[str, Any], name: str) -> dict[str, Any]:
         "gates": gates,
     }
     merged = {**experiment, **changed}
-    return {key: value for key, value in merged.items() if key not in {"baseline", "race"} and changed.get(key, True)}
+    if comparing:
+        merged["metrics"] = [metric for metric in experiment["metrics"] if metric not in comparing]
+    dropped = {"baseline", "race", *(["decide_by"] if experiment.get("decide_by") in comparing else ())}
+    return {key: value for key, value in merged.items() if key not in dropped and changed.get(key, True)}
 
 
-def _holds_alone(gate: Mapping[str, Any], names: set[str]) -> bool:
+def _comparing(judge: object) -> set[str]:
+    """The names of criteria that compare answers of two configurations, as metrics."""
+    criteria = (judge.get("criteria") or {}) if isinstance(judge, dict) else {}
+    pairs = [name for name, value in criteria.items() if isinstance(value, dict) and "pairs" in value]
+    return {*pairs, *(f"Criterion({name})" for name in pairs)}
+
+
+def _holds_alone(gate: Mapping[str, Any], names: set[str], comparing: set[str]) -> bool:
     """Return whether a gate needs no other configuration."""
-    return gate.get("configuration") in {None, *names} and not str(gate.get("value")).startswith("difference")
+    is_alone = gate.get("metric") not in comparing and not str(gate.get("value")).startswith("difference")
+    return is_alone and gate.get("configuration") in {None, *names}
 
 
 def _values(key: str, values: Mapping[Any, Any] | list[Any], swept: str) -> Any:

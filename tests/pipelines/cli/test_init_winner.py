@@ -4,13 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
-from support.inputs import write
+from support.inputs import trec_qrels, write
 from support.runs import rankbeam
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.race import order_of
 
 QUERIES = [f"word{number} word{number + 1}" for number in range(8)]
 SWEEP: dict[str, Any] = {
@@ -84,6 +87,56 @@ def test_the_best_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert rankbeam("init", "x.yaml", "--winner", "out", "--experiment-name", "sweep").exit_code == 0
 
 
+@pytest.mark.parametrize(("decide_by", "name"), [(None, "many"), ("P@1", "few")])
+def test_the_best_is_decided_by_the_metric_of_the_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decide_by: str | None, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path("qrels"), trec_qrels([("q", "d", 1.0)]))
+    write(Path("many.run"), "q Q0 x 1 2 r\nq Q0 d 2 1 r\n")
+    write(Path("few.run"), "q Q0 d 1 2 r\n")
+    configurations = [{"name": n, "retriever": {"type": "run_file", "path": f"{n}.run"}} for n in ("few", "many")]
+    value = {"name": "e", "dataset": {"qrels": "qrels"}, "configurations": configurations, "output": {"path": "out"}}
+    value |= {"metrics": ["NumRet", "P@1"]} | ({} if decide_by is None else {"decide_by": decide_by})
+    assert rankbeam("evaluate", write(Path("e.yaml"), yaml.safe_dump(value))).exit_code == 0
+    assert f"wrote best.yaml: {name}\n" in rankbeam("init", "best.yaml", "--winner", "out").stdout
+
+
+def test_metrics_that_compare_configurations_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generate = {"service": "writer", "contexts": 1}
+    changes: dict[str, Any] = {
+        "services": SWEEP["services"] | {"writer": {"type": "extractive"}},
+        "configurations": [{**entry, "generate": generate} for entry in SWEEP["configurations"]],
+        "judge": {"service": "demo", "criteria": {"Better": {"question": "Which is better?", "pairs": "all"}}},
+        "metrics": ["RR", "Better"],
+        "decide_by": "Better",
+        "gates": [{"metric": "Better", "at_least": 0.0}, {"metric": "RR", "at_least": 0.0}],
+    }
+    run(tmp_path, monkeypatch, **changes, dialects=None, grid=None, baseline=None)
+    assert rankbeam("init", "best.yaml", "--winner", "out").exit_code == 0
+    value = yaml.safe_load(Path("best.yaml").read_text())
+    assert (value["metrics"], value["gates"], "decide_by" in value) == (["RR"], changes["gates"][1:], False)
+
+
+def test_a_configuration_that_a_race_dropped_is_not_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ids = np.array([f"q{number}" for number in range(200)])
+    ordered = ids[np.argsort(order_of(pa.array(ids)))]
+    write(Path("qrels"), trec_qrels([(query, "d", 1.0) for query in ids]))
+    for name, ranks in {"lost": [2] * 200, "won": [1] * 50 + [9] * 150}.items():
+        lines = [f"{query} Q0 {'d' if place == rank else f'x{place}'} {place} {-place} {name}\n"
+                 for query, rank in zip(ordered, ranks, strict=True) for place in range(1, 10)]  # fmt: skip
+        write(Path(f"{name}.run"), "".join(lines))
+    configurations = [{"name": n, "retriever": {"type": "run_file", "path": f"{n}.run"}} for n in ("lost", "won")]
+    value = {"name": "e", "dataset": {"qrels": "qrels"}, "configurations": configurations, "metrics": ["NumRet", "RR"]}
+    value |= {"race": {"metric": "RR", "looks": [50]}, "decide_by": "RR", "output": {"path": "out"}}
+    assert rankbeam("evaluate", write(Path("e.yaml"), yaml.safe_dump(value))).exit_code == 0
+    results = find_run("out")
+    assert [row["dropped_at"] for row in results.configurations] == [50, None]
+    assert results.leaderboard("RR")[0]["name"] == "lost"  # the mean over its 50 queries is higher
+    assert "wrote best.yaml: won\n" in rankbeam("init", "best.yaml", "--winner", "out").stdout
+
+
 def test_a_fusion_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, monkeypatch, **FUSED, grid=None, baseline=None, dialects=None, gates=None)
     assert rankbeam("init", "both.yaml", "--winner", "out", "--configuration", "both").exit_code == 0
@@ -102,6 +155,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.M
         assert (refused.exit_code, problem in refused.stderr) == (2, True), refused.stderr
     elsewhere = rankbeam("init", "folder/x.yaml", "--winner", "out", "--configuration", "lsa")
     assert "folder/corpus.jsonl: no such file" in elsewhere.stderr
+    assert "folder/x.yaml: relative paths are those of the run's experiment" in elsewhere.stderr
     assert "need --winner DIR" in rankbeam("init", "x.yaml", "--configuration", "lsa").stderr
     assert not Path("x.yaml").exists()
 
