@@ -41,7 +41,7 @@ _HARMLESS_ENDS = re.compile(
 _PLAIN_KEYS = re.compile(
     "attribute|bucket|cache|collapse|composite|content|continuation|cursor|dedup|deduplication|"
     "distinct|doc|document|edge|embedding|end|evaluated|external|facet|field|filter|foreign|group|"
-    "grouping|hash|idempotency|index|item|join|json|label|lang|language|last|locale|lookup|map|"
+    "grouping|hash|idempotency|index|item|join|json|kms|label|lang|language|last|locale|lookup|map|"
     "meta|metadata|natural|nested|next|node|object|order|page|partition|prev|previous|primary|"
     "property|public|range|record|result|results|route|routing|row|shard|sort|sorting|start|"
     "surrogate|tag|text|translation|unique|value|vector|websocket"
@@ -59,7 +59,7 @@ def names_secret(name: str) -> bool:
 
     >>> [names_secret(name) for name in ("X-RapidAPI-Key", "apikey", "client_secret", "AUTH", "X-Hub-Signature")]
     [True, True, True, True, True]
-    >>> [names_secret(name) for name in ("max_tokens", "keyword", "sort_key", "pageToken", "access_key_id", "author")]
+    >>> [names_secret(name) for name in ("max_tokens", "keyword", "kms_key", "pageToken", "access_key_id", "author")]
     [False, False, False, False, False, False]
     """
     words = _words(name)
