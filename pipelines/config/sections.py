@@ -29,7 +29,11 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_value(cls, value: Any) -> Any:
+    def _expand(cls, value: Any) -> Any:
+        return cls.expand_bare(value)
+
+    @classmethod
+    def expand_bare(cls, value: Any) -> Any:
         return {cls.bare[0]: value} if cls.bare is not None and isinstance(value, cls.bare[1]) else value
 
 
@@ -98,7 +102,8 @@ def parse_model(model: type[Model], located: YamlDocument, problems: list[InputE
 
 def salvage(model: type[Model], value: object) -> Model:
     """The valid parts of a value that is not a valid `model`, so that one pass can check them further."""
-    content = value if isinstance(value, dict) else {}
+    content = model.expand_bare(value) if issubclass(model, Section) else value
+    content = content if isinstance(content, dict) else {}
     partial = model.model_construct()
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
@@ -108,6 +113,7 @@ def salvage(model: type[Model], value: object) -> Model:
             continue
         partial.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
         if name in content:
+            partial.__pydantic_fields_set__.add(name)
             with contextlib.suppress(ValidationError):
                 partial.__pydantic_validator__.validate_assignment(partial, name, stated)
     return partial
@@ -119,7 +125,7 @@ def _salvage_field(model: type[BaseModel], origin: Any, value: object) -> Any:
         return [salvage(model, item) for item in value if isinstance(item, dict)] if isinstance(value, list) else None
     if origin is dict:
         named = value if isinstance(value, dict) else {}
-        return {name: salvage(model, item) for name, item in named.items() if isinstance(item, dict)}
+        return {name: salvage(model, item) for name, item in named.items()}
     return salvage(model, value)
 
 

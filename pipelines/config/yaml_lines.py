@@ -50,6 +50,9 @@ def format_place(place: Place) -> str:
     return name
 
 
+_IN_QUOTES = "; put a text with a colon, comma or question mark in quotes"
+
+
 def load(text: str, path: str | None) -> YamlDocument:
     """Read a YAML document.
 
@@ -63,7 +66,9 @@ def load(text: str, path: str | None) -> YamlDocument:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
         what = "" if path is None else "is not valid YAML: "
-        raise InputError(f"{what}{error.problem or error.context}", path=path, line=line) from error
+        problem = f"{what}{error.problem or error.context}"
+        problem += _IN_QUOTES if "mapping values are not" in problem or "expected ',' or '}'" in problem else ""
+        raise InputError(problem, path=path, line=line) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         problem = f"is not valid YAML: the character U+{int(error.character):04X} is not allowed"

@@ -73,7 +73,8 @@ def criteria_of(
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
         place, stated = ("judge", "criteria", name), model.model_fields_set
-        if not model.about or ("question" in stated and not model.question):
+        is_mapping = isinstance(located.value["judge"]["criteria"][name], dict | str)
+        if not is_mapping or not model.about or ("question" in stated and not model.question):
             continue  # reported already
         if not name.isidentifier() or not name[0].isupper():
             problems.append(located.error(place, "is not a name; begin with a capital letter, such as Tone"))

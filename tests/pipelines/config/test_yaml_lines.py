@@ -103,6 +103,12 @@ def test_what_is_not_valid_is_refused_with_its_line(text: str, line: int) -> Non
     assert (caught.value.path, caught.value.line) == ("e.yaml", line)
 
 
+@pytest.mark.parametrize("text", ["a: Is it: so?\n", "a: {b: Is it so?, c: 1}\n"])
+def test_the_refusal_of_a_text_that_needs_quotes_names_them(text: str) -> None:
+    with pytest.raises(InputError, match="put a text with a colon, comma or question mark in quotes"):
+        load(text, "e.yaml")
+
+
 @pytest.mark.parametrize("letter", ["\x00", "\x07", "\ufffe"])
 def test_a_letter_that_yaml_forbids_is_refused(letter: str) -> None:
     with pytest.raises(InputError, match="is not valid YAML"):

@@ -201,6 +201,22 @@ def test_a_criterion_that_is_in_no_metric_is_warned_of(folder: Path) -> None:
     assert note.endswith("10: judge.criteria.Current: is not one of the metrics, so it is not judged")
 
 
+@pytest.mark.parametrize(
+    ("question", "end", "problem"),
+    [
+        ('""', "", "9: judge.criteria.Tone.question: must not be empty, found ''"),
+        ('{question: ""}', "", "9: judge.criteria.Tone.question: must not be empty, found ''"),
+        ("5", "", "9: judge.criteria.Tone: must be a mapping of keys to values, found 5"),
+        ("Is it polite?", "decide_by: [Tone]\n", "14: decide_by: must be a text, found ['Tone']"),
+    ],
+)
+def test_a_mistake_does_not_make_criteria_unknown(folder: Path, question: str, end: str, problem: str) -> None:
+    text = TEXT.replace("race: {metric: Tone}\n", "").replace('{question: "Is it polite?"}', question)
+    with pytest.raises(InputError) as caught:
+        parsed(folder, text + end)
+    assert str(caught.value) == f"{folder}/e.yaml:{problem}"
+
+
 def test_an_invalid_criterion_is_reported_once(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         parsed(folder, TEXT.replace("Is it polite?", "  ").replace("race: {metric: Tone}\n", "").replace(
