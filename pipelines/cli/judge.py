@@ -80,7 +80,7 @@ def judge(
         named = name_of(value)
 
         def in_options(error: InputError) -> InputError:
-            return InputError(_as_option(error.problem)) if error.path == named else error
+            return InputError(_as_option(error.problem)) if error.path in (None, named) else error
 
         with reword_errors(in_options):
             experiment = parse_experiment(text, named, output or f"out/{value['name']}")
@@ -94,7 +94,7 @@ def _as_option(problem: str) -> str:
     >>> _as_option("services.judge.base_url: is missing"), _as_option("metrics[0]: unknown metric 'x'")
     ('--service base_url: is missing', "--metric: unknown metric 'x'")
     """
-    problem = problem.replace("judge: {service: NAME}", _JUDGE)
+    problem = re.sub(r"^max_(calls|tokens)\b", r"--max-\1", problem.replace("judge: {service: NAME}", _JUDGE))
     problem = problem.replace("judge: {service: NAME, embeddings: NAME}", "--service and --embeddings")
     for key, option in ((r"services\.judge\b\.?", "--service "), (r"services\.embedder\b\.?", "--embeddings ")):
         problem = re.sub(f"^{key}", option, problem)

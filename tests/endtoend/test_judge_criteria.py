@@ -67,7 +67,7 @@ def test_criteria_of_a_file_are_metrics(tmp_path: Path, criteria: str, server: S
     refused = judged(tmp_path, service, "--criteria", criteria, "-m", "Faithfulness", "--max-calls", "1")
     assert refused.status == 2
     assert "judge: 2 to 8 calls to make" in refused.stderr
-    assert "max_calls is 1, and up to " in refused.stderr
+    assert "--max-calls is 1, and up to " in refused.stderr
     assert server.stats().calls == calls
     again = judged(tmp_path, service, "--criteria", criteria, "-m", "Tone", "-m", "Faithfulness")
     assert again.status == 0, again.stderr
