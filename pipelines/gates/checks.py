@@ -211,7 +211,8 @@ def _measure(
     gate: Gate, configuration: str, name: str, run: Results, ids: Mapping[str, str], differences: _Differences
 ) -> Measured:
     if gate.value == SENTINELS:
-        accuracy = run.sentinel_accuracy
+        shares = (row["sentinel_accuracy"] for row in run.judge_quality)
+        accuracy = min((share for share in shares if share is not None), default=None)  # of the worst step
         return accuracy, "" if accuracy is not None else "the judge received no known items"
     if gate.is_difference:
         return _difference(gate, configuration, name, differences, run)

@@ -226,12 +226,6 @@ class Results:
         settings = self.experiment_file.value["judge"]
         return settings if isinstance(settings, Mapping) else {}
 
-    @property
-    def sentinel_accuracy(self) -> float | None:
-        """The lowest share of known items that the judge got right in any step, if known."""
-        shares = (row["sentinel_accuracy"] for row in self.judge_quality)
-        return min((share for share in shares if share is not None), default=None)
-
     def mixed_versions(self) -> str:
         """A warning that several versions of the judge judged; "" if only one did, or the experiment allows several."""
         mixture = mixed_versions(self.judge_quality)
