@@ -1,6 +1,6 @@
 locals {
   jobs     = "resource.type = \"dataflow_job\" AND resource.label.\"job_name\" = starts_with(\"rankbeam\")"
-  channels = concat(var.notification_channels, [for each in google_monitoring_notification_channel.email : each.name])
+  channels = concat(var.notification_channels, [for channel in google_monitoring_notification_channel.email : channel.name])
 }
 
 resource "google_monitoring_notification_channel" "email" {
@@ -161,11 +161,11 @@ resource "google_monitoring_alert_policy" "failed_launch" {
 # The log of BigQuery's transfer service has it, and a log-based policy sends it on.
 locals {
   alert_settings = {
-    for team, each in local.teams : team => {
-      fresh_run   = { project = var.project, dataset = each.dataset, hours = var.fresh_hours, experiments = jsonencode(lookup(var.fresh_experiments, team, [])) }
-      cost        = { project = var.project, dataset = each.dataset, most_cost = coalesce(var.most_cost_per_day, 0) }
-      regressions = { project = var.project, dataset = each.dataset }
-      monitor     = { project = var.project, dataset = each.dataset }
+    for team, settings in local.teams : team => {
+      fresh_run   = { project = var.project, dataset = settings.dataset, hours = var.fresh_hours, experiments = jsonencode(lookup(var.fresh_experiments, team, [])) }
+      cost        = { project = var.project, dataset = settings.dataset, most_cost = coalesce(var.most_cost_per_day, 0) }
+      regressions = { project = var.project, dataset = settings.dataset }
+      monitor     = { project = var.project, dataset = settings.dataset }
     }
   }
 

@@ -7,33 +7,33 @@ locals {
   # Cloud Run names subnetworks of its own project without their region, and others by their full path.
   run_subnetworks = var.subnetwork == null ? [] : [replace(var.subnetwork, "/^(https:.*/v1/|regions/.*/)/", "")]
 
-  on_dataflow  = { for name, each in var.schedules : name => each if each.engine == "dataflow" }
-  on_cloud_run = { for name, each in var.schedules : name => each if each.engine == "cloud_run" }
+  on_dataflow  = { for name, schedule in var.schedules : name => schedule if schedule.engine == "dataflow" }
+  on_cloud_run = { for name, schedule in var.schedules : name => schedule if schedule.engine == "cloud_run" }
 
   # The body of Dataflow's flexTemplates:launch. The job has the schedule's name: Dataflow refuses a second job of that
   # name while the first one runs, so two runs never spend one quota.
   launches = {
-    for name, each in local.on_dataflow : name => {
+    for name, schedule in local.on_dataflow : name => {
       launchParameter = {
         jobName              = "rankbeam-${name}"
         containerSpecGcsPath = local.template
         parameters = merge(
-          { experiment = each.experiment },
-          each.output == null ? {} : { output = each.output },
+          { experiment = schedule.experiment },
+          schedule.output == null ? {} : { output = schedule.output },
         )
         environment = merge(
           {
             sdkContainerImage    = local.image
-            serviceAccountEmail  = google_service_account.worker[each.team].email
-            stagingLocation      = "gs://${google_storage_bucket.rankbeam[each.team].name}/staging"
-            tempLocation         = "gs://${google_storage_bucket.rankbeam[each.team].name}/temp"
-            maxWorkers           = each.max_workers
+            serviceAccountEmail  = google_service_account.worker[schedule.team].email
+            stagingLocation      = "gs://${google_storage_bucket.rankbeam[schedule.team].name}/staging"
+            tempLocation         = "gs://${google_storage_bucket.rankbeam[schedule.team].name}/temp"
+            maxWorkers           = schedule.max_workers
             ipConfiguration      = var.public_ips ? "WORKER_IP_PUBLIC" : "WORKER_IP_PRIVATE"
             additionalUserLabels = local.labels
           },
           var.subnetwork == null ? {} : { subnetwork = var.subnetwork },
           var.kms_key == null ? {} : { kmsKeyName = var.kms_key },
-          each.environment,
+          schedule.environment,
         )
       }
     }

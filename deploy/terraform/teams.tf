@@ -13,26 +13,26 @@ locals {
       }
     },
     {
-      for name, each in var.teams : name => {
-        bucket     = coalesce(each.bucket, "${local.bucket}-${name}")
-        dataset    = coalesce(each.dataset, "${var.dataset}_${replace(name, "-", "_")}")
-        submitters = each.submitters
-        readers    = each.readers
-        secrets    = each.secrets
+      for name, settings in var.teams : name => {
+        bucket     = coalesce(settings.bucket, "${local.bucket}-${name}")
+        dataset    = coalesce(settings.dataset, "${var.dataset}_${replace(name, "-", "_")}")
+        submitters = settings.submitters
+        readers    = settings.readers
+        secrets    = settings.secrets
       }
     },
   )
 
-  other_teams = { for name, each in local.teams : name => each if name != "default" }
+  other_teams = { for name, settings in local.teams : name => settings if name != "default" }
   prefixes    = { for name in keys(local.teams) : name => name == "default" ? "" : "${name}/" }
 
-  all_submitters = toset(flatten([for each in local.teams : tolist(each.submitters)]))
-  all_readers    = toset(flatten([for each in local.teams : tolist(each.readers)]))
+  all_submitters = toset(flatten([for settings in local.teams : tolist(settings.submitters)]))
+  all_readers    = toset(flatten([for settings in local.teams : tolist(settings.readers)]))
 
   # Pairs of a team and something of it, by the key of a resource.
-  team_submitters   = merge([for team, each in local.teams : { for member in each.submitters : "${local.prefixes[team]}${member}" => { team = team, member = member } }]...)
-  team_readers      = merge([for team, each in local.teams : { for member in each.readers : "${local.prefixes[team]}${member}" => { team = team, member = member } }]...)
-  team_secrets      = merge([for team, each in local.teams : { for secret in each.secrets : "${local.prefixes[team]}${secret}" => { team = team, secret = secret } }]...)
+  team_submitters   = merge([for team, settings in local.teams : { for member in settings.submitters : "${local.prefixes[team]}${member}" => { team = team, member = member } }]...)
+  team_readers      = merge([for team, settings in local.teams : { for member in settings.readers : "${local.prefixes[team]}${member}" => { team = team, member = member } }]...)
+  team_secrets      = merge([for team, settings in local.teams : { for secret in settings.secrets : "${local.prefixes[team]}${secret}" => { team = team, secret = secret } }]...)
   team_worker_roles = merge([for team in keys(local.teams) : { for role in local.worker_roles : "${local.prefixes[team]}${role}" => { team = team, role = role } }]...)
   team_tables       = merge([for team in keys(local.teams) : { for name in keys(local.schemas) : "${local.prefixes[team]}${name}" => { team = team, name = name } }]...)
   team_views        = [for level in local.view_levels : merge([for team in keys(local.teams) : { for name in level : "${local.prefixes[team]}${name}" => { team = team, name = name } }]...)]
@@ -55,7 +55,7 @@ resource "google_storage_managed_folder_iam_member" "ledger_worker" {
 }
 
 resource "google_storage_managed_folder_iam_member" "ledger_submitter" {
-  for_each = { for key, each in local.team_submitters : key => each if each.team != "default" }
+  for_each = { for key, pair in local.team_submitters : key => pair if pair.team != "default" }
 
   bucket         = google_storage_bucket.rankbeam["default"].name
   managed_folder = google_storage_managed_folder.ledger.name

@@ -163,17 +163,17 @@ variable "schedules" {
   }
 
   validation {
-    condition     = alltrue([for each in values(var.schedules) : startswith(each.experiment, "gs://")])
+    condition     = alltrue([for schedule in values(var.schedules) : startswith(schedule.experiment, "gs://")])
     error_message = "A schedule's experiment lies on gs://."
   }
 
   validation {
-    condition     = alltrue([for each in values(var.schedules) : contains(["dataflow", "cloud_run"], each.engine)])
+    condition     = alltrue([for schedule in values(var.schedules) : contains(["dataflow", "cloud_run"], schedule.engine)])
     error_message = "The engine of a schedule is dataflow or cloud_run."
   }
 
   validation {
-    condition     = alltrue([for each in values(var.schedules) : each.engine == "dataflow" || length(each.environment) == 0])
+    condition     = alltrue([for schedule in values(var.schedules) : schedule.engine == "dataflow" || length(schedule.environment) == 0])
     error_message = "Only schedules on Dataflow have an environment."
   }
 }

@@ -15,9 +15,9 @@ locals {
   names_of_ours = join("|", concat(keys(local.schemas), keys(local.view_files)))
 
   view_queries = {
-    for team, each in local.teams : team => {
+    for team, settings in local.teams : team => {
       for name, text in local.view_files : name => replace(
-        text, "/\\b(FROM|JOIN) (${local.names_of_ours})\\b/", "$1 `${var.project}`.`${each.dataset}`.$2"
+        text, "/\\b(FROM|JOIN) (${local.names_of_ours})\\b/", "$1 `${var.project}`.`${settings.dataset}`.$2"
       )
     }
   }

@@ -18,9 +18,9 @@ needs_terraform = pytest.mark.skipif(TERRAFORM is None, reason="terraform is not
 STAND_INS = {
     "google_artifact_registry_repository.rankbeam.repository_id": '"rankbeam"',
     'google_storage_bucket.rankbeam["default"].name': "local.bucket",
-    "google_storage_bucket.rankbeam[each.team].name": "local.teams[each.team].bucket",
-    "google_service_account.worker[each.team].email": '"${each.team}@my-project.iam.gserviceaccount.com"',
-    "[for each in google_monitoring_notification_channel.email : each.name]": "[]",
+    "google_storage_bucket.rankbeam[schedule.team].name": "local.teams[schedule.team].bucket",
+    "google_service_account.worker[schedule.team].email": '"${schedule.team}@my-project.iam.gserviceaccount.com"',
+    "[for channel in google_monitoring_notification_channel.email : channel.name]": "[]",
 }
 """Values in place of what only a provider knows."""
 
