@@ -151,8 +151,8 @@ class FilledJudgements:
     def warnings(self) -> list[str]:
         warnings = list(self.audit.warnings)
         if self.without_text:
-            texts = pluralize(self.without_text, "graded text")
-            warnings.append(f"{texts} not in the corpus or the rankings")
+            texts = pluralize(self.without_text, "graded text is", "graded texts are")
+            warnings.append(f"{texts} of documents that neither the corpus nor the rankings have")
         pairs = list(reversed_pairs(self.effects))
         for metric, better, worse in pairs[:_MOST_NAMED]:
             warnings.append(f"{metric}: {better} is better than {worse} by people, and worse with the judge's grades")
