@@ -28,7 +28,9 @@ class CallSettings:
         accounts: the account behind each pool. A pool's name depends on the experiment's other retrievers; at the
             service, the quota is the same.
         budgets: the key under `quotas:` of each pool.
+        corpus_quotas: quotas of imports into corpora, and of requests to their service.
         max_cost: limit of what all calls cost together; None for no limit.
+        max_failure_rate: highest acceptable share, from 0 to 1, of what a configuration lacks because calls failed.
         ledger_path: folder that stores all answers; None for `ledger` in the output.
         shares_ledger: true if all of the user's runs on this machine share the ledger.
         leases_path: the folder of leases; None for that of the ledger.
@@ -78,7 +80,6 @@ class CallSettings:
         works: Mapping[str, Work[Any]],
         called: Mapping[str, tuple[Service, str | None]] | None = None,
         *,
-        max_failure_rate: float = 1.0,
         batches: bool = False,
     ) -> Stage:
         """A stage of calls, which batch jobs may make if `batches` is true.
@@ -95,7 +96,6 @@ class CallSettings:
             {service: pool or "" for service, (_, pool) in called.items()},
             self.pools,
             self.accounts,
-            max_failure_rate,
-            self.budget(name),
-            self.batch if batches else None,
+            budget=self.budget(name),
+            batch=self.batch if batches else None,
         )

@@ -11,7 +11,7 @@ import apache_beam as beam
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.buckets import of_documents
-from rankbeam.pipelines.run.stages import calls_of
+from rankbeam.pipelines.run.stages import calls_of_stage
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -80,7 +80,7 @@ def answers_of(
     if not work.services:
         return _unjudged_branch(experiment, work, items, tuple(counts))
     asks = known_of(experiment, work, execution.started_at)
-    call = calls_of(answer_stage(experiment, work, asks), experiment, execution, dataset, earlier)
+    call = calls_of_stage(answer_stage(experiment, work, asks), experiment, execution, dataset, earlier)
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
     if asks:
         tasks = (tasks, items | "PlanKnown" >> PlanKnown(asks)) | "EveryTask" >> beam.Flatten()

@@ -1,12 +1,13 @@
 """Branches that call embedding models and remote retrievers."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
-from rankbeam.pipelines.run.stages import calls_of
+from rankbeam.pipelines.run.stages import calls_of_stage
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
@@ -40,7 +41,7 @@ Searching = tuple[Embed, RetrieverParameters, Documents]
 
 def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
-    services = calls_of(retrieve_stage(experiment), experiment, execution, dataset, branches.usage)
+    services = calls_of_stage(retrieve_stage(experiment), experiment, execution, dataset, branches.usage)
     called: CallResults = tasks_to_do(dataset.judged, experiment, branches.rewritten) | "CallServices" >> services
     add_answers(called.answers, called.recalled, experiment, branches)
     branches.failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
@@ -121,14 +122,15 @@ def retrieve_stage(experiment: Experiment) -> Stage:
     sources = experiment.evaluation.sources
     called = {work.service: (work.retriever, sources[source].pool) for source, work in works.items()}
     by_service = {work.service: work for work in works.values()}
-    return experiment.calls.stage(STAGE, by_service, called, max_failure_rate=experiment.calls.max_failure_rate)
+    stage = experiment.calls.stage(STAGE, by_service, called)
+    return replace(stage, max_failure_rate=experiment.calls.max_failure_rate)
 
 
 def embed(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches
 ) -> None:
     """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
-    services = calls_of(embed_stage(experiment), experiment, execution, dataset, branches.usage)
+    services = calls_of_stage(embed_stage(experiment), experiment, execution, dataset, branches.usage)
     called: CallResults = (
         tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
     )

@@ -8,7 +8,7 @@ from rankbeam.pipelines.experiment.grid.components import NO_LIMITS
 from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.buckets import of_documents
-from rankbeam.pipelines.run.stages import calls_of
+from rankbeam.pipelines.run.stages import calls_of_stage
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -32,7 +32,7 @@ def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branche
     works, stage = rerank_works(experiment), rerank_stage(experiment)
     scores = {"items": items}
     if stage.works:
-        call = calls_of(stage, experiment, execution, dataset, branches.usage)
+        call = calls_of_stage(stage, experiment, execution, dataset, branches.usage)
         called: CallResults = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
         scores |= {"scores": called.answers, "failed": called.failed}
         branches.warnings.append(called.warnings)

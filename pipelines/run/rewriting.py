@@ -4,7 +4,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.branches import Branches
-from rankbeam.pipelines.run.stages import calls_of
+from rankbeam.pipelines.run.stages import calls_of_stage
 from rankbeam.transforms.call import CallResults
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
@@ -17,7 +17,7 @@ from rankbeam.transforms.retrieve import rewrite
 
 def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     works = rewrite_works(experiment)
-    call = calls_of(rewrite_stage(experiment), experiment, execution, dataset)
+    call = calls_of_stage(rewrite_stage(experiment), experiment, execution, dataset)
     called: CallResults = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
     parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
     branches.rewritten, empty = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)

@@ -11,7 +11,7 @@ from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run
 
 
-def calls_of(
+def calls_of_stage(
     stage: Stage, experiment: Experiment, execution: Run, dataset: Dataset, earlier: beam.PCollection | None = None
 ) -> CallServices:
     """The transform that makes a stage's calls once the usage of `earlier` stages is known."""
