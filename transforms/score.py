@@ -192,7 +192,8 @@ def _subtopics_of(queries: pa.RecordBatch, judgements: IntArray) -> Subtopics | 
     query = np.repeat(np.arange(queries.num_rows), lists.value_lengths().to_numpy().astype(np.int64))
     begins = np.cumsum(judgements) - judgements
     place = pairs.field("judgement").to_numpy().astype(np.int64)
-    return Subtopics(queries.num_rows, begins[query] + place, query, pairs.field("subtopic").to_numpy().astype(int))
+    subtopic, grade = pairs.field("subtopic").to_numpy().astype(np.int64), pairs.field("grade").to_numpy()
+    return Subtopics(queries.num_rows, begins[query] + place, query, subtopic, grade)
 
 
 def _unplaced_counts(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:

@@ -2,15 +2,18 @@
 
 import random
 from collections.abc import Iterable
+from math import isnan
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyndeval
 import pytest
+from support import runs
 from support.inputs import write
 
 import rankbeam
+from rankbeam.transforms.records.metrics.definitions import SUBTOPIC_METRICS
 
 Judgement = tuple[str, str, str, int]
 Row = tuple[str, str, float]
@@ -21,8 +24,10 @@ NAMES = {
     "alpha-DCG": "alpha_DCG",
     "ERR-IA": "ERR_IA",
     "nERR-IA": "nERR_IA",
+    "P-IA": "P_IA",
     "strec": "StRecall",
 }
+WHOLE = {"NRBP": "NRBP", "nNRBP": "nNRBP", "MAP-IA": "AP_IA"}
 
 
 def collection(seed: int, queries: int = 60) -> tuple[list[Judgement], list[Row]]:
@@ -61,18 +66,31 @@ def test_values_are_those_of_ndeval(tmp_path: Path) -> None:
     # With these alphas sums of gains are exact. With others, ndeval breaks some ties of its ideal ranking by rounding.
     judgements, rows = collection(1, queries=120)
     queries = {query for query, *_ in judgements}
-    measures = [f"{name}@{cutoff}" for name in NAMES for cutoff in CUTOFFS]
+    measures = [*(f"{name}@{cutoff}" for name in NAMES for cutoff in CUTOFFS), *WHOLE]
     expected: dict[tuple[str, str], float] = {}
-    for alpha in (0.5, 0.25, 1.0, 0.0):
-        theirs = pyndeval.ndeval(judgements, rows, measures, alpha=alpha)
+    for alpha, beta, rel in [(0.5, 0.5, 1), (0.25, 0.8, 1), (1.0, 0.0, 1), (0.0, 0.5, 2), (0.5, 1.0, 0)]:
+        theirs = pyndeval.RelevanceEvaluator(judgements, measures, rel, alpha, beta).evaluate(rows)
         for measure in measures:
-            name, cutoff = measure.split("@")
-            option = "" if alpha == 0.5 or name == "strec" else f"(alpha={alpha:g})"
-            metric = f"{NAMES[name]}{option}@{cutoff}"
-            expected |= {(query, metric): theirs.get(query, {}).get(measure, 0.0) for query in queries}
+            name, _, cutoff = measure.partition("@")
+            metric = {**NAMES, **WHOLE}[name]
+            chosen = {"alpha": alpha, "beta": beta, "rel": float(rel)}
+            definition = SUBTOPIC_METRICS[metric].options
+            options = {key: value for key, value in chosen.items() if key in definition}
+            changed = [f"{key}={value:g}" for key, value in options.items() if value != definition[key].default]
+            metric += f"({','.join(changed)})" * bool(changed) + f"@{cutoff}" * bool(cutoff)
+            for query in queries:
+                value = theirs.get(query, {}).get(measure, 0.0)
+                expected[query, metric] = 0.0 if isnan(value) else value  # nNRBP of nothing relevant
     qrels = Path(write(tmp_path / "qrels.txt", as_trec(judgements)))
     run = Path(write(tmp_path / "run.txt", as_run(rows)))
     assert scored(qrels, run, sorted({metric for _, metric in expected})) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_relevance_level_of_the_command_line_holds_for_subtopics(tmp_path: Path) -> None:
+    qrels = write(tmp_path / "qrels.txt", "q1 1 d1 1\nq1 2 d2 2\n")
+    run = write(tmp_path / "run.txt", "q1 Q0 d1 1 2.0 tag\nq1 Q0 d2 2 1.0 tag\n")
+    result = runs.rankbeam("score", qrels, run, "-l", "2", "-m", "StRecall@1", "-m", "AP_IA", "--format", "csv")
+    assert result.stdout.splitlines()[1:] == ["run,all,StRecall(rel=2)@1,0.0", "run,all,AP_IA(rel=2),0.5"]
 
 
 def test_every_format_has_the_same_values_and_ordinary_metrics_take_the_highest_grade(tmp_path: Path) -> None:

@@ -79,8 +79,10 @@ JUDGED_QUERIES = pa.schema(
 Judgements are null for a query without any, which is evaluated because a metric is judged.
 """
 
-SUBTOPICS = pa.field("subtopics", pa.list_(pa.struct([("judgement", pa.int32()), ("subtopic", pa.int32())])))
-"""A further column of `JUDGED_QUERIES` if a metric needs subtopics: those that the documents are relevant to.
+SUBTOPICS = pa.field(
+    "subtopics", pa.list_(pa.struct([("judgement", pa.int32()), ("subtopic", pa.int32()), ("grade", pa.float64())]))
+)
+"""A further column of `JUDGED_QUERIES` if a metric needs subtopics: those that the documents are judged for.
 
 The judgement is a position in the list of judgements; subtopics are numbered from 0 in every query.
 """

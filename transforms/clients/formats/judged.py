@@ -172,14 +172,15 @@ def _judged_things(judgements: pa.Table) -> pa.Array:
 
 
 def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queries: int) -> pa.ListArray:
-    """For each query, pairs of a judgement and a subtopic of its document; `position`: int64[p], ascending."""
-    relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
-    query = relevant["position"].to_numpy().astype(np.int64)
-    row = pc.index_in(_keys(query, flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
-    subtopic = _subtopic_numbers(query, flat(relevant["subtopic"]))
+    """For each query, judgements, subtopics and grades of its documents; `position`: int64[p], ascending."""
+    judged = judgements.filter(pc.greater_equal(judgements["grade"], 0.0))
+    query = judged["position"].to_numpy().astype(np.int64)
+    row = pc.index_in(_keys(query, flat(judged["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
+    subtopic = _subtopic_numbers(query, flat(judged["subtopic"]))
     order = np.lexsort((subtopic, row))
     place = row[order] - offsets_of(position, queries)[query[order]]
-    arrays = [pa.array(place, pa.int32()), pa.array(subtopic[order], pa.int32())]
+    grade = flat(judged["grade"]).take(pa.array(order))
+    arrays = [pa.array(place, pa.int32()), pa.array(subtopic[order], pa.int32()), grade]
     structs = pa.StructArray.from_arrays(arrays, fields=list(columns.SUBTOPICS.type.value_type))
     return pa.ListArray.from_arrays(pa.array(offsets_of(query[order], queries), pa.int32()), structs)
 

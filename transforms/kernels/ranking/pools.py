@@ -18,24 +18,35 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Subtopics:
-    """The subtopics of the judged documents of n queries: one pair for each subtopic that a document is relevant to.
+    """The subtopics of the judged documents of n queries: one pair for each subtopic that a document is judged for.
 
     Attributes:
         queries: n.
         judgement: int64[s], the row of the pool of each pair, ascending.
         query: int64[s], position of the query of each pair, ascending.
         subtopic: int64[s], a number for the subtopic, from 0 in every query.
+        grade: float64[s], of the document for the subtopic.
     """
 
     queries: int
     judgement: IntArray
     query: IntArray
     subtopic: IntArray
+    grade: FloatArray
+    _relevant: dict[float, "Subtopics"] = field(default_factory=dict, compare=False)
     _ideal: dict[tuple[float, int], FloatArray] = field(default_factory=dict, compare=False)
+
+    def relevant(self, rel: float) -> "Subtopics":
+        """The pairs whose grade is at least `rel`."""
+        if rel not in self._relevant:
+            chosen = self.grade >= rel
+            rows = (self.judgement[chosen], self.query[chosen], self.subtopic[chosen], self.grade[chosen])
+            self._relevant[rel] = Subtopics(self.queries, *rows)
+        return self._relevant[rel]
 
     @property
     def number(self) -> IntArray:
-        """int64[n]: the subtopics of each query that some document is relevant to."""
+        """int64[n]: the subtopics of each query."""
         pairs = np.unique(np.stack([self.query, self.subtopic]), axis=1)
         return np.bincount(pairs[0], minlength=self.queries)
 
@@ -80,7 +91,7 @@ class Pool:
         query: int64[p], position of the query of each judgement, ascending.
         doc_id: Arrow strings [p]; no document occurs twice in one query.
         grade: float64[p]; below 0 means "in the pool, not judged" (as in infAP's sampled pools).
-        subtopics: those that the documents are relevant to; None if no metric needs them.
+        subtopics: those that the documents are judged for; None if no metric needs them.
     """
 
     queries: int
