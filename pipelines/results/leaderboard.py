@@ -150,7 +150,7 @@ def geometric_words(results: Results, metric: str) -> str:
     rows = distinct(results)
     means = [f"{row['name']} {_mean_text(results.means[row['config_id'], ALL, metric])}" for row in rows[:_MOST]]
     known = "; ".join(means) + ("; …" if len(rows) > _MOST else "")
-    return f"{metric} is on a logarithmic scale, where 0.0602 more is twice the geometric mean (gm_map): {known}"
+    return f"{metric} is on a logarithmic scale, where 0.0602 more is twice the geometric mean: {known}"
 
 
 def _mean_text(row: ConfigurationMetric) -> str:

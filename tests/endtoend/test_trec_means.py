@@ -15,8 +15,9 @@ from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_n
 
 ROBUST = SHARED_DATA / "robust03"
 MEASURES = {"map", "map_cut", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP", "ndcg", "ndcg_cut", "success"}
-MEASURES |= {"set_P", "set_recall", "set_F", "set_map", "set_relative_P", "relative_P", "gm_map"}
-COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "runid")
+MEASURES |= {"set_P", "set_recall", "set_F", "set_map", "set_relative_P", "relative_P"}
+MEASURES |= {"gm_map", "gm_bpref", "Rprec_mult"}
+COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret", "runid")
 
 
 def mean(values: Iterable[float]) -> float:
@@ -69,14 +70,15 @@ def test_means_of_real_runs_are_those_of_trec_evals_code() -> None:
         evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(file), MEASURES)
     command = ["score", ROBUST / "qrels.txt.gz", *paths, "-m", "all_trec", "--format", "trec", "--replicates", "0"]
     printed = means(rankbeam(*command, "--dialect", "pytrec_eval").stdout)
-    # trec_eval 9, which pytrec_eval wraps, rounds levels of recall otherwise than trec_eval 10; pytrec_eval has no rbp.
-    compared = [metric for metric in parse_metrics(["all_trec"]) if metric.name not in ("IPrec", "RBP")]
+    # trec_eval 9, which pytrec_eval wraps, rounds levels of recall otherwise than trec_eval 10, and has no rbp and unj.
+    lacking = ("IPrec", "IPrec11", "RBP", "Unjudged")
+    compared = [metric for metric in parse_metrics(["all_trec"]) if metric.name not in lacking]
     names = [name for metric in compared if (name := trec_name(metric)) not in (None, *COUNTS)]
     for path, printed_means in zip(paths, printed, strict=True):
         with gzip.open(path, "rt") as file:
             values = evaluator.evaluate(pytrec_eval.parse_run(file))
         in_order = [values[query] for query in sorted(values, key=str.encode)]
-        shown = {name: value for name, value in printed_means.items() if not name.startswith(("iprec", "rbp"))}
+        shown = {name: value for name, value in printed_means.items() if name in names}
         expected = {name: mean(row[name] for row in in_order) for name in names}
-        expected["gm_map"] = math.exp(expected["gm_map"])  # of logarithms
+        expected |= {name: math.exp(expected[name]) for name in ("gm_map", "gm_bpref")}  # of logarithms
         assert shown == {name: f"{value:6.4f}" for name, value in expected.items()}

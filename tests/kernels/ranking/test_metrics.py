@@ -21,8 +21,11 @@ from support.data import SHARED_DATA, needs_shared_data
 from support.strategies import EACH_METRIC, collections, judged_rows, large_collection
 
 from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import incomplete, user_models
 from rankbeam.transforms.kernels.ranking import metrics as kernels
+from rankbeam.transforms.kernels.ranking.curves import mean_interpolated_precision
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.similarity import compatibility
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.records.metrics.values import metric_values
@@ -37,8 +40,8 @@ IPREC = f"iprec_at_recall.{','.join(map(str, LEVEL_ENDS))}"
 WHOLE: Mapping[str, Kernel] = {
     "map": kernels.average_precision,
     "Rprec": kernels.r_precision,
-    "bpref": kernels.bpref,
-    "infAP": kernels.inferred_ap,
+    "bpref": incomplete.bpref,
+    "infAP": incomplete.inferred_ap,
     "recip_rank": kernels.reciprocal_rank,
     "set_P": kernels.set_precision,
     "set_relative_P": partial(kernels.set_precision, relative=True),
@@ -112,6 +115,16 @@ def test_set_f_weighs_recall_as_trec_eval_does(collection: tuple[WholeGrades, Ru
     assert values.tolist() == pytest.approx(expected, rel=0, abs=1e-12)
 
 
+OF_COMPAT = ("Compat", "Compat(p=0.8)", "Compat(p=0.8,normalize=False)")
+OF_CWL_EVAL = (
+    *("INSQ(max_rel=4)", "INSQ(T=3.0,max_rel=2)", "INST(max_rel=4)", "INST(T=2.5,max_rel=3)", "INST(T=0.5,max_rel=4)"),
+    *("INST(min_rel=1,max_rel=3)", "BPM(max_rel=4)@10", "BPM(T=2.5,min_rel=1,max_rel=2)@20", "SDCG(max_rel=4)@10"),
+    *("SDCG(min_rel=1,max_rel=2)@5000", "NERR8(max_rel=4)@10", "NERR8(max_rel=2)@2000", "NERR9(max_rel=4)@10"),
+    *("NERR9(max_rel=2)@2000", "NERR10(max_rel=4)", "NERR10(p=0.5,max_rel=3)", "NERR11(max_rel=4)"),
+    *("NERR11(T=2.0,min_rel=1,max_rel=3)", "P(rel=2)@10", "RBP(rel=2)", "RR"),
+)
+
+
 # ir_measures breaks ties the other way and takes any grade for a judgement: no ties, no negative grades here.
 @pytest.mark.parametrize(
     ("provider", "measure", "metric", "tolerance"),
@@ -126,6 +139,11 @@ def test_set_f_weighs_recall_as_trec_eval_does(collection: tuple[WholeGrades, Ru
         (ir_measures.pytrec_eval, ir_measures.IPrec(rel=2) @ 1, "IPrec(rel=2)@1", 1e-12),
         (ir_measures.gdeval, ir_measures.nDCG(dcg="exp-log2") @ 20, "nDCG(gain=exp)@20", 6e-6),
         (ir_measures.gdeval, ir_measures.ERR @ 20, "ERR@20", 6e-6),
+        *[
+            (provider, ir_measures.parse_measure(name), name, 1e-12)
+            for provider, names in ((ir_measures.compat, OF_COMPAT), (ir_measures.cwl_eval, OF_CWL_EVAL))
+            for name in names
+        ],
     ],
     ids=lambda value: None if isinstance(value, float | str) else getattr(value, "NAME", None),
 )
@@ -146,7 +164,7 @@ FROM_PAPERS: tuple[tuple[Kernel, Callable[..., float], dict[str, st.SearchStrate
     (kernels.capped_recall, plain.capped_recall, {"cutoff": CUTOFF, "rel": REL}),
     (kernels.f1, plain.f1, {"cutoff": CUTOFF, "rel": REL}),
     (kernels.reciprocal_rank, plain.reciprocal_rank, {"cutoff": CUTOFF_OR_ALL, "rel": REL}),
-    (kernels.judged, plain.judged, {"cutoff": CUTOFF_OR_ALL}),
+    (incomplete.judged, plain.judged, {"cutoff": CUTOFF_OR_ALL}),
     (
         kernels.rank_biased_precision,
         plain.rank_biased_precision,
@@ -169,6 +187,27 @@ FROM_PAPERS: tuple[tuple[Kernel, Callable[..., float], dict[str, st.SearchStrate
         plain.interpolated_precision,
         {"recall": st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]), "rel": REL},
     ),
+)
+SCALE = {"min_rel": st.sampled_from([0.0, 0.5]), "max_rel": st.sampled_from([1.0, 3.0, 4.0])}
+GOAL = SCALE | {"T": st.sampled_from([0.5, 1.0, 2.5])}
+FROM_PAPERS += (
+    (mean_interpolated_precision, plain.mean_interpolated_precision, {"rel": REL}),
+    (kernels.r_precision, plain.r_precision, {"rel": REL, "multiple": st.sampled_from([0.0, 0.2, 1.0, 1.6])}),
+    (incomplete.unjudged, plain.unjudged, {"cutoff": CUTOFF}),
+    (incomplete.num_non_relevant_retrieved, plain.num_non_relevant_retrieved, {"rel": REL}),
+    (
+        compatibility,
+        plain.compatibility,
+        {"p": st.sampled_from([0.0, 0.5, 0.95, 1.0]), "normalize": st.booleans()},
+    ),
+    (user_models.insq, plain.insq, GOAL),
+    (user_models.inst, plain.inst, GOAL),
+    (user_models.bejeweled_player, plain.bejeweled_player, {"cutoff": CUTOFF, **GOAL}),
+    (user_models.scaled_dcg, plain.scaled_dcg, {"cutoff": CUTOFF, **SCALE}),
+    (user_models.nearly_err_8, plain.nearly_err_8, {"cutoff": CUTOFF, **SCALE}),
+    (user_models.nearly_err_9, plain.nearly_err_9, {"cutoff": CUTOFF, **SCALE}),
+    (user_models.nearly_err_10, plain.nearly_err_10, {"p": st.sampled_from([0.0, 0.5, 0.9, 1.0]), **SCALE}),
+    (user_models.nearly_err_11, plain.nearly_err_11, GOAL),
 )
 FROM_NOTEBOOK = (
     (kernels.chunk_precision, plain.chunk_precision, {"cutoff": CUTOFF, "rel": REL}),

@@ -15,12 +15,13 @@ from support.campaigns import examples
 from support.strategies import large_collection
 
 from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import incomplete, ties
 from rankbeam.transforms.kernels.ranking import metrics as kernels
-from rankbeam.transforms.kernels.ranking import ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import Exactness, Kernel, best_order, worst_order
-from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics import definitions
 
+METRICS = {name: definition for name, definition in definitions.METRICS.items() if definition.ties is not None}
 TIES = {definition.kernel: definition.ties for definition in METRICS.values()}
 
 
@@ -89,7 +90,11 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "p": st.sampled_from([0.5, 0.8, 1.0]),
     "beta": st.sampled_from([0.5, 2.0]),
     "recall": st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+    "multiple": st.sampled_from([0.0, 0.3, 1.0, 1.7]),
+    "T": st.sampled_from([0.5, 1.0, 3.0]),
+    "min_rel": st.sampled_from([0.0, 0.5]),
     "max_rel": st.sampled_from([1.0, 4.0]),
+    "normalize": st.booleans(),
     "gain": st.sampled_from(["linear", "exp"]),
     "graded": st.booleans(),
     "relative": st.booleans(),
@@ -144,9 +149,16 @@ def test_bounds_are_the_extremes_of_all_orders(name: str, data: st.DataObject) -
 
 
 def test_every_metric_has_its_entry() -> None:
+    assert definitions.METRICS.keys() - METRICS.keys() == {"BPM"}
     entries = [entry for entry in TIES.values() if entry is not None]
-    assert len(entries) == len(METRICS)
     assert all(bool(entry.exact_unless) == (entry.exactness is Exactness.BOUNDED) for entry in entries)
+
+
+def test_the_best_documents_first_are_not_always_best_for_bpm() -> None:
+    pool = {"half": 0.5, "too": 0.5, "full": 1.0}
+    ranked = [[["a"], ["b"], ["c"], *([doc] for doc in order)] for order in (["full", "half"], ["half", "full"])]
+    sorted_, other = definitions.METRICS["BPM"].kernel(assess(ranked, [pool] * 2, False), cutoff=9, max_rel=1.0)
+    assert (sorted_, other) == (1 / 4, 1.5 / 5)
 
 
 @given(queries=st.lists(tied(), min_size=1, max_size=4), judged_only=st.booleans(), top_k=st.none() | st.integers(1, 8))
@@ -174,8 +186,8 @@ EXAMPLE = Tied({"a": 2, "b": 0, "c": 1, "x": 1}, [["top"], ["d", "b", "c", "a"]]
         (kernels.recall, {"cutoff": 3}, (0, 2 / 3)),
         (kernels.reciprocal_rank, {"rel": 2}, (1 / 5, 1 / 2)),
         (kernels.average_precision, {}, ((1 / 4 + 2 / 5) / 3, (1 / 2 + 2 / 3) / 3)),
-        (kernels.judged, {"cutoff": 3}, (1 / 3, 2 / 3)),
-        (kernels.bpref, {}, (0, 2 / 3)),
+        (incomplete.judged, {"cutoff": 3}, (1 / 3, 2 / 3)),
+        (incomplete.bpref, {}, (0, 2 / 3)),
         (kernels.ndcg, {"cutoff": 3}, (0, (2 / np.log2(3) + 1 / 2) / (2 + 1 / np.log2(3) + 1 / 2))),
         (kernels.set_precision, {}, (2 / 5, 2 / 5)),
     ],
@@ -208,8 +220,8 @@ def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:
     assert (lowest[0], by_trial(chunks, True, kernels.chunk_recall, {"cutoff": 1}).min()) == (0.0, 1.0)
     # The unjudged document takes rank 1 either way; counted as half relevant it would give (1 + 1/2) / 2.
     sample = Tied({"a": 1.0, "b": -1.0}, [["a", "b"]])
-    lowest, _ = bounds(assess([sample.groups], [sample.pool], chunks=False), kernels.inferred_ap, {})
-    assert (lowest[0], by_trial(sample, False, kernels.inferred_ap, {}).min()) == (0.5, 0.75)
+    lowest, _ = bounds(assess([sample.groups], [sample.pool], chunks=False), incomplete.inferred_ap, {})
+    assert (lowest[0], by_trial(sample, False, incomplete.inferred_ap, {}).min()) == (0.5, 0.75)
 
 
 # R relevant, N not, U pooled but not judged, o outside the pool.
@@ -221,9 +233,9 @@ def test_unjudged_documents_of_the_pool_help_some_relevant_ones_and_harm_others(
         grades = {"R": 1.0, "N": 0.0, "U": -1.0}
         pool = {name: grades[name[0]] for name in names if name[0] in grades}
         alone, together = [[name] for name in names[: len(above)]], names[len(above) :]
-        every = by_trial(Tied(pool, [*alone, together]), False, kernels.inferred_ap, {})
+        every = by_trial(Tied(pool, [*alone, together]), False, incomplete.inferred_ap, {})
         variants = [[*alone, together], [*alone, together[::-1]]]  # of which one may be the best already
-        lowest, highest = bounds(assess(variants, [pool, pool], chunks=False), kernels.inferred_ap, {})
+        lowest, highest = bounds(assess(variants, [pool, pool], chunks=False), incomplete.inferred_ap, {})
         assert highest.tolist() == pytest.approx([every.max()] * 2, rel=0, abs=1e-12), group
         assert (lowest <= every.min() + 1e-12).all(), group
 
@@ -234,9 +246,9 @@ def test_below_rank_100_000_the_epsilon_of_infap_turns_an_order_round() -> None:
     ranks = np.array([deep + 1, deep + 2])
     here = np.full(2, deep + 1)
     a = replace(a, retrieved=np.array([deep + 2]), hit_rank=ranks, hit_first=here, hit_last=here + 1)
-    value = kernels.inferred_ap(a)
-    assert value > kernels.inferred_ap(best_order(a))
-    lowest, highest = bounds(a, kernels.inferred_ap, {})
+    value = incomplete.inferred_ap(a)
+    assert value > incomplete.inferred_ap(best_order(a))
+    lowest, highest = bounds(a, incomplete.inferred_ap, {})
     assert lowest <= value <= highest
 
 
@@ -348,9 +360,9 @@ def test_ties_in_rankings_that_are_cut_and_among_judged_documents_alone(
 def test_of_a_ranking_that_is_cut_infap_is_known_only_without_ties() -> None:
     pool = {"a": 1.0, "b": 0.0}
     a = assess([[["a", "b"], ["c"]], [["a"], ["b"]], [["b"], ["a"]]], [pool] * 3, chunks=False)
-    lowest, highest = bounds(a, kernels.inferred_ap, {}, top_k=2)
+    lowest, highest = bounds(a, incomplete.inferred_ap, {}, top_k=2)
     assert (lowest[0], highest[0]) == (0.0, 1.0)
-    values = kernels.inferred_ap(a.upto(2))
+    values = incomplete.inferred_ap(a.upto(2))
     assert lowest[1:].tolist() == highest[1:].tolist() == values[1:].tolist()
 
 

@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.ranking.rankings import Assessment, with_assume
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.values import unjudged_bounds
 
-BOUNDED = ["P@3", "R@3", "RR@3", "Success@3", "RBP@3", "SetP", "SetR"]
+BOUNDED = ["P@3", "R@3", "RR@3", "Success@3", "RBP@3", "SetP", "SetR", "INSQ", "SDCG@3"]
 """Metrics that no assumption moves beyond the bounds."""
 RANKING = st.lists(st.sampled_from([None, 0, 1, 2, -1]), max_size=5)
 POOLED = st.lists(st.sampled_from([0, 1, 2]), max_size=3)

@@ -11,7 +11,7 @@ from support.campaigns import examples
 from support.strategies import metrics
 
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS
+from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SUBTOPIC_METRICS
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
 from rankbeam.transforms.records.metrics.values import metric_values
@@ -50,6 +50,12 @@ def test_a_metric_is_read_back_as_it_was_written(metric: Metric) -> None:
         ("RBP(graded=False,rel=2)", "RBP(rel=2)"),
         ("ERR(max_rel=3)@20", "ERR(max_rel=3)@20"),
         ("MRR@10", "RR@10"),
+        ("NumRet(rel=1)", "NumRelRet"),
+        ("NumRet(rel=2)", "NumRelRet(rel=2)"),
+        ("INST(T=1.0,max_rel=3)", "INST(max_rel=3)"),
+        ("BPM(T=2,min_rel=1,max_rel=4)@10", "BPM(T=2,min_rel=1)@10"),
+        ("Compat(p=0.8,normalize=False)", "Compat(normalize=False,p=0.8)"),
+        ("MAP_IA(rel=2)", "AP_IA(rel=2)"),
         ("hit(rel=2)@3", "Success(rel=2)@3"),
     ],
 )
@@ -80,7 +86,7 @@ def test_ir_measures_reads_and_writes_the_same_name(name: str) -> None:
         ("@10", "write it as nDCG@10, AP or P(rel=2)@5"),
         ("nDCG@10 and more", "write it as nDCG@10, AP or P(rel=2)@5"),
         ("P(rel=2@5", "write it as nDCG@10, AP or P(rel=2)@5"),
-        ("unheard_of", "unknown metric 'unheard_of'; valid are:\n  rankings: AP, Bpref, DCG, ERR, F1, IPrec, "),
+        ("unheard_of", "unknown metric 'unheard_of'; valid are:\n  rankings: AP, BPM, Bpref, Compat, DCG, "),
         ("P", "needs a cutoff, such as P@10"),
         ("chunk_nDCG(gain=exp)", "needs a cutoff, such as chunk_nDCG@10"),
         ("Rprec@5", "takes no cutoff: write Rprec"),
@@ -106,7 +112,9 @@ def test_ir_measures_reads_and_writes_the_same_name(name: str) -> None:
         ("ndcg_burges(gain=linear)@10", "the option 'gain' is given twice; keep one"),
         ("nDCG(dcg='log3')@10", "unknown gain 'log3'; valid are: linear, exp"),
         ("nDCG(gains={0:0,1:5})@10", "unknown option 'gains'; write gain=exp, or write the gains into the judgements"),
-        ("NumRet(rel=2)", "unknown option 'rel'; write NumRelRet(rel=2)"),
+        ("BPM(min_rel=3,max_rel=3)@10", "min_rel=3 is not below max_rel=3"),
+        ("INST(min_rel=4)", "min_rel=4 is not below max_rel=4"),
+        ("INST(T=0.2)", "T=0.2 is not a number from 0.5 to"),
         ("ERR(max_rel=0)", "max_rel=0 is not a number from 1 to 60"),
         ("AP(judged_only=yes)", "judged_only=yes is neither True nor False"),
     ],
@@ -136,7 +144,9 @@ def misspellings(name: str) -> set[str]:
 def test_a_misspelt_name_is_answered_with_a_name_one_slip_away(name: str) -> None:
     for word in misspellings(name):
         low = word.lower()
-        near = [valid for valid in NAMES if low in slips(valid.lower()) or valid.lower() in slips(low)]
+        others = {valid: plain(valid) for valid in SUBTOPIC_METRICS}  # the same letters may be near to these, too
+        names = {valid: valid.lower() for valid in NAMES} | others
+        near = [valid for valid, word in names.items() if low in slips(word) or word in slips(low)]
         with pytest.raises(InputError) as caught:
             parse_metric(f"{word}@10")
         answers = [f"unknown metric {word!r}; did you mean {valid!r}?" for valid in near]

@@ -60,8 +60,16 @@ def test_accuracy_so_written_is_that_of_ir_measures_and_refused(written: str) ->
 
 
 def test_a_note_says_that_a_geometric_mean_is_beside_its_logarithmic_scale() -> None:
-    notes = list(other_tools.notes(["gm_map", "logAP", "GMAP(rel=2)"]))
-    assert [note.partition(" is the metric logAP, ")[0] for note in notes] == ["gm_map", "GMAP(rel=2)"]
+    notes = list(other_tools.notes(["gm_map", "logAP", "GMAP(rel=2)", "gm_bpref"]))
+    logs = [("gm_map", "logAP"), ("GMAP(rel=2)", "logAP"), ("gm_bpref", "logBpref")]
+    assert [tuple(note.split(",")[0].split(" is the metric ")) for note in notes] == logs
+
+
+def test_a_note_says_which_grade_is_the_full_gain() -> None:
+    notes = list(other_tools.notes(["INST", "INST(max_rel=3)", "BPM(T=2)@10", "nerr8(min_rel=1)@5", "ERR"]))
+    assert [note.partition(" counts grade 4 as the full gain")[0] for note in notes] == [
+        "INST", "BPM(T=2)@10", "nerr8(min_rel=1)@5"
+    ]  # fmt: skip
 
 
 def test_notes_say_whose_rbp_it_is() -> None:
@@ -79,7 +87,7 @@ def test_a_metric_that_is_not_here_is_named_with_the_nearest(name: str) -> None:
     assert str(refused.value) == f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}"
     ours = [*METRICS, *SPAN_METRICS, *SUBTOPIC_METRICS, *base_names()]
     assert nearest.partition("(")[0] in ours
-    assert parse_all([f"{nearest}@10" if nearest in ("Success", "ERR_IA", "nERR_IA") else nearest])
+    assert parse_all([f"{nearest}@10" if nearest in ("Success", "Unjudged") else nearest])
 
 
 def test_no_name_means_two_things() -> None:

@@ -3,9 +3,22 @@
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, position_in_group
+from rankbeam.transforms.kernels.ranking import metrics
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
 LEVELS = tuple(level / 10 for level in range(11))
 """The eleven levels of recall of trec_eval."""
+
+
+def mean_interpolated_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
+    """The mean of `metrics.interpolated_precision` over eleven levels of recall (trec_eval's 11pt_avg).
+
+    >>> from rankbeam.transforms.kernels.ranking import hits
+    >>> mean_interpolated_precision(hits.EXAMPLE).round(4).tolist()
+    [0.6364]
+    """
+    precisions = (metrics.interpolated_precision(a, recall=level, rel=rel) for level in LEVELS)
+    return sum(precisions, np.zeros(a.queries)) / len(LEVELS)
 
 
 def interpolated_precision(query: IntArray, is_relevant: BoolArray, relevant: IntArray) -> FloatArray:

@@ -13,8 +13,6 @@ from rankbeam.transforms.kernels.arrays import FloatArray, position_in_group
 from rankbeam.transforms.kernels.ranking import hits
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
-_INFAP_EPSILON = 0.00001
-
 
 def linear_gain(grade: FloatArray) -> FloatArray:
     """The grade itself; grades below 0 gain nothing (Järvelin and Kekäläinen, 2002).
@@ -145,63 +143,15 @@ def success(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
     return (hits.relevant_hits(a, rel, cutoff) > 0).astype(np.float64)
 
 
-def r_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
-    """Precision at rank R, the number of relevant documents (trec_eval's Rprec).
+def r_precision(a: Assessment, *, rel: float = 1.0, multiple: float = 1.0) -> FloatArray:
+    """Precision at rank R, the number of relevant documents (trec_eval's Rprec), or at a multiple of R (Rprec_mult).
 
-    >>> r_precision(hits.EXAMPLE).round(4).tolist()
-    [0.3333]
+    >>> r_precision(hits.EXAMPLE).round(4).tolist(), r_precision(hits.EXAMPLE, multiple=2.0).round(4).tolist()
+    ([0.3333], [0.3333])
     """
-    relevant = hits.relevant_count(a, rel)
-    inside = hits.is_relevant(a, rel) & (a.hit_rank <= relevant[a.hit_query])
-    return hits.ratio(hits.count(a, a.hit_query, inside), relevant)
-
-
-def bpref(a: Assessment, *, rel: float = 1.0) -> FloatArray:
-    """Binary preference of relevant over judged non-relevant documents (Buckley and Voorhees, SIGIR 2004).
-
-    >>> bpref(hits.EXAMPLE).round(4).tolist()
-    [0.3333]
-    """
-    relevant = hits.relevant_count(a, rel)
-    non_relevant = hits.count(a, a.pool_query, (a.pool_grade >= 0) & (a.pool_grade < rel))
-    before = np.minimum(hits.non_relevant_so_far(a, rel), relevant[a.hit_query])
-    bound = np.minimum(non_relevant, relevant)[a.hit_query]
-    preference = 1.0 - hits.ratio(before.astype(np.float64), bound.astype(np.float64))
-    return hits.ratio(hits.total(a, a.hit_query, preference, hits.is_relevant(a, rel)), relevant)
-
-
-def inferred_ap(a: Assessment, *, rel: float = 1.0) -> FloatArray:
-    """AP estimated from a sampled pool (Yilmaz and Aslam, CIKM 2006); a grade below 0 is "in the pool, unjudged".
-
-    At a relevant document of rank k the precision is 1/k + (k-1)/k · (pooled/(k-1)) · (rel+ε)/(rel+nonrel+2ε),
-    counted over the ranks above it, with ε = 0.00001 as in trec_eval.
-
-    >>> inferred_ap(hits.EXAMPLE).round(4).tolist()
-    [0.5]
-    """
-    above_relevant = hits.relevant_so_far(a, rel) - 1
-    above_non_relevant = hits.non_relevant_so_far(a, rel)
-    above_unjudged = hits.so_far(a, a.hit_grade < 0)
-    rank: FloatArray = a.hit_rank.astype(np.float64)
-    above = rank - 1.0
-    pooled = above_relevant + above_non_relevant + above_unjudged
-    share = (above_relevant + _INFAP_EPSILON) / (above_relevant + above_non_relevant + 2 * _INFAP_EPSILON)
-    expected = 1.0 / rank + above / rank * hits.ratio(pooled.astype(np.float64), above) * share
-    expected = np.where(rank == 1.0, 1.0, expected)
-    return hits.ratio(hits.total(a, a.hit_query, expected, hits.is_relevant(a, rel)), hits.relevant_count(a, rel))
-
-
-def judged(a: Assessment, *, cutoff: int | None = None) -> FloatArray:
-    """Share of the retrieved documents among the first `cutoff` that have a judgement.
-
-    This is ir_measures' Judged, except that a grade below 0 is not a judgement here.
-
-    >>> judged(hits.EXAMPLE, cutoff=10).round(4).tolist()
-    [0.6]
-    """
-    seen = a.retrieved if cutoff is None else np.minimum(a.retrieved, cutoff)
-    with_judgement = hits.count(a, a.hit_query, (a.hit_grade >= 0) & hits.upto(a.hit_rank, cutoff))
-    return hits.ratio(with_judgement, seen)
+    cutoff = np.floor(multiple * hits.relevant_count(a, rel) + 0.9)  # rounded as trec_eval does
+    inside = hits.is_relevant(a, rel) & (a.hit_rank <= cutoff[a.hit_query])
+    return hits.ratio(hits.count(a, a.hit_query, inside), cutoff)
 
 
 def rank_biased_precision(

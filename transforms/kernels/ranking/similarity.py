@@ -1,8 +1,41 @@
-"""Rank-biased overlap: how much two rankings resemble each other, with the most weight on the first ranks."""
+"""Rank-biased overlap of two rankings, or of a ranking with the ideal one, with the most weight on the first ranks."""
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, position_in_group, runs_of
+from rankbeam.transforms.kernels.ranking import hits
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+
+
+def compatibility(a: Assessment, *, p: float = 0.95, normalize: bool = True) -> FloatArray:
+    """Rank-biased overlap with the ideal ranking: the documents with a grade above 0, those of the highest grade first.
+
+    Documents of equal grade are in the order of the ranking, those that are not retrieved last. The overlap of two
+    prefixes of length d counts with p^(d - 1) / d, down to the end of the longer ranking. Normalized, it is divided by
+    that of the ideal ranking with itself (Clarke, Vtyurina and Smucker, TOIS 39(3), 2021).
+
+    >>> compatibility(hits.EXAMPLE).round(4).tolist()
+    [0.6351]
+    """
+    levels, relevant = np.unique(a.pool_grade), a.pool_grade > 0
+    query = a.pool_query[relevant]
+    keys = query * len(levels) - np.searchsorted(levels, a.pool_grade[relevant])  # in the order of the ideal ranking
+    position = position_in_group(query, a.queries) + 1
+    hit = np.flatnonzero(a.hit_grade > 0)
+    hit_keys = a.hit_query[hit] * len(levels) - np.searchsorted(levels, a.hit_grade[hit])
+    order = np.argsort(hit_keys, kind="stable")
+    hit, hit_keys = hit[order], hit_keys[order]
+    group = runs_of(a.hit_query[hit], hit_keys)
+    ideal = position[np.searchsorted(keys, hit_keys)] + position_in_group(group, len(group))
+    end = np.maximum(a.retrieved, np.bincount(query, minlength=a.queries))
+    weights = np.power(p, np.arange(int(end.max(initial=0)), dtype=np.float64))
+    overlaps = np.cumsum(np.append(0.0, weights / np.arange(1, len(weights) + 1)))
+
+    def overlap(query: IntArray, depth: IntArray) -> FloatArray:
+        return np.bincount(query, overlaps[end[query]] - overlaps[depth - 1], a.queries).astype(np.float64, copy=False)
+
+    total = overlap(query, position) if normalize else np.cumsum(np.append(0.0, weights))[end]
+    return np.minimum(hits.ratio(overlap(a.hit_query[hit], np.maximum(a.hit_rank[hit], ideal)), total), 1.0)
 
 
 def rank_biased_overlap(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, position_in_group, runs_of
-from rankbeam.transforms.kernels.ranking import hits, metrics
+from rankbeam.transforms.kernels.ranking import hits, incomplete
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 
 Kernel = Callable[..., FloatArray]
@@ -116,7 +116,7 @@ def best_sample_order(a: Assessment, rel: float = 1.0) -> Assessment:
     relevant_above = hits.relevant_so_far(a, rel) - 1
     non_relevant_above = hits.non_relevant_so_far(a, rel)
     others_above = a.hit_rank - 1 - position_in_group(a.hit_query, a.queries)
-    epsilon = metrics._INFAP_EPSILON  # the kernel's own, or the last digits differ
+    epsilon = incomplete.INFAP_EPSILON  # the kernel's own, or the last digits differ
     share = (relevant_above + epsilon) / (relevant_above + non_relevant_above + 2 * epsilon)
     early = share * (1 + others_above) <= 1
     relevant, unjudged = hits.is_relevant(a, rel), a.hit_grade < 0
@@ -248,6 +248,7 @@ def bounds(
     Raises:
         ValueError: the assessment holds no ties.
 
+    >>> from rankbeam.transforms.kernels.ranking import metrics
     >>> [bound.tolist() for bound in bounds(EXAMPLE, metrics.precision, {"cutoff": 2}, Ties.BY_GRADE)]
     [[0.5], [1.0]]
     """

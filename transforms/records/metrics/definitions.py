@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import incomplete, spans, subtopics, user_models
 from rankbeam.transforms.kernels.ranking import metrics as kernels
-from rankbeam.transforms.kernels.ranking import spans, subtopics
-from rankbeam.transforms.kernels.ranking.geometric import log_average_precision
+from rankbeam.transforms.kernels.ranking.curves import mean_interpolated_precision
+from rankbeam.transforms.kernels.ranking.geometric import log_average_precision, log_bpref
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.similarity import compatibility
 from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.other_tools import SAME, plain
@@ -94,13 +96,25 @@ METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
         "AP": _Definition(kernels.average_precision, ties=_GRADED),
         "logAP": _Definition(log_average_precision, ties=_GRADED, geometric=True),
         "IPrec": _Definition(kernels.interpolated_precision, ties=_GRADED),
+        "IPrec11": _Definition(mean_interpolated_precision, ties=_GRADED),
         "Success": _Definition(kernels.success, ties=_GRADED),
         "Rprec": _Definition(kernels.r_precision, ties=_GRADED),
-        "Bpref": _Definition(kernels.bpref, ties=_GRADED),
-        "infAP": _Definition(kernels.inferred_ap, ties=SAMPLE),
-        "Judged": _Definition(kernels.judged, ties=_GRADED),
+        "Bpref": _Definition(incomplete.bpref, ties=_GRADED),
+        "logBpref": _Definition(log_bpref, ties=_GRADED, geometric=True),
+        "infAP": _Definition(incomplete.inferred_ap, ties=SAMPLE),
+        "Judged": _Definition(incomplete.judged, ties=_GRADED),
+        "Unjudged": _Definition(incomplete.unjudged, ties=_GRADED, lower_is_better=True),
         "RBP": _Definition(kernels.rank_biased_precision, ties=_GRADED),
         "ERR": _Definition(kernels.expected_reciprocal_rank, ties=_GRADED),
+        "Compat": _Definition(compatibility, ties=_GRADED),
+        "INSQ": _Definition(user_models.insq, ties=_GRADED),
+        "INST": _Definition(user_models.inst, ties=_GRADED),
+        "BPM": _Definition(user_models.bejeweled_player),
+        "SDCG": _Definition(user_models.scaled_dcg, ties=_GRADED),
+        "NERR8": _Definition(user_models.nearly_err_8, ties=_GRADED),
+        "NERR9": _Definition(user_models.nearly_err_9, ties=_GRADED),
+        "NERR10": _Definition(user_models.nearly_err_10, ties=_GRADED),
+        "NERR11": _Definition(user_models.nearly_err_11, ties=_GRADED),
         "SetP": _Definition(kernels.set_precision, ties=replace(_FREE, is_share=True)),
         "SetR": _Definition(kernels.set_recall, ties=_FREE),
         "SetAP": _Definition(kernels.set_average_precision, ties=replace(_FREE, is_share=True)),
@@ -108,6 +122,9 @@ METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
         "NumRet": _Definition(kernels.num_retrieved, ties=_FREE, highest=None, summed=True),
         "NumRel": _Definition(kernels.num_relevant, ties=_FREE, highest=None, summed=True),
         "NumRelRet": _Definition(kernels.num_relevant_retrieved, ties=_FREE, highest=None, summed=True),
+        "NumNonrelRet": _Definition(
+            incomplete.num_non_relevant_retrieved, ties=_FREE, highest=None, summed=True, lower_is_better=True
+        ),
         "chunk_P": _Definition(kernels.chunk_precision, ties=replace(_GRADED, is_share=True), chunks=True),
         "chunk_R": _Definition(kernels.chunk_recall, ties=CHUNKS, chunks=True),
         "chunk_nDCG": _Definition(kernels.chunk_ndcg, ties=_GRADED, highest=None, chunks=True),
@@ -131,6 +148,10 @@ SUBTOPIC_METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
         "alpha_DCG": _Definition(subtopics.alpha_dcg, subtopics=True),
         "ERR_IA": _Definition(subtopics.err_ia, subtopics=True),
         "nERR_IA": _Definition(subtopics.nerr_ia, highest=None, subtopics=True),
+        "NRBP": _Definition(subtopics.novelty_rbp, subtopics=True),
+        "nNRBP": _Definition(subtopics.normalized_novelty_rbp, highest=None, subtopics=True),
+        "AP_IA": _Definition(subtopics.intent_aware_ap, subtopics=True),
+        "P_IA": _Definition(subtopics.intent_aware_precision, subtopics=True),
         "StRecall": _Definition(subtopics.subtopic_recall, subtopics=True),
     }
 )

@@ -62,6 +62,9 @@ _RANGES = {
     "recall": (0.0, 1.0),
     "beta": (0.0, 1e9),
     "alpha": (0.0, 1.0),
+    "multiple": (0.0, 1e9),
+    "T": (0.5, 1e9),  # below, INST would go on with a probability above 1
+    "min_rel": (0.0, 59.0),
     "max_rel": (1.0, 60.0),
 }
 
@@ -229,6 +232,8 @@ def parse_metric(text: str, also: Callable[[], Mapping[str, Iterable[str]]] = di
         equivalent = split_name(_name_elsewhere(written.name, also))
         name = _by_plain()[plain(equivalent.name)]
         written = replace(written, options=(*equivalent.options, *written.options))
+    if name == "NumRet" and "rel" in dict(written.options):  # ir_measures
+        name = "NumRelRet"
     options: dict[str, Option] = {}
     judged_only = holes = False
     for written_option, written_value in written.options:
@@ -273,6 +278,8 @@ def _checked_metric(
     defaults = {option: parameter.default for option, parameter in definition.options.items()}
     if options.get("graded") is True and "rel" in options:
         raise InputError(f"metric {text!r}: with graded=True grades count themselves, and rel has no effect; remove it")
+    if not (known := {**defaults, **options}).get("min_rel", -1) < known.get("max_rel", 0):
+        raise InputError(f"metric {text!r}: min_rel={known['min_rel']:g} is not below max_rel={known['max_rel']:g}")
     not_default = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
     return Metric(name, not_default, cutoff, judged_only)
 
@@ -280,7 +287,7 @@ def _checked_metric(
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     options = definition_named(name).options
     if option not in options:
-        hint = option_elsewhere(name, option, written) or did_you_mean(option, [*options, "judged_only"])
+        hint = option_elsewhere(name, option) or did_you_mean(option, [*options, "judged_only"])
         if option == "labels":
             hint = "labels=True is for judged metrics. Labels of documents are judgements: rankbeam label OUT -m METRIC"
         raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")

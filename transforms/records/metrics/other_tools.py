@@ -32,9 +32,12 @@ SAME: Mapping[str, str] = MappingProxyType(
         "mean_average_precision": "AP",
         "average_precision": "AP",
         "gmap": "logAP",
+        "unj": "Unjudged",  # trec_eval
         "f1_score": "F1",
         "recall_cap": "Rcap",  # BEIR
         "subtopic_recall": "StRecall",
+        "strec": "StRecall",  # ndeval
+        "MAP_IA": "AP_IA",  # ir_measures, ndeval
         "SetRelP": "SetP(relative=True)",  # ir_measures
         "α_nDCG": "alpha_nDCG",  # ir_measures
         "α_DCG": "alpha_DCG",  # ir_measures
@@ -42,40 +45,25 @@ SAME: Mapping[str, str] = MappingProxyType(
 )
 """Names that mean a metric of ours."""
 
+_EXPERIMENT = "called experimental by trec_eval, and hardly used"
 _QUESTION = "a question to a judge, which is a criterion of your own here (judge: criteria)"
 
 FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "gm_bpref": ("trec_eval's geometric mean of Bpref", "logAP"),
-        "11pt_avg": ("trec_eval's interpolated precision, averaged over 11 levels", "IPrec(recall=0.5)"),
-        "ndcg_rel": ("a metric of trec_eval", "nDCG"),
-        "Rndcg": ("a metric of trec_eval", "nDCG"),
-        "G": ("a metric of trec_eval", "nDCG"),
-        "binG": ("a metric of trec_eval", "nDCG"),
-        "Rprec_mult": ("trec_eval's precision at multiples of R", "Rprec"),
-        "unj": ("trec_eval's share of documents without a judgement, which is 1 - Judged", "Judged"),
-        "rbp_resid": ("trec_eval's share of rbp that documents without a judgement could add", "Judged"),
-        "num_nonrel_judged_ret": ("a metric of trec_eval", "Judged"),
-        "utility": ("a metric of trec_eval", "SetF"),
+        "ndcg_rel": (_EXPERIMENT, "nDCG"),
+        "Rndcg": (_EXPERIMENT, "nDCG"),
+        "G": (_EXPERIMENT, "nDCG"),
+        "binG": (_EXPERIMENT, "AP"),
+        "ideal_dcg": ("trec_eval's divisor of nDCG, which does not depend on the ranking", "DCG"),
+        "rbp_resid": ("trec_eval's bound on rbp, and with the metric Judged every metric has bounds here", "Judged"),
+        "utility": ("trec_eval's sum of weighted counts, which can be negative", "SetF"),
+        "yaap": ("trec_eval's logarithm of the odds of AP, which can be negative", "logAP"),
+        **dict.fromkeys(("prefs_simp", "prefs_pair", "prefs_avgjg"), ("of judgements that are preferences", "Bpref")),
+        **dict.fromkeys(("map_avgjg", "P_avgjg", "Rprec_mult_avgjg"), ("of judgements by several people", "AP")),
         "num_q": ("the number of queries, which --format trec prints", "NumRel"),
         "relstring": ("a text of trec_eval", "Success"),
-        "NRBP": ("a metric of subtopics", "ERR_IA"),
-        "nNRBP": ("a metric of subtopics", "nERR_IA"),
-        "AP_IA": ("a metric of subtopics", "ERR_IA"),
-        "MAP_IA": ("a metric of subtopics", "ERR_IA"),
-        "P_IA": ("a metric of subtopics", "ERR_IA"),
-        "nERR": ("a metric of ir_measures", "ERR"),
-        "NERR8": ("a metric of ir_measures", "ERR"),
-        "NERR9": ("a metric of ir_measures", "ERR"),
-        "NERR10": ("a metric of ir_measures", "ERR"),
-        "NERR11": ("a metric of ir_measures", "ERR"),
-        "INST": ("a metric of ir_measures", "RBP"),
-        "INSQ": ("a metric of ir_measures", "RBP"),
-        "BPM": ("a metric of ir_measures", "RBP"),
-        "SDCG": ("a metric of ir_measures", "nDCG"),
-        "Compat": ("a metric of ir_measures", "RBP"),
-        "Accuracy_pairs": ("a metric of ir_measures", "Bpref"),
-        "hole": ("BEIR's share of documents without a judgement, which is 1 - Judged", "Judged"),
+        "nERR": ("ERR over that of the ideal ranking", "ERR"),
+        "hole": ("BEIR's share of documents that no query has a judgement of", "Unjudged"),
         "groundedness": ("a metric of Vertex AI", "Faithfulness"),
         "response_relevancy": ("a metric of ragas", "AnswerRelevance(ragas)"),
         "factual_correctness": ("a metric of ragas", "ClaimF1"),
@@ -129,7 +117,7 @@ def meant_by(name: str) -> str | None:
 def refuse_homonym(name: str) -> None:
     """Refuse a name that, in exactly this spelling, is another metric elsewhere."""
     if name == "Accuracy":
-        problem = "it is ir_measures' share of pairs in which a relevant document ranks before one that is not"
+        problem = "it is ir_measures' share of pairs with the relevant document first, which ignores missing ones"
         advice = "BEIR's accuracy@k, in lower case, is Success@k"
         raise InputError(f"rankbeam has no metric {name!r}: {problem}; the nearest one is Bpref, and {advice}")
 
@@ -148,11 +136,13 @@ def option_here(option: str, value: str, options: Collection[str]) -> tuple[str,
 _DCGS = {"log2": "linear", "exp-log2": "exp"}  # ir_measures
 
 
-def option_elsewhere(metric: str, option: str, value: str) -> str | None:
+def option_elsewhere(metric: str, option: str) -> str | None:
     """A hint for an option of ir_measures that rankbeam lacks; None for others."""
-    if metric == "nDCG" and option == "gains":
-        return "write gain=exp, or write the gains into the judgements as grades"
-    return f"write NumRelRet(rel={value})" if (metric, option) == ("NumRet", "rel") else None
+    is_map = metric == "nDCG" and option == "gains"
+    return "write gain=exp, or write the gains into the judgements as grades" if is_map else None
+
+
+_GAINS = {"insq", "inst", "bpm", "sdcg", "nerr8", "nerr9", "nerr10", "nerr11"}
 
 
 def notes(words: Iterable[str]) -> Iterator[str]:
@@ -161,8 +151,12 @@ def notes(words: Iterable[str]) -> Iterator[str]:
         name, _, options = word.partition("@")[0].strip().partition("(")
         if word == "rbp":
             yield "rbp is RBP(graded=True,p=0.9), as in trec_eval; RBP counts relevant documents alike, with p=0.8"
-        elif plain(name) in ("gmap", "gmmap"):
-            yield f"{word} is the metric logAP, AP on a logarithmic scale; the geometric mean of AP is shown beside it"
+        elif plain(name) in ("gmap", "gmmap", "gmbpref"):
+            base = "Bpref" if plain(name) == "gmbpref" else "AP"
+            scale = f"log{base}, {base} on a logarithmic scale"
+            yield f"{word} is the metric {scale}; the geometric mean of {base} is shown beside it"
+        elif plain(name) in _GAINS and "max_rel" not in options:
+            yield f"{word} counts grade 4 as the full gain; set max_rel to the highest grade of your judgements"
         elif name.lower() == "rbp" and "graded" not in options and "rel" not in options:
             yield f"{word} counts relevant documents alike; ir_measures' RBP without rel= is graded: RBP(graded=True)"
 

@@ -24,6 +24,9 @@ _FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (
     ("P", "P", _CUTOFFS),
     ("recall", "R", _CUTOFFS),
     ("infAP", "infAP", None),
+    ("gm_bpref", "logBpref", None),
+    ("Rprec_mult", "Rprec", tuple(fifth / 5 for fifth in range(1, 11))),
+    ("11pt_avg", "IPrec11", None),
     ("ndcg", "nDCG", None),
     ("ndcg_cut", "nDCG", _CUTOFFS),
     ("map_cut", "AP", _CUTOFFS),
@@ -34,13 +37,17 @@ _FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (
     ("set_recall", "SetR", None),
     ("set_map", "SetAP", None),
     ("set_F", "SetF", None),
+    ("num_nonrel_judged_ret", "NumNonrelRet", None),
     ("rbp", "RBP(graded=True,p=0.9)", None),
+    ("unj", "Unjudged", (5, 10, 20)),
 )
 _COUNTS = ("num_ret", "num_rel", "num_rel_ret")
 _OFFICIAL = (*_COUNTS, "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
 _OF_SETS = (*_COUNTS, "set_P", "set_relative_P", "set_recall", "set_map", "set_F")
 _SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL, "set": _OF_SETS}
+_LEVELS = {"IPrec": "recall", "Rprec": "multiple"}
+"""Metrics with a level in trec_eval's name, and the option that has it."""
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
@@ -99,7 +106,8 @@ def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequenc
     cutoffs = defaults if parameters is None else parameters.split(",")
     if "" in cutoffs:
         raise InputError(f"metric {word!r}: a cutoff is missing; write it as {trec}.5,10")
-    return [parse_metric(f"{name}@{cutoff}") for cutoff in cutoffs]
+    form = f"{name}(multiple={{}})" if trec == "Rprec_mult" else f"{name}@{{}}"
+    return [parse_metric(form.format(cutoff)) for cutoff in cutoffs]
 
 
 def trec_name(metric: Metric) -> str | None:
@@ -114,26 +122,27 @@ def trec_name(metric: Metric) -> str | None:
     if position is None:
         return None
     trec = _FAMILIES[position][0]
-    if (level := _recall(metric)) is not None:
+    if (level := _level(metric)) is not None:
         return f"{trec}_{level:.2f}" if float(f"{level:.2f}") == level else None
     return trec if metric.cutoff is None else f"{trec}_{metric.cutoff}"
 
 
 def _position(metric: Metric) -> int | None:
     """The position in trec_eval's output of its metric with these options; None if it has no such metric."""
-    options = tuple((name, value) for name, value in metric.options if name not in ("rel", "recall"))
+    options = tuple((name, value) for name, value in metric.options if name not in ("rel", *_LEVELS.values()))
     base = replace(metric, options=options, cutoff=None, judged_only=False)
     return _ORDER.get((str(base), _parameter(metric) is not None))
 
 
 def _parameter(metric: Metric) -> float | None:
-    """The number that follows trec_eval's name: a cutoff, or a level of recall."""
-    level = _recall(metric)
+    """The number that follows trec_eval's name: a cutoff, a level of recall, or a multiple of R."""
+    level = _level(metric)
     return metric.cutoff if level is None else level
 
 
-def _recall(metric: Metric) -> float | None:
-    return float(dict(metric.options).get("recall", 0.0)) if metric.name == "IPrec" else None
+def _level(metric: Metric) -> float | None:
+    level = dict(metric.options).get(_LEVELS.get(metric.name, ""), 0.0 if metric.name == "IPrec" else None)
+    return None if level is None else float(level)
 
 
 def trec_names(metrics: Iterable[Metric]) -> dict[Metric, str]:

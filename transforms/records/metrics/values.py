@@ -86,7 +86,9 @@ def _view_of(a: SpanAssessment, view: View) -> SpanAssessment | Assessment:
             return a
 
 
-_OWN_RULES = frozenset({"Judged", "Bpref", "infAP", "NumRet", "NumRel", "NumRelRet"})
+_OWN_RULES = frozenset(
+    {"Judged", "Unjudged", "Bpref", "logBpref", "infAP", "NumRet", "NumRel", "NumRelRet", "NumNonrelRet"}
+)
 """Metrics that count documents, or have rules of their own for unjudged ones."""
 
 
