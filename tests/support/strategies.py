@@ -82,6 +82,7 @@ _OPTIONS: dict[str, st.SearchStrategy[Option]] = {
     "min_rel": st.floats(0, 0.9),
     "max_rel": st.floats(1, 60),
     "normalize": st.booleans(),
+    "gains": st.sampled_from(["{0:0.5,1:5,2:7}", "{1:3}", "{-1:1,0.5:2}"]),
     "gain": st.sampled_from(["linear", "exp"]),
     "graded": st.booleans(),
     "relative": st.booleans(),
@@ -96,6 +97,8 @@ def metrics(draw: st.DrawFn) -> Metric:
     options = draw(st.fixed_dictionaries({}, optional={option: _OPTIONS[option] for option in definition.options}))
     if options.get("graded"):
         options.pop("rel", None)
+    if "gains" in options:
+        options.pop("gain", None)
     changed = sorted(
         (option, value) for option, value in options.items() if value != definition.options[option].default
     )

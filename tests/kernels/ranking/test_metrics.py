@@ -135,6 +135,7 @@ OF_CWL_EVAL = (
         (ir_measures.msmarco, ir_measures.RR(rel=3) @ 10, "RR(rel=3)@10", 1e-12),
         (ir_measures.pytrec_eval, ir_measures.nDCG(gains={2: 3, 3: 7, 4: 15}) @ 20, "nDCG(gain=exp)@20", 1e-12),
         (ir_measures.pytrec_eval, ir_measures.nDCG(gains={2: 3, 3: 7, 4: 15}), "nDCG(gain=exp)", 1e-12),
+        (ir_measures.pytrec_eval, ir_measures.nDCG(gains={1: 5, 2: 0, 4: 2}) @ 9, "nDCG(gains={1:5,2:0,4:2})@9", 1e-12),
         (ir_measures.pytrec_eval, ir_measures.IPrec @ 0, "IPrec@0", 1e-12),
         (ir_measures.pytrec_eval, ir_measures.IPrec(rel=2) @ 1, "IPrec(rel=2)@1", 1e-12),
         (ir_measures.gdeval, ir_measures.nDCG(dcg="exp-log2") @ 20, "nDCG(gain=exp)@20", 6e-6),

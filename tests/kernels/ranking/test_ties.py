@@ -20,6 +20,8 @@ from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import Exactness, Kernel, best_order, worst_order
 from rankbeam.transforms.records.metrics import definitions
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.metrics.values import tie_bounds
 
 METRICS = {name: definition for name, definition in definitions.METRICS.items() if definition.ties is not None}
 TIES = {definition.kernel: definition.ties for definition in METRICS.values()}
@@ -96,6 +98,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "max_rel": st.sampled_from([1.0, 4.0]),
     "normalize": st.booleans(),
     "gain": st.sampled_from(["linear", "exp"]),
+    "gains": st.just(""),  # with gains, the bounds are unknown
     "graded": st.booleans(),
     "relative": st.booleans(),
 }
@@ -159,6 +162,13 @@ def test_the_best_documents_first_are_not_always_best_for_bpm() -> None:
     ranked = [[["a"], ["b"], ["c"], *([doc] for doc in order)] for order in (["full", "half"], ["half", "full"])]
     sorted_, other = definitions.METRICS["BPM"].kernel(assess(ranked, [pool] * 2, False), cutoff=9, max_rel=1.0)
     assert (sorted_, other) == (1 / 4, 1.5 / 5)
+
+
+def test_bounds_are_unknown_where_a_higher_grade_may_gain_less() -> None:
+    a = assess([[["high", "low"]]], [{"high": 2.0, "low": 1.0}], chunks=False)
+    metrics = [parse_metric("nDCG(gains={1:1,2:0})"), parse_metric("nDCG")]
+    assert tie_bounds(metrics, a, None, None)[:, 0, 0].tolist() == [0.0, 1.0]
+    assert 0.0 < tie_bounds(metrics, a, None, None)[0, 0, 1] < 1.0
 
 
 @given(queries=st.lists(tied(), min_size=1, max_size=4), judged_only=st.booleans(), top_k=st.none() | st.integers(1, 8))

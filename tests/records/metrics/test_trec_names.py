@@ -46,6 +46,7 @@ def names(*words: str) -> list[str]:
         ("iprec_at_recall_0.10", ["IPrec(recall=0.1)"]),
         ("Rprec_mult.0.5,1.0", ["Rprec(multiple=0.5)", "Rprec"]),
         ("gm_bpref", ["logBpref"]),
+        ("ndcg.1=3.5,2=9.0", ["nDCG(gains={1:3.5,2:9})"]),
         ("11pt_avg", ["IPrec11"]),
         ("unj_3", ["Unjudged@3"]),
         ("iprec_at_recall.0,0.5", ["IPrec", "IPrec(recall=0.5)"]),

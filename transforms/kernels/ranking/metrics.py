@@ -6,6 +6,7 @@ documents, or without results, scores 0 and never NaN. The examples score one ra
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,18 +36,30 @@ def exponential_gain(grade: FloatArray) -> FloatArray:
 GAINS: dict[str, Callable[[FloatArray], FloatArray]] = {"linear": linear_gain, "exp": exponential_gain}
 
 
-def ndcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear") -> FloatArray:
+def ndcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear", gains: str = "") -> FloatArray:
     """Discounted gain over that of the pool's ideal ranking, with the discount log2(rank + 1).
 
-    Järvelin and Kekäläinen, TOIS 20(4), 2002; trec_eval's ndcg and ndcg_cut.
+    Järvelin and Kekäläinen, TOIS 20(4), 2002; trec_eval's ndcg and ndcg_cut. `gains` replaces the gains of some grades.
 
-    >>> ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist()
-    [0.6388]
+    >>> ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist(), ndcg(hits.EXAMPLE, cutoff=3, gains="{2:7}").round(4).tolist()
+    ([0.6388], [0.8609])
     """
+    if gains:
+        a = _with_gains(a, gains)
     ideal_rank = position_in_group(a.pool_query, a.queries) + 1
     discounted = GAINS[gain](a.pool_grade) / hits.discount(ideal_rank)
     ideal = hits.total(a, a.pool_query, discounted, hits.upto(ideal_rank, cutoff))
     return hits.ratio(dcg(a, cutoff=cutoff, gain=gain), ideal)
+
+
+def _with_gains(a: Assessment, gains: str) -> Assessment:
+    """The rankings with gains for grades, such as {1:5,2:7}; the pool is sorted by them."""
+    hit_grade, pool_grade = a.hit_grade, a.pool_grade
+    for grade, gain in (map(float, pair.split(":")) for pair in gains.strip("{}").split(",")):
+        hit_grade = np.where(a.hit_grade == grade, gain, hit_grade)
+        pool_grade = np.where(a.pool_grade == grade, gain, pool_grade)
+    order = np.lexsort((-pool_grade, a.pool_query))
+    return replace(a, hit_grade=hit_grade, pool_grade=pool_grade[order])
 
 
 def dcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear") -> FloatArray:

@@ -26,8 +26,8 @@ from rankbeam.transforms.records.metrics.definitions import (
     metric_names,
 )
 from rankbeam.transforms.records.metrics.other_tools import (
+    canonical_gains,
     meant_by,
-    option_elsewhere,
     option_here,
     plain,
     refuse_foreign,
@@ -52,6 +52,7 @@ _FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
     r"^\s*(?P<name>[A-Za-zα_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>[^\s,]+))?\s*$"
 )
+_COMMA = re.compile(r",(?![^{]*\})")  # outside braces
 _SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")  # commas and blanks outside brackets
 OTHER_NAMES = "other names"
 """The family of aliases and of trec_eval's names, in messages."""
@@ -91,7 +92,7 @@ def split_name(text: str) -> ParsedName:
     if match is None:
         raise InputError(f"{text!r} is not a metric; {_advice(text)}")
     options: dict[str, str | None] = {}
-    for item in filter(None, (part.strip() for part in (match["options"] or "").split(","))):
+    for item in filter(None, (part.strip() for part in _COMMA.split(match["options"] or ""))):
         option, equals, value = (part.strip() for part in item.partition("="))
         if option in options:
             raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
@@ -276,6 +277,8 @@ def _checked_metric(
     if cutoff is not None and definition.cutoff == "refused":
         raise InputError(f"metric {text!r} takes no cutoff: write {name}")
     defaults = {option: parameter.default for option, parameter in definition.options.items()}
+    if options.get("gains") and "gain" in options:
+        raise InputError(f"metric {text!r}: gain and gains exclude each other; remove one")
     if options.get("graded") is True and "rel" in options:
         raise InputError(f"metric {text!r}: with graded=True grades count themselves, and rel has no effect; remove it")
     if not (known := {**defaults, **options}).get("min_rel", -1) < known.get("max_rel", 0):
@@ -287,7 +290,7 @@ def _checked_metric(
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     options = definition_named(name).options
     if option not in options:
-        hint = option_elsewhere(name, option) or did_you_mean(option, [*options, "judged_only"])
+        hint = did_you_mean(option, [*options, "judged_only"])
         if option == "labels":
             hint = "labels=True is for judged metrics. Labels of documents are judgements: rankbeam label OUT -m METRIC"
         raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")
@@ -295,10 +298,7 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     if isinstance(default, bool):
         return _parse_bool(text, option, written)
     if isinstance(default, str):
-        value = written.strip("'\"")
-        if name in METRICS and value not in kernels.GAINS:
-            raise InputError(f"metric {text!r}: unknown gain {value!r}; valid are: {', '.join(kernels.GAINS)}")
-        return value
+        return _parse_text(text, name, option, written.strip("'\""))
     try:
         number = float(written)
     except ValueError:
@@ -311,6 +311,16 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     if not number.is_integer():
         raise InputError(f"metric {text!r}: {option}={written} is not a whole number")
     return int(number)
+
+
+def _parse_text(text: str, name: str, option: str, value: str) -> str:
+    if option == "gains" and name in METRICS:
+        if (gains := canonical_gains(value)) is None:
+            raise InputError(f"metric {text!r}: gains={value} are not gains of at least 0; write gains={{1:5,2:7}}")
+        return gains
+    if name in METRICS and value not in kernels.GAINS:
+        raise InputError(f"metric {text!r}: unknown gain {value!r}; valid are: {', '.join(kernels.GAINS)}")
+    return value
 
 
 def _parse_bool(text: str, option: str, written: str) -> bool:

@@ -136,10 +136,21 @@ def option_here(option: str, value: str, options: Collection[str]) -> tuple[str,
 _DCGS = {"log2": "linear", "exp-log2": "exp"}  # ir_measures
 
 
-def option_elsewhere(metric: str, option: str) -> str | None:
-    """A hint for an option of ir_measures that rankbeam lacks; None for others."""
-    is_map = metric == "nDCG" and option == "gains"
-    return "write gain=exp, or write the gains into the judgements as grades" if is_map else None
+def canonical_gains(written: str) -> str | None:
+    """Gains of grades, as in ir_measures' nDCG(gains={1:5,2:7}), in one form; None if they are not numbers from 0.
+
+    >>> canonical_gains("{2: 7, 1: 5.0}"), canonical_gains("{1:-1}")
+    ('{1:5,2:7}', None)
+    """
+    try:
+        pairs = [tuple(map(float, pair.split(":"))) for pair in written.removeprefix("{").removesuffix("}").split(",")]
+        gains = {grade: gain for grade, gain in pairs if 0.0 <= gain < 1e15 and abs(grade) < 1e15}
+    except ValueError:
+        return None
+    if len(gains) < len(pairs):
+        return None
+    numbers = [":".join(repr(number).removesuffix(".0") for number in pair) for pair in sorted(gains.items())]
+    return f"{{{','.join(numbers)}}}"
 
 
 _GAINS = {"insq", "inst", "bpm", "sdcg", "nerr8", "nerr9", "nerr10", "nerr11"}

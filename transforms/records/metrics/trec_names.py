@@ -98,6 +98,8 @@ def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequenc
     if parameters is not None and trec == "set_F":
         return [parse_metric(f"SetF(beta={parameters})")]
     if defaults is None:
+        if parameters is not None and trec == "ndcg" and "=" in parameters:
+            return [parse_metric(f"nDCG(gains={{{parameters.replace('=', ':')}}})")]
         if parameters is not None:
             cut = f"{name}@{parameters}"
             takes_cutoff = parameters.isdecimal() and parse_metric(name).definition.cutoff != "refused"

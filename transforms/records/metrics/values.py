@@ -113,9 +113,8 @@ def tie_bounds(
             raise ValueError(f"{metric} needs the assessment of chunks")
         definition, only = metric.definition, metric.judged_only
         most = math.inf if definition.highest is None else definition.highest
-        pair = bounds(
-            assessment, definition.kernel, metric.arguments, definition.ties, judged_only=only, top_k=top_k, most=most
-        )
+        ties = None if metric.arguments.get("gains") else definition.ties  # a higher grade may gain less
+        pair = bounds(assessment, definition.kernel, metric.arguments, ties, judged_only=only, top_k=top_k, most=most)
         columns.append(np.stack(pair))
     return np.stack(columns, axis=2) if columns else np.empty((2, documents.queries, 0))
 
