@@ -76,7 +76,7 @@ def test_notes_say_whose_rbp_it_is() -> None:
     notes = list(other_tools.notes(["rbp", "RBP@10", "RBP(rel=2)", "RBP(graded=True,p=0.8)", "rbp.95", "nDCG@10"]))
     assert [note.partition(" ")[0] for note in notes] == ["rbp", "RBP@10"]
     assert "as in trec_eval" in notes[0]
-    assert "ir_measures' RBP without rel= is graded" in notes[1]
+    assert "ir_measures' RBP without rel= multiplies by the grade" in notes[1]
 
 
 @pytest.mark.parametrize("name", FOREIGN)

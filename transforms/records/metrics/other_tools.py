@@ -169,7 +169,8 @@ def notes(words: Iterable[str]) -> Iterator[str]:
         elif plain(name) in _GAINS and "max_rel" not in options:
             yield f"{word} counts grade 4 as the full gain; set max_rel to the highest grade of your judgements"
         elif name.lower() == "rbp" and "graded" not in options and "rel" not in options:
-            yield f"{word} counts relevant documents alike; ir_measures' RBP without rel= is graded: RBP(graded=True)"
+            elsewhere = "ir_measures' RBP without rel= multiplies by the grade, RBP(graded=True) by grade / highest"
+            yield f"{word} counts relevant documents alike; {elsewhere}"
 
 
 def refuse_foreign(name: str) -> None:
