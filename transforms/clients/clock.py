@@ -8,8 +8,8 @@ import functools
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -63,7 +63,35 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
+GRACE_S = 5.0
+"""Seconds after a time limit in which a loop that was stopped may read replies."""
+
+_LATE_S = 0.5
 _lock = threading.Lock()
+
+
+@asynccontextmanager
+async def time_limit(seconds: float) -> AsyncIterator[None]:
+    """Raise TimeoutError in the block after this time.
+
+    If the loop was stopped meanwhile, as on a laptop that slept, it first reads the replies that have arrived.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+
+        def expire(due: float, grace_s: float) -> None:
+            nonlocal timer
+            is_late = loop.time() - due > _LATE_S
+            if grace_s and is_late:
+                timer = loop.call_later(grace_s, expire, due, 0.0)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(seconds, expire, loop.time() + seconds, GRACE_S)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:

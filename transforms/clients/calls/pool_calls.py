@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBrea
 from rankbeam.transforms.clients.calls.lane_context import BudgetReservation, LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
+from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.counters import Counter
@@ -249,7 +250,7 @@ class PoolCalls:
     async def _call(self, call: Call, attempts: Attempts, reservation: BudgetReservation) -> Reply:
         began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 connection = self._connections[call.service]
                 reply = await connection.call(call.payload, timeout_s, attempts.number)
             if not isinstance(reply, Reply) or not isinstance(reply.tokens, Tokens):

@@ -4,6 +4,7 @@ The library is set to make one attempt, as it would retry by itself: pacing and 
 """
 
 import asyncio
+import math
 import json
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 import aiohttp
 import httpx
 
+from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.clients.google.channels import address_of, default_credentials
 from rankbeam.transforms.clients.http.transport import usable_environment
 from rankbeam.transforms.clients.models import gemini_transport
@@ -82,10 +84,8 @@ class GeminiConnection(ModelConnection):
         from google.genai import types
 
         async def send() -> Reply:
-            options = types.HttpOptions(timeout=round(timeout_s * 1000))
-            described = await self.client.aio.models.get(
-                model=self.parameters.model, config=types.GetModelConfig(http_options=options)
-            )
+            config = types.GetModelConfig(http_options=_http_options(timeout_s))
+            described = await self.client.aio.models.get(model=self.parameters.model, config=config)
             return Reply(f"the model exists: {self.secrets.hide(described.name or self.parameters.model)}")
 
         return (await self._send(send, "", timeout_s)).answer
@@ -130,7 +130,7 @@ class GeminiConnection(ModelConnection):
             thinking_config=None if thinking is None else types.ThinkingConfig(thinking_budget=thinking),
             response_mime_type="application/json" if parts & {RequestPart.SCHEMA, RequestPart.JSON} else None,
             response_schema=None if schema is None else types.Schema(**_schema(schema)),
-            http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
+            http_options=_http_options(timeout_s),
         )
 
     async def embed(self, texts: list[str], task_type: str | None, timeout_s: float) -> Reply:
@@ -139,7 +139,7 @@ class GeminiConnection(ModelConnection):
         config = types.EmbedContentConfig(
             output_dimensionality=self.parameters.dimensions,
             task_type=task_type,
-            http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
+            http_options=_http_options(timeout_s),
         )
 
         async def send() -> Reply:
@@ -177,7 +177,7 @@ class GeminiConnection(ModelConnection):
         """Send a request; if the reply cannot be read, the tokens of the texts in `request` are charged."""
         tokens = Tokens(estimated_tokens(request))
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 return await send()
         except TimeoutError:
             raise CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s") from None
@@ -199,6 +199,13 @@ class GeminiConnection(ModelConnection):
             tokens=problem.tokens,
             stops_pool=problem.stops_pool,
         ) from None
+
+
+def _http_options(timeout_s: float) -> Any:
+    """Tell the service the time limit; the library's own would discard replies that arrived while a laptop slept."""
+    from google.genai import types
+
+    return types.HttpOptions(headers={"X-Server-Timeout": str(math.ceil(timeout_s))})
 
 
 def _stored_answer(response: Any, hide: Callable[[str], str]) -> Stored | None:

@@ -1,6 +1,5 @@
 """Calls of the `openai` model: one request over httpx, and its reply."""
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 
 import httpx
 
+from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, read_body, wait_in
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
@@ -151,7 +151,7 @@ class OpenAiConnection(ModelConnection):
         url, tokens = f"{self.parameters.base_url}{path}", Tokens()
         headers = {"Content-Type": "application/json"} if "content" in body else {}
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 with self.clients.one() as client:
                     async with client.stream(method, url, headers=headers, **body) as response:
                         tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens

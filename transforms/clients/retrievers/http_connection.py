@@ -3,7 +3,6 @@
 Answers and messages that leave this module hold no secrets.
 """
 
-import asyncio
 import base64
 import json
 import re
@@ -16,6 +15,7 @@ from urllib.parse import quote, unquote
 
 import httpx
 
+from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.clients.http.template import URL
 from rankbeam.transforms.clients.http.transport import (
     MOST_BYTES,
@@ -59,7 +59,7 @@ class HttpConnection:
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 with self.clients.one() as client:
                     body = await self._body(client, self._request(client, json.loads(payload)))
                     return Reply(self._answer_json(body))

@@ -19,6 +19,7 @@ from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedError
+from rankbeam.transforms.clients.clock import time_limit
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key
@@ -262,7 +263,7 @@ class CallableConnection:
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 result = await self._call_function(values["query"], attributes)
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
