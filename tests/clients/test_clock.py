@@ -45,8 +45,8 @@ def outcome_after_a_stop(kind: str, server: Standin) -> Reply | CallError:
         while not await asyncio.to_thread(lambda: server.stats().calls):
             await asyncio.sleep(0.01)
         while server.stats().calls > server.stats().answered + sum(server.stats().faults.values()):
-            time.sleep(0.01)  # noqa: ASYNC251  the loop does nothing meanwhile
-        time.sleep(0.2)  # noqa: ASYNC251  the reply travels
+            time.sleep(0.01)  # the loop does nothing meanwhile
+        time.sleep(0.2)  # the reply travels
         jump(asyncio.get_running_loop(), 2 * LIMIT_S)
         try:
             return await call

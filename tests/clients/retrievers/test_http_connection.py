@@ -129,11 +129,21 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     wait = failure(saying(b"", "503 Oh", f"Retry-After: {later}")).retry_after_s
     assert wait is not None
     assert 3000 < wait <= 3600
-    now = datetime(2026, 10, 21, 7, 28, 30, tzinfo=UTC)
-    assert retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", now) == 0.0
-    assert [retry_after_s(value, now) for value in (None, "", "soon", "-1", "nan", "²")] == [None] * 6
+    past = {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT", "date": "Wed, 21 Oct 2026 07:28:30 GMT"}
+    assert retry_after_s(past) == 0.0
     beyond = ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:00 +99999999999999")
-    assert [retry_after_s(value, now) for value in beyond] == [None] * 2
+    assert [retry_after_s({"retry-after": value}) for value in ("", "soon", "-1", "nan", "²", *beyond)] == [None] * 7
+
+
+def test_a_date_counts_from_the_date_of_the_response_whatever_this_machines_clock_says() -> None:
+    headers = ("Date: Fri, 01 Jan 2100 00:00:00 GMT", "Retry-After: Fri, 01 Jan 2100 00:00:07 GMT")
+    assert failure(saying(b"", "429 Slow", *headers)).retry_after_s == 7.0
+
+
+def test_a_limit_that_may_not_be_used_up_is_no_reason_for_another_refusal() -> None:
+    reset = "x-ratelimit-reset-requests: 6m0s"
+    assert failure(saying(b"", "503 Oh", reset)).retry_after_s is None
+    assert failure(saying(b"", "503 Oh", reset, "x-ratelimit-remaining-requests: 0")).retry_after_s == 360.0
 
 
 @pytest.mark.parametrize(
@@ -141,6 +151,7 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     [
         ("Retry-After: 0.3s", "{}", 0.3),
         ("retry-after-ms: 250", "{}", 0.25),
+        ("retry-after-ms: 1500ms", "{}", 1.5),
         ("x-ratelimit-reset-requests: 6m0s", "{}", 360.0),
         ("x-ratelimit-remaining-requests: 5\r\nx-ratelimit-reset-requests: 6m0s", "{}", None),
         ("x-ratelimit-reset-tokens: 6", "{}", 6.0),

@@ -114,38 +114,41 @@ class _OnlyAnswer(httpx.AsyncByteStream):
         await self._body.aclose()
 
 
-def retry_after_s(value: str | None, now: datetime | None = None) -> float | None:
-    """The seconds that a Retry-After header asks to wait; None without a valid header.
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the header Retry-After asks to wait; None without a valid one.
 
-    >>> retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", datetime(2026, 10, 21, 7, 27, tzinfo=UTC))
-    60.0
+    A time of day counts from the Date of the response, for the service's clock may differ from this machine's.
+
+    >>> times = {"date": "Wed, 21 Oct 2026 07:27:00 GMT", "retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}
+    >>> retry_after_s(times), retry_after_s({"retry-after": "7"})
+    (60.0, 7.0)
     """
-    if value is None:
-        return None
-    if (seconds := _seconds(value)) is not None:
+    value = headers.get("retry-after", "")
+    if (seconds := _seconds(value)) is not None or (then := _time_of_day(value)) is None:
         return seconds
-    try:
-        then = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - (now or datetime.now(UTC))).total_seconds())
+    now = _time_of_day(headers.get("date", "")) or datetime.now(UTC)
+    return max(0.0, (then - now).total_seconds())
 
 
-def wait_in(headers: Mapping[str, str], body: str = "") -> float | None:
+def wait_in(headers: Mapping[str, str], body: str = "", status: int = 429) -> float | None:
     """The seconds that a refusal asks to wait, by any of the hints that services give; None without one.
+
+    A limit counts as used up if its remainder is 0, or if it is missing in a refusal because of a limit (429).
 
     >>> wait_in({"retry-after-ms": "1500"}), wait_in({"retry-after": "0.3s"}), wait_in({}, '{"retryDelay": "3.5s"}')
     (1.5, 0.3, 3.5)
     >>> wait_in({"x-ratelimit-reset-requests": "6m0s"}), wait_in({"x-ratelimit-remaining-tokens": "0"})
     (360.0, None)
     """
-    if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
-        return milliseconds / 1000
-    if (seconds := retry_after_s(headers.get("retry-after"))) is not None:
+    milliseconds = headers.get("retry-after-ms", "")
+    if (seconds := _seconds(f"{milliseconds}ms")) is not None or (seconds := _seconds(milliseconds)) is not None:
+        return seconds
+    if (seconds := retry_after_s(headers)) is not None:
         return seconds
     if (delay := _RETRY_INFO.search(body)) is not None:
         return float(delay[1])
-    spent = [name for name in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{name}", "0") == "0"]
+    unknown = "0" if status == 429 else ""
+    spent = [name for name in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{name}", unknown) == "0"]
     waits = [_seconds(headers.get(f"x-ratelimit-reset-{name}", "")) for name in spent]
     return max((wait for wait in waits if wait is not None), default=None)
 
@@ -155,6 +158,14 @@ def _seconds(text: str) -> float | None:
     if _DURATION.fullmatch(text.strip()) is None:
         return None
     return sum(float(number) * _SECONDS[unit or "s"] for number, unit in _AMOUNT.findall(text))
+
+
+def _time_of_day(text: str) -> datetime | None:
+    try:
+        time = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return time.replace(tzinfo=time.tzinfo or UTC)
 
 
 def kind_of_status(status: int) -> FailureKind:

@@ -4,8 +4,8 @@ The library is set to make one attempt, as it would retry by itself: pacing and 
 """
 
 import asyncio
-import math
 import json
+import math
 import warnings
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass

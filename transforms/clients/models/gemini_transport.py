@@ -96,7 +96,7 @@ def _refusal(error: Any, thinking: int | None, hide: Callable[[str], str]) -> Ca
         kind = FailureKind.PERMISSION
     elif kind is FailureKind.INVALID and thinking is not None:
         message = f"{message} (asked with thinking: {thinking}, which some models refuse)"
-    header = retry_after_s(_headers(error).get("Retry-After"))
+    header = retry_after_s(_headers(error))
     hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
     return CallError(
         kind,

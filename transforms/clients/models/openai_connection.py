@@ -222,7 +222,7 @@ def _failure(status: int, message: str, text: str, headers: Mapping[str, str]) -
     has_no_money = status == _NO_MONEY or _NO_BUDGET.search(text) is not None
     kind = FailureKind.QUOTA if has_no_money else kind_of_status(status)
     is_quota = kind is FailureKind.QUOTA
-    wait_s = wait_in(headers, text) if is_quota or kind is FailureKind.UNAVAILABLE else None
+    wait_s = wait_in(headers, text, status) if is_quota or kind is FailureKind.UNAVAILABLE else None
     is_spent = is_quota and (has_no_money or bool(_SPENT.search(text)))
     return CallError(kind, message, retry_after_s=wait_s, stops_pool=is_spent)
 

@@ -116,7 +116,7 @@ class HttpConnection:
             else ""
         )
         details = self._shown(f"{location} {body.decode(errors='replace')}".rstrip())
-        wait = wait_in(response.headers, body.decode(errors="replace"))
+        wait = wait_in(response.headers, body.decode(errors="replace"), status)
         message = f"HTTP {status} {response.reason_phrase}{details}"
         return CallError(kind_of_status(status), message, retry_after_s=wait)
 

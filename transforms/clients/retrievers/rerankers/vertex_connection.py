@@ -65,5 +65,5 @@ class RankingConnection(HttpConnection):
         return request
 
     def _refusal(self, response: httpx.Response, body: bytes) -> CallError:
-        wait = retry_after_s(response.headers.get("Retry-After"))
+        wait = retry_after_s(response.headers)
         return refusal(kind_of_status(response.status_code), response.status_code, body, wait)
