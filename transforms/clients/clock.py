@@ -77,17 +77,13 @@ async def time_limit(seconds: float) -> AsyncIterator[None]:
     If the loop was stopped meanwhile, as on a laptop that slept, it first reads the replies that have arrived.
     """
     loop = asyncio.get_running_loop()
+    due = loop.time() + seconds
     async with asyncio.timeout(None) as limit:
 
-        def expire(due: float, grace_s: float) -> None:
-            nonlocal timer
-            is_late = loop.time() - due > _LATE_S
-            if grace_s and is_late:
-                timer = loop.call_later(grace_s, expire, due, 0.0)
-            else:
-                limit.reschedule(loop.time())
+        def expire() -> None:
+            limit.reschedule(loop.time() + (GRACE_S if loop.time() - due > _LATE_S else 0.0))
 
-        timer = loop.call_later(seconds, expire, loop.time() + seconds, GRACE_S)
+        timer = loop.call_at(due, expire)
         try:
             yield
         finally:

@@ -1,5 +1,6 @@
 """HTTP as the connections of services use it: clients, whole answers, and errors as kinds of failures."""
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -7,7 +8,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, cast
+from typing import Any, Self, cast
+from weakref import WeakKeyDictionary
 
 import httpx
 
@@ -15,6 +17,8 @@ from rankbeam.transforms.records.errors import CallError, FailureKind, InputErro
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 MOST_BYTES = 64 * 2**20
+_SMALL_BYTES, _MOST_LARGE = 4 * 2**20, 4
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()  # of large bodies
 _CALLS_PER_CLIENT = 8
 _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d+)?)(ms|[dhms]|)", re.ASCII)
 _DURATION = re.compile(r"\d{1,9}(?:\.\d+)?|(?:\d{1,9}(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
@@ -206,12 +210,39 @@ def _proxies() -> str:
     return ", ".join(name for name in os.environ if name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"))
 
 
-async def read_body(response: httpx.Response, most: int) -> bytes:
-    """The body of a response; of a longer one, a little more than its first `most` bytes."""
-    parts, size = [], 0
-    async for part in response.aiter_bytes():
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            break
+class BodySize:
+    """Counts the bytes of a body; beyond `_SMALL_BYTES`, only a few bodies are read at a time.
+
+    Hundreds of calls in flight would otherwise hold hundreds of bodies of `MOST_BYTES`.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._turn: asyncio.Semaphore | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def add(self, part: bytes) -> int:
+        """Count a part, after waiting for a turn if need be; returns the bytes so far."""
+        self._bytes += len(part)
+        if self._bytes > _SMALL_BYTES and self._turn is None:
+            turns = _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_MOST_LARGE))
+            await turns.acquire()
+            self._turn = turns
+        return self._bytes
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._turn is not None:
+            self._turn.release()
+
+
+async def read_body(body: AsyncIterator[bytes], most: int) -> bytes:
+    """A body, in full; of a longer one, a little more than its first `most` bytes."""
+    parts = []
+    async with BodySize() as size:
+        async for part in body:
+            parts.append(part)
+            if await size.add(part) > most:
+                break
     return b"".join(parts)

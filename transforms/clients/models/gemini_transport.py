@@ -12,7 +12,7 @@ import aiohttp
 
 from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import is_daily, mappings, short_message, wait_s
-from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
+from rankbeam.transforms.clients.http.transport import kind_of_status, read_body, retry_after_s
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, too_large, unreadable
 from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
 from rankbeam.transforms.records.reply import Tokens
@@ -44,14 +44,11 @@ class _Response(aiohttp.ClientResponse):
         return {"message": body.decode(errors="replace"), "status": self.reason}
 
     async def _read_body(self) -> bytes:
-        parts, size = [], 0
-        async for part in self.content.iter_any():
-            parts.append(part)
-            size += len(part)
-            if size > MOST_BYTES:
-                self.close()
-                raise too_large()
-        return b"".join(parts)
+        body = await read_body(self.content.iter_any(), MOST_BYTES)
+        if len(body) > MOST_BYTES:
+            self.close()
+            raise too_large()
+        return body
 
 
 def session() -> aiohttp.ClientSession:

@@ -155,7 +155,7 @@ class OpenAiConnection(ModelConnection):
                 with self.clients.one() as client:
                     async with client.stream(method, url, headers=headers, **body) as response:
                         tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens
-                        received_body = await read_body(response, MOST_BYTES)
+                        received_body = await read_body(response.aiter_bytes(), MOST_BYTES)
         except TimeoutError:
             raise CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:

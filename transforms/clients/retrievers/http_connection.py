@@ -96,14 +96,14 @@ class HttpConnection:
         response = await client.send(request, stream=True)
         try:
             if not response.is_success:
-                raise self._refusal(response, await read_body(response, _MOST_BYTES_OF_AN_ERROR))
+                raise self._refusal(response, await read_body(response.aiter_bytes(), _MOST_BYTES_OF_AN_ERROR))
             yield response
         finally:
             await response.aclose()
 
     async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
         async with self._response(client, request) as response:
-            body = await read_body(response, MOST_BYTES)
+            body = await read_body(response.aiter_bytes(), MOST_BYTES)
         if len(body) > MOST_BYTES:
             raise CallError(FailureKind.INVALID, f"the answer has more than {MOST_BYTES >> 20} MB; lower top_k")
         return body

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from rankbeam.transforms.clients.http.transport import MOST_BYTES
+from rankbeam.transforms.clients.http.transport import MOST_BYTES, BodySize
 from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
@@ -78,8 +78,8 @@ class ApplicationConnection(HttpConnection):
         clock = asyncio.get_running_loop().time
         began, first, is_done = clock(), None, False
         events: list[Any] = []
-        async with self._response(client, request) as response:
-            async for event in self._events(response):
+        async with self._response(client, request) as response, BodySize() as size:
+            async for event in self._events(response, size):
                 is_done = event is _DONE
                 if not is_done:
                     events.append(event)
@@ -94,7 +94,7 @@ class ApplicationConnection(HttpConnection):
         seconds = None if first is None else round(first - began, 6)
         return json.dumps({"first_token_s": seconds, "events": events}).encode()
 
-    async def _events(self, response: httpx.Response) -> AsyncIterator[Any]:
+    async def _events(self, response: httpx.Response, size: BodySize) -> AsyncIterator[Any]:
         """The events of a stream before "[DONE]", and `_DONE` if it is there.
 
         An event has lines of data up to an empty line; without empty lines, each line is an event.
@@ -103,7 +103,7 @@ class ApplicationConnection(HttpConnection):
         are_json_lines = "json" in kind and kind != "application/json"
         data: list[str] = []
         is_done, is_error, has_begun, other = False, False, False, ""
-        async for line in _lines(response):  # to its end, so that the connection can be used again
+        async for line in _lines(response, size):  # to its end, so that the connection can be used again
             line = line.removeprefix(_RECORD) if are_json_lines else line
             name, _, value = line.partition(":")
             if are_json_lines and name not in _FIELDS:
@@ -155,14 +155,12 @@ class ApplicationConnection(HttpConnection):
         return client.build_request(request.method, request.url, headers=headers, content=content)
 
 
-async def _lines(response: httpx.Response) -> AsyncIterator[str]:
+async def _lines(response: httpx.Response, size: BodySize) -> AsyncIterator[str]:
     """The lines of server-sent events, which end with CR, LF or both; httpx's also end within JSON, at U+2028."""
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True)
     begun: list[str] = []
-    size = 0
     async for block in response.aiter_bytes():
-        size += len(block)
-        if size > MOST_BYTES:
+        if await size.add(block) > MOST_BYTES:
             raise CallError(FailureKind.INVALID, f"the stream has more than {MOST_BYTES >> 20} MB")
         first, *others = decoder.decode(block).split("\n")
         begun.append(first)
