@@ -7,11 +7,12 @@ from pathlib import Path
 LIFETIME = datetime.timedelta(days=2)
 
 
-def write(folder: Path) -> tuple[str, str]:
+def write(folder: Path, valid_for: datetime.timedelta = LIFETIME) -> tuple[str, str]:
     """Make a certificate for localhost that signs itself.
 
     Args:
         folder: folder for the files.
+        valid_for: time until the certificate expires.
 
     Returns:
         The paths of the certificate and of its key, both PEM.
@@ -22,14 +23,14 @@ def write(folder: Path) -> tuple[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     pem = serialization.Encoding.PEM
     certificate, private_key = folder / "certificate.pem", folder / "key.pem"
-    certificate.write_bytes(_signed(key).public_bytes(pem))
+    certificate.write_bytes(_signed(key, valid_for).public_bytes(pem))
     private_key.write_bytes(
         key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())  # key of a test
     )
     return str(certificate), str(private_key)
 
 
-def _signed(key):  # type: ignore[no-untyped-def]  # cryptography is imported only where TLS is wanted
+def _signed(key, valid_for):  # type: ignore[no-untyped-def]  # cryptography is imported only where TLS is wanted
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
@@ -39,7 +40,7 @@ def _signed(key):  # type: ignore[no-untyped-def]  # cryptography is imported on
     return (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - LIFETIME)
-        .not_valid_after(now + LIFETIME)
+        .not_valid_after(now + valid_for)
         .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

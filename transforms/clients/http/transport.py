@@ -24,6 +24,7 @@ _AMOUNT = re.compile(r"(\d{1,9}(?:\.\d+)?)(ms|[dhms]|)", re.ASCII)
 _DURATION = re.compile(r"\d{1,9}(?:\.\d+)?|(?:\d{1,9}(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d+)?)s"', re.ASCII)  # of Google's services and gateways
+_UNKNOWN_ISSUER = re.compile("CERTIFICATE_VERIFY_FAILED.*(?:self[- ]signed|issuer)")
 _ENCODINGS = ("gzip", "deflate")  # 64 kB, which are read at once, hold at most 64 MB in these
 
 _KINDS = {
@@ -192,9 +193,13 @@ def kind_of(error: Exception) -> FailureKind:
 def error_of(error: Exception, hide: Callable[[str], str], tokens: Tokens = NO_TOKENS) -> CallError:
     """An error of httpx as a `CallError` with its message alone: the library's error holds the request."""
     message = hide(f"{type(error).__name__}: {_reason(error)}")
-    if not isinstance(error, httpx.ConnectError | httpx.ProxyError):
-        return CallError(kind_of(error), message, tokens=tokens)
-    if "CERTIFICATE_VERIFY_FAILED" in message:
+    is_unreachable = isinstance(error, httpx.ConnectError | httpx.ProxyError)
+    return unreachable(message) if is_unreachable else CallError(kind_of(error), message, tokens=tokens)
+
+
+def unreachable(message: str) -> Unreachable:
+    """The error of a service without a connection, with advice on its certificate or the proxy."""
+    if _UNKNOWN_ISSUER.search(message):
         return Unreachable(f"{message}; if you trust the certificate, name its file in SSL_CERT_FILE")
     return Unreachable(f"{message}; the environment names a proxy ({names})" if (names := _proxies()) else message)
 

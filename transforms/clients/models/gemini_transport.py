@@ -12,9 +12,9 @@ import aiohttp
 
 from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import is_daily, mappings, short_message, wait_s
-from rankbeam.transforms.clients.http.transport import kind_of_status, read_body, retry_after_s
+from rankbeam.transforms.clients.http.transport import kind_of_status, read_body, retry_after_s, unreachable
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, too_large, unreadable
-from rankbeam.transforms.records.errors import CallError, FailureKind, Unreachable
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Tokens
 
 REQUEST_OPTIONS = {"allow_redirects": False}
@@ -44,10 +44,13 @@ class _Response(aiohttp.ClientResponse):
         return {"message": body.decode(errors="replace"), "status": self.reason}
 
     async def _read_body(self) -> bytes:
-        body = await read_body(self.content.iter_any(), MOST_BYTES)
-        if len(body) > MOST_BYTES:
-            self.close()
-            raise too_large()
+        try:
+            body = await read_body(self.content.iter_any(), MOST_BYTES)
+            if len(body) > MOST_BYTES:
+                raise too_large()
+        except BaseException:
+            self.close()  # otherwise the connection of a reply that breaks off stays open
+            raise
         return body
 
 
@@ -72,8 +75,8 @@ def translated(error: Exception, thinking: int | None, hide: Callable[[str], str
     if isinstance(error, json.JSONDecodeError):
         return CallError(FailureKind.UNAVAILABLE, f"the answer is not JSON: {error}", tokens=cut)
     message = short_message(hide(f"{type(error).__name__}: {error}"))
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return Unreachable(message)
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
+        return unreachable(message)
     tokens = cut if isinstance(error, aiohttp.ClientPayloadError) else Tokens()
     return CallError(FailureKind.UNAVAILABLE, message, tokens=tokens)
 
