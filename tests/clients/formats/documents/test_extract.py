@@ -155,6 +155,16 @@ def test_a_folder_is_extracted_once_for_each_state(folder: Path, capsys: pytest.
     assert Path(second.corpus).exists()
 
 
+def test_a_text_that_is_longer_than_a_line_of_the_corpus_may_be_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_documents.files, "LONGEST_LINE", 100)
+    (folder / "long.txt").write_text("word " * 20, encoding="utf-8")
+    extracted = extract(FolderSource(str(folder)))
+    assert "1 too large (long.txt)" in (extracted.note or "")
+    assert [row["_id"] for row in rows(extracted)] == ["a.txt", "b/two.md", "page.HTML"]
+
+
 def test_a_folder_without_a_readable_file_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"none of its 1 files can be read, such as image.png; .txt, .md"):
         extract(FolderSource(str(folder), "*.png"))

@@ -243,20 +243,27 @@ def _hash(value: object) -> str:
 
 def _write(folder: Path, listing: Sequence[File]) -> None:
     with (
-        (folder / _CORPUS).open("w", encoding="utf-8") as corpus,
+        (folder / _CORPUS).open("wb") as corpus,
         (folder / _UNREAD).open("w", encoding="utf-8") as unread,
         (folder / _PARTLY).open("w", encoding="utf-8") as partly,
     ):
         for file, result in _contents(listing):
+            row = _row(file, result) if isinstance(result, FileContent) else b""
+            if len(row) > files.LONGEST_LINE:
+                result = UnreadableError(TOO_LARGE)
             if isinstance(result, FileContent):
-                row: dict[str, object] = {"_id": file.name, "title": result.title, "text": result.text}
-                row |= {"metadata": dict(result.attributes)} if result.attributes else {}
-                corpus.write(json.dumps(row, ensure_ascii=False) + "\n")
+                corpus.write(row)
                 if result.pages_without_text:
                     pages = {"pages": result.pages, "without_text": result.pages_without_text}
                     partly.write(json.dumps({"path": file.name, **pages}, ensure_ascii=False) + "\n")
             else:
                 unread.write(json.dumps({"path": file.name, "reason": str(result)}, ensure_ascii=False) + "\n")
+
+
+def _row(file: File, content: FileContent) -> bytes:
+    row: dict[str, object] = {"_id": file.name, "title": content.title, "text": content.text}
+    row |= {"metadata": dict(content.attributes)} if content.attributes else {}
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
 def _contents(listing: Sequence[File]) -> Iterator[tuple[File, FileContent | UnreadableError]]:
