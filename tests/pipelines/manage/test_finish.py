@@ -103,7 +103,10 @@ def test_what_fails_is_finished_by_the_next_report(output: Path, done: str) -> N
     (output / "results.duckdb").mkdir()
     failed = report(output)
     assert (failed.status, failed.stdout) == (1, f"{output}/report.html\n")  # the page needs no other file
-    assert failed.stderr == "rankbeam: run r1 is not finished: Is a directory\n"
+    assert (
+        failed.stderr
+        == f"rankbeam: run r1 is not finished: {output}/results.duckdb: cannot be opened: Is a directory\n"
+    )
     assert not jobs.find(str(output), "r1").get("finished_at")
     (output / "results.duckdb").rmdir()
     assert report(output).stderr == f"rankbeam: run r1: wrote {output}/results.duckdb\n"

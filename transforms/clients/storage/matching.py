@@ -4,6 +4,8 @@ import difflib
 import glob
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from rankbeam.transforms.clients.storage import files
@@ -78,9 +80,37 @@ def version(pattern: str) -> tuple[Version, ...]:
     # Match the pattern again: one request for thousands of files.
     several = [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
     patterns = [glob.escape(pattern)] if paths == [pattern] else several
-    by_path = {metadata.path: metadata for result in files.beam().match(patterns) for metadata in result.metadata_list}
-    entries = [by_path[path] for path in paths]
-    return tuple((file.path, int(file.size_in_bytes), float(file.last_updated_in_seconds or 0.0)) for file in entries)
+    by_path = {version[0]: version for version in _remote_versions(patterns)}
+    return tuple(by_path[path] for path in paths)
+
+
+def versions_below(folder: str) -> dict[str, list[Version]]:
+    """The versions of Parquet files by the folder below this one; what is deleted meanwhile is left out."""
+    versions: dict[str, list[Version]] = {}
+    with files.translate_errors(folder, "cannot be listed", ValueError):
+        if files.is_local(folder):
+            for below in _entries(folder):
+                versions[below.name] = []
+                for entry in _entries(below.path):
+                    if entry.name.endswith(".parquet") and not entry.name.startswith(("_", ".")):
+                        with suppress(FileNotFoundError):
+                            versions[below.name].append((entry.path, entry.stat().st_size, entry.stat().st_mtime))
+        else:
+            for version in _remote_versions([files.join(glob.escape(folder), "*", "[!_.]*.parquet")]):
+                versions.setdefault(version[0].split("/")[-2], []).append(version)
+    return {name: sorted(group) for name, group in versions.items()}
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        return list(entries)
+    return []
+
+
+def _remote_versions(patterns: list[str]) -> Iterator[Version]:
+    for result in files.beam().match(patterns):
+        for file in result.metadata_list:
+            yield file.path, int(file.size_in_bytes), float(file.last_updated_in_seconds or 0.0)
 
 
 def _parquet(folder: str) -> list[str]:
