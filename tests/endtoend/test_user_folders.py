@@ -60,7 +60,7 @@ def test_the_variable_names_the_ledger_of_experiments_that_name_none(
     with serve("http", answers=answers(QUERIES)) as server:
         monkeypatch.setenv("RANKBEAM_LEDGER", str(tmp_path / "mine"))
         own = load_experiment(experiment(tmp_path / "a", server, ledger="here"))
-        assert (own.ledger, own.shares_ledger) == (str(tmp_path / "a" / "here"), False)
+        assert (own.ledger, own.calls.shares_ledger) == (str(tmp_path / "a" / "here"), False)
         path = experiment(tmp_path / "a", server)
         assert load_experiment(path).ledger == str(tmp_path / "mine")
         assert rankbeam("evaluate", path).status == 0
