@@ -1,7 +1,7 @@
 """Criteria of the user's own: scales, names, and the value of every query, whatever is absent."""
 
 import json
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.forecast import planned_calls
 from support.standins.faults import fraction
 
+from rankbeam.pipelines.experiment.file.criteria import Part
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import AnswerGenerator
@@ -22,7 +23,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Call
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.judging.answers import EvaluatedItem
-from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
+from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, levels_of, statements_of
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage, SuppliedAnswer
 from rankbeam.transforms.records.reply import Reply
@@ -147,7 +148,7 @@ def expected(
 
 @given(st.data())
 def test_every_value_is_that_of_plain_python_whatever_is_absent(data: st.DataObject) -> None:
-    parts = st.lists(st.sampled_from(PARTS), min_size=1, unique=True)
+    parts = st.lists(st.sampled_from(get_args(Part)), min_size=1, unique=True)
     abouts = data.draw(
         st.lists(parts.filter(lambda about: not {"context", "contexts"} <= set(about)), min_size=1, max_size=3)
     )

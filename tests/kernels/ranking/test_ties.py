@@ -18,7 +18,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import incomplete, ties
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
-from rankbeam.transforms.kernels.ranking.ties import Exactness, Kernel, best_order, worst_order
+from rankbeam.transforms.kernels.ranking.ties import Kernel, best_order, worst_order
 from rankbeam.transforms.records.metrics import definitions
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.values import tie_bounds
@@ -145,16 +145,13 @@ def test_bounds_are_the_extremes_of_all_orders(name: str, data: st.DataObject) -
     if is_exact(name, query, options.get("rel", 1.0)):
         assert lowest.tolist() == pytest.approx([every.min()], rel=0, abs=1e-12)
     else:
-        assert TIES[kernel].exactness is Exactness.BOUNDED
         assert lowest[0] <= every.min() + 1e-12
-    if TIES[kernel].exactness is Exactness.ORDER_FREE:
+    if TIES[kernel].is_free:
         assert len(set(every.tolist())) == 1
 
 
 def test_every_metric_has_its_entry() -> None:
     assert definitions.METRICS.keys() - METRICS.keys() == {"BPM"}
-    entries = [entry for entry in TIES.values() if entry is not None]
-    assert all(bool(entry.exact_unless) == (entry.exactness is Exactness.BOUNDED) for entry in entries)
 
 
 def test_the_best_documents_first_are_not_always_best_for_bpm() -> None:

@@ -36,6 +36,11 @@ def state(rows: Rows) -> Blocks:
     return Blocks.of(hashes, np.array([row[1:] for row in rows], np.int64).reshape(-1, 2))
 
 
+def none_of(metrics: int) -> Blocks:
+    """The state of no query."""
+    return Blocks.of(np.zeros(0, np.uint64), np.zeros((0, metrics), np.int64))
+
+
 def quantised(values: FloatArray) -> IntArray:
     return np.rint(values * UNIT).astype(np.int64).reshape(len(values), -1)
 
@@ -60,7 +65,7 @@ def test_merging_is_associative_and_commutative_and_zero_is_neutral(a: Rows, b: 
     x, y, z = state(a), state(b), state(c)
     assert x.merge(y).merge(z) == x.merge(y.merge(z)) == state(a + b + c)
     assert x.merge(y) == y.merge(x)
-    assert x.merge(Blocks.zero(2)) == x == Blocks.zero(2).merge(x)
+    assert x.merge(none_of(2)) == x == none_of(2).merge(x)
 
 
 @given(seed=st.integers(0, 2**32), sizes=st.tuples(SIZES, SIZES, SIZES))
@@ -71,7 +76,7 @@ def test_the_merge_laws_hold_across_the_limit(seed: int, sizes: tuple[int, int, 
     x, y, z = (Blocks.of(*part) for part in parts)
     whole = Blocks.of(hashes, differences)
     assert x.merge(y).merge(z) == x.merge(y.merge(z)) == z.merge(x).merge(y) == whole
-    assert whole.merge(Blocks.zero(3)) == whole == Blocks.zero(3).merge(whole)
+    assert whole.merge(none_of(3)) == whole == none_of(3).merge(whole)
     assert len(whole.keys) == min(sum(sizes), LIMIT) == len(whole.sums)
     assert whole.sums.sum(axis=0).tolist() == differences.sum(axis=0).tolist()
 
@@ -84,7 +89,7 @@ def test_any_order_and_any_split_give_the_same_state(count: int) -> None:
     for _ in range(3):
         order = rng.permutation(count)
         parts = np.split(order, np.sort(rng.integers(0, count, 20)))
-        merged = reduce(Blocks.merge, (Blocks.of(hashes[part], differences[part]) for part in parts), Blocks.zero(3))
+        merged = reduce(Blocks.merge, (Blocks.of(hashes[part], differences[part]) for part in parts), none_of(3))
         assert merged == whole
     np.testing.assert_array_equal(merged.test(5, 500).p_values, whole.test(5, 500).p_values)
 
@@ -104,13 +109,13 @@ def test_a_state_is_equal_by_value_and_survives_pickling() -> None:
         blocks = Blocks.of(*table(6, count))
         assert pickle.loads(pickle.dumps(blocks)) == blocks  # noqa: S301  our own
         assert blocks != Blocks.of(*table(7, count))
-    assert Blocks.zero(2) != Blocks.zero(3)
+    assert none_of(2) != none_of(3)
     one, other = (Blocks.of(np.array(keys, np.uint64), np.array([[3], [5]])) for keys in ([1, 2], [3, 4]))
     assert one != other  # their signs differ
     hashes, differences = table(8, 2000)
     more = Blocks.of(hashes, differences).merge(Blocks.of(hashes[:1], np.zeros_like(differences[:1])))
     assert more != Blocks.of(hashes, differences)  # another number of queries
-    assert Blocks.zero(2) != "nothing"
+    assert none_of(2) != "nothing"
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -121,9 +126,9 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="do not match"):
         Blocks.of(hashes, np.zeros((2, 1), np.int64))
     with pytest.raises(ValueError, match="do not merge"):
-        Blocks.zero(2).merge(Blocks.zero(3))
+        none_of(2).merge(none_of(3))
     with pytest.raises(ValueError, match="at least one flip"):
-        Blocks.zero(2).test(0, 0)
+        none_of(2).test(0, 0)
 
 
 # Multiples of 0.1 are not binary fractions: sums which are equal on paper differ once rounded.
@@ -313,11 +318,11 @@ def test_sums_beyond_the_doubles_are_rounded_first() -> None:
 
 def test_too_few_queries_give_nan_and_no_difference_gives_1() -> None:
     one = Blocks.of(np.array([7], np.uint64), np.array([[5, 0]]))
-    assert np.isnan(Blocks.zero(2).test(0).p_values).all()
+    assert np.isnan(none_of(2).test(0).p_values).all()
     assert np.isnan(one.test(0).p_values).all()
     for count in (2, 100, 2000):
         assert p_values_of(np.zeros((count, 2))).tolist() == [1.0, 1.0]
-    assert Blocks.zero(0).test(0).p_values.tolist() == []
+    assert none_of(0).test(0).p_values.tolist() == []
 
 
 def of_values(values: list[int]) -> Blocks:

@@ -9,7 +9,6 @@ the ordinary kernel scores the result. `Ties` says which orders are extreme for 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,14 +23,6 @@ Rearrange = Callable[[Assessment, float], Assessment]
 
 EXAMPLE = replace(hits.EXAMPLE, hit_first=np.array([1, 2, 2]), hit_last=np.array([1, 5, 5]))
 """`hits.EXAMPLE` with the documents at ranks 2 to 5 tied: grades 0 and 1, and two that are not in the pool."""
-
-
-class Exactness(Enum):
-    """Distance of a metric's two bounds from the true extremes."""
-
-    EXACT = "some order of the tied documents reaches each bound"
-    BOUNDED = "some order reaches the highest value; none is below the lowest, but none need reach it"
-    ORDER_FREE = "the metric does not depend on the order"
 
 
 def best_order(a: Assessment, merit: FloatArray | None = None) -> Assessment:
@@ -184,16 +175,14 @@ class Ties:
 
     Attributes:
         lowest, highest: the rearrangements for which the metric's kernel gives the bounds.
-        exactness: distance of the bounds from the extremes.
-        exact_unless: if BOUNDED, the case in which the lower bound may be below the value of every order.
+        is_free: the metric does not depend on the order.
         is_share: the metric divides by the number of retrieved documents. If those without a judgement are removed from
             a cut ranking, the order decides how many are left.
     """
 
     lowest: Rearrange
     highest: Rearrange
-    exactness: Exactness = Exactness.EXACT
-    exact_unless: str = ""
+    is_free: bool = False
     is_share: bool = False
 
     BY_GRADE: ClassVar["Ties"]
@@ -201,22 +190,14 @@ class Ties:
 
 
 Ties.BY_GRADE = Ties(lambda a, _: worst_order(a), lambda a, _: best_order(a))
-Ties.ORDER_FREE = Ties(lambda a, _: a, lambda a, _: a, Exactness.ORDER_FREE)
+Ties.ORDER_FREE = Ties(lambda a, _: a, lambda a, _: a, is_free=True)
 _SHARE = Ties(worst_share_order, best_share_order)
-SAMPLE = Ties(
-    lambda a, _: worst_sample_order(a),
-    best_sample_order,
-    Exactness.BOUNDED,
-    "a relevant document is tied with one that is in the pool but not judged",
-)
-"""For `inferred_ap`."""
-CHUNKS = Ties(
-    lambda a, _: worst_chunk_order(a),
-    lambda a, _: best_chunk_order(a),
-    Exactness.BOUNDED,
-    "the first chunk of a relevant document is tied with another chunk of it",
-)
-"""For `chunk_recall`."""
+SAMPLE = Ties(lambda a, _: worst_sample_order(a), best_sample_order)
+"""For `inferred_ap`. If a relevant document is tied with one that is in the pool but not judged, the lower bound may be
+below the value of every order."""
+CHUNKS = Ties(lambda a, _: worst_chunk_order(a), lambda a, _: best_chunk_order(a))
+"""For `chunk_recall`. If the first chunk of a relevant document is tied with another chunk of it, the lower bound may be
+below the value of every order."""
 
 
 def bounds(
@@ -267,7 +248,7 @@ def bounds(
         return np.where(tied, 0.0, value), np.where(tied, most, value)
     if judged_only and top_k is not None and ties.is_share:
         ties = _SHARE  # the order decides how many documents above the cut are judged
-    elif ties.exactness is Exactness.ORDER_FREE:
+    elif ties.is_free:
         if top_k is None:
             return value, value
         ties = Ties.BY_GRADE  # the order decides which documents are above the cut

@@ -60,11 +60,6 @@ class Blocks:
         return same_keys and np.array_equal(self.sums, other.sums)
 
     @classmethod
-    def zero(cls, metrics: int) -> "Blocks":
-        """The state of no query at all."""
-        return cls(0, np.zeros(0, np.uint64), np.zeros((0, metrics), np.int64))
-
-    @classmethod
     def of(cls, hashes: HashArray, differences: IntArray) -> "Blocks":
         """The state of n queries.
 

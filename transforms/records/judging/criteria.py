@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 CRITERION = "Criterion"
 """Base name of the metrics of criteria: `Criterion(Tone)`."""
-PARTS = ("query", "answer", "reference", "context", "contexts")
-"""The texts that a criterion may be about; with `context`, every context is judged alone."""
 STATEMENT = "statement"
 """The text that rubrics add: one of the query's statements."""
 ANSWERS = ("answer 1", "answer 2")
@@ -28,7 +26,7 @@ class Criterion:
 
     name: str
     question: str
-    about: tuple[str, ...]  # the texts that the judge is shown, some of `PARTS`
+    about: tuple[str, ...]  # the texts that the judge is shown; each `context` is judged alone
     # Every verdict and its value from 0 to 1, in the order in which the judge reads them.
     levels: tuple[tuple[str, float], ...]
     examples: str = ""  # right verdicts, as the judge reads them; empty for none

@@ -88,9 +88,6 @@ class Builder:
         self._shown: dict[str, float] = {}
         self._new: dict[str, str] = {}  # identities of corpora created by this object, by resource
 
-    def existing(self, requests: Sequence[Request]) -> dict[str, ExistingCorpus]:
-        return preferred_corpora(self._client.find(), {request.identity(self._documents) for request in requests})
-
     def build(self, requests: Sequence[Request]) -> list[BuiltCorpus | Problem]:
         named = {request.identity(self._documents): request for request in requests}
         _refuse_shared(named)
