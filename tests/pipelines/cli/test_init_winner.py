@@ -58,7 +58,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Result
     return find_run("out")
 
 
-def test_every_configuration_becomes_an_experiment_with_its_identity(
+def test_every_configuration_becomes_an_experiment_with_its_identity_and_the_best_is_evaluated_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = run(tmp_path, monkeypatch)
@@ -71,10 +71,6 @@ def test_every_configuration_becomes_an_experiment_with_its_identity(
         assert [entry["name"] for entry in value["configurations"]] == [row["name"].partition(":")[0]]
         assert [gate["at_least"] for gate in value["gates"]] == ([0.1, 0.0] if row["name"].startswith("lsa") else [0.1])
         assert value.get("dialects") == (["trec_eval"] if "dialect=" in row["name"] else None)
-
-
-def test_the_best_is_evaluated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    results = run(tmp_path, monkeypatch)
     best = results.leaderboard()[0]
     done = rankbeam("init", "best.yaml", "--winner", "out")
     assert f"wrote best.yaml: {best['name']}\n" in done.stdout
@@ -165,7 +161,8 @@ def test_a_file_that_has_changed_since_the_run_is_noticed(tmp_path: Path, monkey
     generate = {"service": "writer", "contexts": 1, "template": "answer.txt"}
     writing = [{**entry, "generate": generate} for entry in SWEEP["configurations"]]
     services = SWEEP["services"] | {"writer": {"type": "extractive"}}
-    run(tmp_path, monkeypatch, configurations=writing, services=services, dialects=None, gates=None)
+    changes: dict[str, Any] = {"configurations": writing, "services": services}
+    run(tmp_path, monkeypatch, **changes, dialects=None, gates=None, grid=None, baseline=None)
     write(Path(template), "{query} {contexts}")
     refused = rankbeam("init", "x.yaml", "--winner", "out")
     assert "a file that it names has changed since then" in refused.stderr
