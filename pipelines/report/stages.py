@@ -10,6 +10,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import (
     cost_of_1000_queries,
     lacks_ledger_costs,
+    latency_of,
     queries_of,
     stage_gains,
     usage_of,
@@ -57,6 +58,7 @@ def _trade_off(study: Study, metric: str) -> dict[str, Any] | None:
     ):
         return None
     ledger = {
+        "has_costs": axis == COST,
         "ledger_hits": sum(row["ledger_hits"] for row in usage),
         "has_ledger_costs": axis == COST and any(row["from_ledger"] for row in usage),
     }
@@ -70,9 +72,9 @@ def _cost(study: Study, usage: Usage, queries: Mapping[str, int], place: int) ->
 
 
 def _latency(study: Study, usage: Usage, place: int) -> float | None:
-    usages = (usage_of(usage, study.ids[member]) for member in study.members[place])
-    latency = min(sum(row["p50_s"] or 0.0 for row in rows) for rows in usages)
-    return float(f"{latency:.3g}")  # percentiles are accurate to 1%
+    latencies = (latency_of(usage, study.ids[member]) for member in study.members[place])
+    known = [latency for latency in latencies if latency is not None]
+    return float(f"{min(known):.3g}") if known else None  # percentiles are accurate to 1%
 
 
 def _plot(study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int) -> dict[str, Any]:

@@ -107,6 +107,23 @@ def cost_of_1000_queries(usage: list[Row], queries: Mapping[str, int], config_id
     return None if None in costs else float(sum(costs) * 1000 / queries[config_id])
 
 
+def latency_of(usage: list[Row], config_id: str) -> float | None:
+    """Sum of the median latencies of a configuration's calls; None if the ledger answered all calls of a service.
+
+    >>> row = {"configurations": [{"config_id": "a", "p50_s": 0.5}], "from_ledger": [{"config_id": "b"}]}
+    >>> latency_of([row], "a"), latency_of([row], "b"), latency_of([row], "c")
+    (0.5, None, 0.0)
+    """
+    total = 0.0
+    for row in usage:
+        parts = [*(row["configurations"] or ()), *(row["from_ledger"] or ())]
+        if own := [part.get("p50_s") for part in parts if part["config_id"] == config_id]:
+            if own[0] is None:
+                return None
+            total += own[0]
+    return total
+
+
 def lacks_ledger_costs(usage: list[Row]) -> bool:
     """True if a run of an earlier version used answers in the ledger, and did not store what these had cost."""
     return any(row["ledger_hits"] and row["from_ledger"] is None for row in usage)

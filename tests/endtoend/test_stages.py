@@ -21,7 +21,7 @@ from rankbeam.pipelines import report
 from rankbeam.pipelines.report.stages import stages
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.usage import stage_gains
+from rankbeam.pipelines.results.usage import latency_of, stage_gains, usage_rows
 from rankbeam.pipelines.show.terminal import as_text
 from rankbeam.transforms.kernels.statistics.selection import pareto_front
 
@@ -114,6 +114,18 @@ def test_a_stage_pays_by_a_negative_gain_where_lower_is_better(run: Results) -> 
     vars(errors)["means"] = {place: replace(row, lower_is_better=True) for place, row in run.means.items()}
     (section,) = filter(None, [stages(Study(errors), "nDCG@5")])
     assert section["paying"] == "negative"
+
+
+def test_a_configuration_whose_calls_the_ledger_answered_has_no_latency(tmp_path: Path) -> None:
+    first, second = ({**one, "rerank": GRID["rerank"]["demo"]} for one in CONFIGURATIONS)
+    plain = {**CONFIGURATIONS[0], "name": "plain"}
+    outcome_of(experiment(tmp_path, services=SERVICES, configurations=[first]))
+    path = experiment(tmp_path, services=SERVICES, configurations=[first, second, plain])
+    outcome_of(path)
+    results = stage_world.results(path)
+    latencies = {row["name"]: latency_of(usage_rows(results), row["config_id"]) for row in results.configurations}
+    assert (latencies["bm25"], latencies["plain"]) == (None, 0.0)
+    assert latencies["lsa"] is not None
 
 
 def test_a_report_on_an_earlier_version_claims_no_costs_of_the_ledger(run: Results, tmp_path: Path) -> None:
