@@ -27,7 +27,6 @@ _TO_BLANK = bytes.maketrans(_OTHER_BLANKS, b" " * len(_OTHER_BLANKS))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_ID = 8192
 """The longest id, in bytes: the longest URL that servers accept. Hashing takes one step for every eight bytes."""
-_MOST_FIELDS = 100  # of lines that Arrow's reader parses; longer lines have words after the tag, rarely equally many
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class LineLayout:
     Attributes:
         positions: the positions, from 0, of the query id, the document id and the number.
         at_least: the least number of fields of a line.
-        at_most: the largest number of fields of a line; None if further words are ignored.
+        at_most: the largest number of fields of a line.
         tabs: True if single tabs separate the fields, False if runs of blanks and tabs do.
         rank: the position of a further column that holds a number in every valid row; None if no column does. It is
             parsed only as a check: an additional word earlier on the line puts something else there.
@@ -122,7 +121,7 @@ class LineLayout:
 
     positions: tuple[int, int, int]
     at_least: int
-    at_most: int | None
+    at_most: int
     tabs: bool = False
     rank: int | None = None
     subtopic: int | None = None
@@ -146,7 +145,7 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
         if an id is longer than `LONGEST_ID`, or begins or ends with a blank.
         Row and line have the same number; blanks after the last newline are not a line.
 
-    >>> run = LineLayout(positions=(0, 2, 4), at_least=5, at_most=None)
+    >>> run = LineLayout(positions=(0, 2, 4), at_least=5, at_most=100)
     >>> [column.to_pylist() for column in parse_rows(b"q1 Q0 d2 1 0.5 run\\nq1\\tQ0  d1 2 0.25 run", run)]
     [['q1', 'q1'], ['d2', 'd1'], [0.5, 0.25]]
     >>> parse_rows(b"q1 Q0 d2 1 0.5 run\\n\\n", run)
@@ -211,7 +210,7 @@ def _parse_csv(
 ) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
     first_end = block.find(b"\n")
     width = block.count(separator.encode(), 0, first_end if first_end >= 0 else len(block)) + 1
-    fits = layout.at_least <= width <= (layout.at_most or _MOST_FIELDS)
+    fits = layout.at_least <= width <= layout.at_most
     if not fits or block.startswith(_BYTE_ORDER_MARK):  # Arrow would drop the mark; inside a file it is part of an id
         return None
     try:

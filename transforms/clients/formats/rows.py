@@ -190,8 +190,7 @@ def _batch(path: str, line: pa.Array, kind: _Kind, fields: text.Fields) -> pa.Re
     refuse = partial(_refuse, path, line)
     at_least, at_most = kind.layout.at_least, kind.layout.at_most
     refuse(fields.count < at_least, f"has fewer than {at_least} columns")
-    if at_most is not None:
-        refuse(fields.count > at_most, f"has more than {at_most} columns")
+    refuse(fields.count > at_most, f"has more than {at_most} columns")
     for column in fields.columns:
         lines.refuse_not_utf8(path, line, column)
     query, doc, words, *further = fields.columns

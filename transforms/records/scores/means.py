@@ -245,7 +245,7 @@ class QueryAggregate:
         return summaries
 
 
-def _bounds(values: FloatArray) -> tuple[Moments, Moments] | None:
+def _bounds(values: FloatArray) -> tuple[Moments, Moments]:
     lowest, highest = values
     return Moments.of(lowest), Moments.of(highest)
 
