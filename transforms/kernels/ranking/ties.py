@@ -4,7 +4,7 @@ trec_eval breaks ties by document id, which says nothing about quality (Cabanac 
 an uncontrolled parameter on information retrieval evaluation", CLEF 2010). McSherry and Najork ("Computing information
 retrieval performance measures efficiently in the presence of tied scores", ECIR 2008) average over the orders; this
 module gives the extremes. It does not search: it puts the hits of every tie group in the best or the worst order, and
-the ordinary kernel scores the result. `Ties` says which orders are extreme for a metric, and whether they are exact.
+the ordinary kernel scores the result. `Ties` says which orders are extreme for a metric.
 """
 
 from collections.abc import Callable, Mapping
@@ -196,8 +196,8 @@ SAMPLE = Ties(lambda a, _: worst_sample_order(a), best_sample_order)
 """For `inferred_ap`. If a relevant document is tied with one that is in the pool but not judged, the lower bound may be
 below the value of every order."""
 CHUNKS = Ties(lambda a, _: worst_chunk_order(a), lambda a, _: best_chunk_order(a))
-"""For `chunk_recall`. If the first chunk of a relevant document is tied with another chunk of it, the lower bound may be
-below the value of every order."""
+"""For `chunk_recall`. If the first chunk of a relevant document is tied with another chunk of it, the lower bound may
+be below the value of every order."""
 
 
 def bounds(
