@@ -27,6 +27,7 @@ from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.matching import number_of_parts
 from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of, problem_of_turn
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
@@ -189,19 +190,23 @@ def _wrong_rubrics(located: YamlDocument, criteria: Iterable[Criterion], queries
 
 def _unknown_systems(located: YamlDocument, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
     """Systems without any answer in their file."""
-    for retriever in (source.retriever for source in sources):
-        replay = retriever.parameters
-        if not isinstance(replay, Replay) or replay.config is None:
-            continue
+    named = [
+        (replay.file, (retriever.place, replay, replay.config))
+        for retriever in (source.retriever for source in sources)
+        if isinstance(replay := retriever.parameters, Replay) and replay.config is not None
+    ]
+    for systems in grouped(named).values():
+        _, replay, _ = systems[0]
         try:
-            configs = configs_until(files.below(folder, replay.path), replay.config, replay.reader)
+            configs = configs_until(files.below(folder, replay.path), {config for *_, config in systems}, replay.reader)
         except InputError as error:
             yield error
             continue
-        if replay.config not in configs:
-            hint = did_you_mean(replay.config, configs) if configs else "no line has the key config"
-            problem = f"no answer in {replay.path} has the config {replay.config!r}; {hint}"
-            yield located.error((*retriever.place, "config"), problem)
+        for place, _, config in systems:
+            if config not in configs:
+                hint = did_you_mean(config, configs) if configs else "no line has the key config"
+                problem = f"no answer in {replay.path} has the config {config!r}; {hint}"
+                yield located.error((*place, "config"), problem)
 
 
 def _unknown_placeholders(

@@ -1,7 +1,7 @@
 """Answers that exist already, through the command line: judged as those that rankbeam's own models give."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from support.cli import Outcome, rankbeam
 from support.inputs import trec_qrels, write, write_table
 
 from rankbeam.transforms.clients.formats.replay import ReplayReader
+from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.records.columns import REPLAYED
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.retrieve.replay import match_answers
@@ -274,6 +275,58 @@ def test_a_system_that_no_answer_is_of_is_refused_with_the_line_of_the_experimen
         f"{tmp_path}/e.yaml:6: configurations[0].answers.config: no answer in answers.jsonl has the config 'shrt'; "
         "did you mean 'short'?" in done.stderr
     )
+
+
+@pytest.mark.parametrize("form", ["own", "of another tool"])
+def test_a_file_of_many_systems_is_read_once_for_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    dataset(tmp_path)
+    systems = [f"s{number}" for number in range(6)]
+    rows = [
+        {"query_id": query, "config": system, "answer": f"{system} to {query}", "contexts": []}
+        for query in QUERIES
+        for system in [*systems, "not evaluated"]
+    ]
+    other = [{"id": row["query_id"], "question": QUERIES[row["query_id"]][0], **row} for row in rows]
+    for row in other:
+        del row["query_id"]
+    answers(tmp_path, rows if form == "own" else other)
+    read = list[str]()
+    numbered_lines = json_lines.numbered_lines
+
+    def lines_of(path: str) -> Iterator[tuple[int, str]]:
+        for line in numbered_lines(path):
+            read.append(path)
+            yield line
+
+    monkeypatch.setattr(json_lines, "numbered_lines", lines_of)
+    counts = []
+    for number in (1, 3, 6):
+        of = [f"{{name: {name}, answers: {{type: replay, path: answers.jsonl, config: {name}}}}}" for name in systems]
+        read.clear()
+        done = evaluated(tmp_path, HEAD + f"configurations: [{', '.join(of[:number])}]\n")
+        assert done.status == 0, done.stderr
+        counts.append(sum(path.endswith("answers.jsonl") for path in read))
+        stored = {key: row["answer"] for key, row in by_query(tmp_path, "answers").items()}
+        runs_so_far = {(system, query): f"{system} to {query}" for system in systems[:number] for query in QUERIES}
+        assert stored == runs_so_far
+    assert max(counts) - min(counts) < len(rows)  # only first lines, which show the form, are read for each system
+
+
+def test_configurations_may_share_a_file_with_one_that_takes_all_of_it(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    systems = ("a", "b", "")
+    rows = [{"query_id": query, "config": name, "answer": f"by {name}"} for query in QUERIES for name in systems]
+    answers(tmp_path, rows)
+    selected = ("a, config: a", "all, samples: keep", "b, config: b")
+    sources = [entry.replace(",", ", answers: {type: replay, path: answers.jsonl,") for entry in selected]
+    done = evaluated(tmp_path, HEAD + f"configurations: [{', '.join(f'{{name: {entry}}}}}' for entry in sources)}]\n")
+    assert done.status == 0, done.stderr
+    of = names(tmp_path)
+    stored = sorted((of[row["config_id"]], row["query_id"], row["answer"]) for row in table(tmp_path, "answers"))
+    own = [(name, query, f"by {name}") for name in ("a", "b") for query in QUERIES]
+    assert stored == sorted([*own, *(("all", row["query_id"], row["answer"]) for row in rows)])
 
 
 def dataset(folder: Path) -> None:

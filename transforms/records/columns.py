@@ -60,12 +60,13 @@ REPLAYED = pa.schema(
         ("attempts", pa.int64()),
         ("steps", pa.list_(STEP)),
         ("citations", pa.list_(pa.int32())),
+        ("config", pa.string()),
     ]
 )
 """One row per query that a system has answered; contexts best first, null if the system does not report them.
 
 A context may have no document id, or no text. Tokens, durations, attempts, steps and citations are null if the system
-does not report them.
+does not report them. `config` is the name of the system in a file with answers of several.
 """
 
 JUDGED_QUERIES = pa.schema(

@@ -7,7 +7,7 @@ dataset ─► queries ──────┘            └─► warnings for u
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -20,6 +20,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats.judged import Conflict, repeated_id
+from rankbeam.transforms.clients.formats.replay import ReplayReader
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
@@ -93,8 +94,9 @@ class ReplayAnswers(beam.PTransform):
     is_ranked: bool = True  # whether there are metrics of rankings
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # Beam warns about tuples
-        paths = {source: entry.path for source, entry in self.replays.items()}
-        readers = {source: entry.reader for source, entry in self.replays.items()}
+        shared = _sharing(self.replays).values()
+        readers = {sources[0]: _reader([self.replays[source] for source in sources]) for sources in shared}
+        paths = {source: self.replays[source].path for source in readers}
         answers = ReadSources(paths, readers, "replay", columns.REPLAYED, self.buckets)
         outputs = (
             {JUDGED: judged, _ROWS: judged.pipeline | "ReadAnswers" >> answers}
@@ -114,13 +116,27 @@ class ReplayAnswers(beam.PTransform):
         return outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings
 
 
+def _sharing(replays: Mapping[int, Replay]) -> dict[Any, list[int]]:
+    """The sources whose answers are in one file; its rows are read once, for the first of them."""
+    return grouped((replay.file, source) for source, replay in replays.items())
+
+
+def _reader(replays: Sequence[Replay]) -> ReplayReader:
+    configs = {replay.config for replay in replays if replay.config is not None}
+    reads_all = any(replay.config is None for replay in replays)
+    return ReplayReader(None if reads_all else configs, replays[0].columns)
+
+
 def replay_bucket(element: tuple[int, Mapping[str, Iterable[Any]]], replays: Mapping[int, Replay]) -> Iterator[object]:
     """Join the answers and the queries of a bucket."""
     bucket, parts = element
     queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
     answers = grouped(parts[_ROWS])
+    sharing = _sharing(replays)
     for source, replay in replays.items():
-        rows = answers.get(source, [])
+        rows = answers.get(sharing[replay.file][0], [])
+        if replay.config is not None:
+            rows = [batch.filter(pc.equal(batch["config"], replay.config)) for batch in rows]
         try:
             known, lacking, empty, tally = match_answers(queries, rows, keeps_samples=replay.keeps_samples)
         except Conflict as conflict:

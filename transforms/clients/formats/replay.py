@@ -4,7 +4,7 @@ Files of other tools, and CSV, JSON and Parquet files, are read as cases.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,22 +77,22 @@ class _Answer(BaseModel):
 
 @dataclass(frozen=True)
 class ReplayReader:
-    """Reads one system's answers, or cases.
+    """Reads the answers of some systems, or cases.
 
     Lines are {query_id, answer, contexts?: [{doc_id?, text?}], config?, steps?: [{tool, args, status?, doc_ids?}],
     tokens?: {input, output, cached?}, seconds?}.
     """
 
-    config: str | None  # only lines with this `config`; None for all
+    configs: Set[str] | None  # only lines with one of these in `config`; None for all
     columns: Mapping[str, str] = field(default_factory=dict)  # the user's paths for parts of cases
 
     def __call__(self, path: str) -> Iterator[pa.RecordBatch]:
         if not self.columns and is_own(path):
             yield from self._own_rows(path)
         else:
-            yield from roles.read_replayed(CaseSource(path, self.columns, flatten=True), self.config)
+            yield from roles.read_replayed(CaseSource(path, self.columns, flatten=True), self.configs)
 
-    def configs(self, path: str) -> Iterator[str]:
+    def configs_in(self, path: str) -> Iterator[str]:
         if not self.columns and is_own(path):
             for line, text in json_lines.numbered_lines(path):
                 yield as_text(json_lines.parse_model(path, line, text, _Answer).config)
@@ -103,7 +103,7 @@ class ReplayReader:
         lines = (
             (line, json_lines.parse_model(path, line, text, _Answer)) for line, text in json_lines.numbered_lines(path)
         )
-        chosen = ((line, row) for line, row in lines if self.config is None or as_text(row.config) == self.config)
+        chosen = ((line, row) for line, row in lines if self.configs is None or as_text(row.config) in self.configs)
         rows = (_row(path, line, row) for line, row in chosen)
         yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
@@ -117,14 +117,15 @@ def is_own(path: str) -> bool:
     return not isinstance(value, dict) or (tool_of(value).name in (OWN, COMMON.name) and not _FOREIGN & value.keys())
 
 
-def configs_until(pattern: str, target: str, reader: ReplayReader) -> set[str]:
-    """The values of `config` in some files, which are only read until the target occurs."""
+def configs_until(pattern: str, targets: Set[str], reader: ReplayReader) -> set[str]:
+    """The values of `config` in some files, which are only read until all targets have occurred."""
     seen = set[str]()
     for path in sources.expand(pattern):
-        for config in reader.configs(path):
-            seen.add(config)
-            if target in seen:
-                return seen
+        for config in reader.configs_in(path):
+            if config not in seen:
+                seen.add(config)
+                if targets <= seen:
+                    return seen
     return seen - {""}
 
 
@@ -138,6 +139,7 @@ def _row(path: str, line: int, stated: _Answer) -> dict[str, Any]:
         "line": line,
         "steps": _step_rows(path, line, stated.steps),
         "seconds": float(seconds) if is_duration else None,
+        "config": as_text(stated.config),
         **_tokens(stated.tokens),
     }
 

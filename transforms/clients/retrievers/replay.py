@@ -44,8 +44,13 @@ class Replay(RetrieverParameters):
         return self.samples == "keep"
 
     @property
+    def file(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """The path and how it is read: what is equal is read once for all systems in the file."""
+        return self.path, tuple(sorted(self.columns.items()))
+
+    @property
     def reader(self) -> ReplayReader:
-        return ReplayReader(self.config, self.columns)
+        return ReplayReader(None if self.config is None else {self.config}, self.columns)
 
     @property
     def shown(self) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -76,16 +76,16 @@ def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
     yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
 
 
-def read_replayed(source: CaseSource, config: str | None) -> Iterator[pa.RecordBatch]:
+def read_replayed(source: CaseSource, configs: Set[str] | None) -> Iterator[pa.RecordBatch]:
     """Read answers as `columns.REPLAYED`; the answer is null if a row has none."""
-    rows = (_replay_row(case) for case in read_cases(source) if config is None or case.config == config)
+    rows = (_replay_row(case) for case in read_cases(source) if configs is None or case.config in configs)
     yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
 def _replay_row(case: Case) -> dict[str, Any]:
     contexts = None if case.contexts is None else [{"doc_id": name, "text": text} for name, text in case.contexts]
     known = {"query_id": case.query_id, "answer": case.answer, "contexts": contexts, "line": case.line}
-    return {**known, "steps": rows_of(case.steps)}
+    return {**known, "steps": rows_of(case.steps), "config": case.config}
 
 
 @dataclass(frozen=True)
