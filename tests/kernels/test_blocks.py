@@ -46,6 +46,7 @@ def test_a_block_that_fits_is_whole_in_a_chunk_and_cut_by_none(text: str, by: By
 
 
 @given(MARKDOWN | CLUSTERS | st.text(), UNITS, SIZES)
+@example("\u845b\U000e0100a", "words", (1, 0))
 def test_laws_of_chunks_hold_with_whole_blocks(text: str, by: By, sizes: tuple[int, int]) -> None:
     spans = chunk_spans(text, by, *sizes, intact=True, splits=True)
     assert all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(spans))
@@ -53,7 +54,9 @@ def test_laws_of_chunks_hold_with_whole_blocks(text: str, by: By, sizes: tuple[i
     assert covered >= {position for position, character in enumerate(text) if not character.isspace()}
     for start, end in spans:
         is_one = all(is_inside(text, at) for at in range(start + 1, end))
-        assert extent(text[start:end], by) <= sizes[0] or is_one
+        # A word may begin within a grapheme, such as an ideograph with a variation selector, and is not cut off there.
+        joined = 0 if by in SCALE else sum(is_inside(text, start + first) for first, _ in words(text[start:end]))
+        assert extent(text[start:end], by) - joined <= sizes[0] or is_one
 
 
 @given(
