@@ -96,7 +96,7 @@ def line(corpus: ExistingCorpus) -> str:
 
 def _cells(corpus: ExistingCorpus) -> list[str]:
     state = pluralize(corpus.about.files, "file") if corpus.about.complete else "incomplete"
-    return [corpus.corpus.name, corpus.about.name, state, _until(corpus)]
+    return [corpus.resource, corpus.about.name, state, _until(corpus)]
 
 
 def format_details(corpus: ExistingCorpus, form: str) -> str:
@@ -111,11 +111,11 @@ def format_details(corpus: ExistingCorpus, form: str) -> str:
 def find_by_name(corpora: Sequence[ExistingCorpus], names: Sequence[str]) -> list[ExistingCorpus]:
     """Corpora by their resources, the last part of these, or their identities."""
     for name in names:
-        resources = [chosen_corpus.corpus.name for chosen_corpus in filter_by_name(corpora, [name])]
+        resources = [chosen_corpus.resource for chosen_corpus in filter_by_name(corpora, [name])]
         if len(resources) > 1:
             raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
         if not resources:
-            known = [corpus.corpus.name for corpus in corpora]
+            known = [corpus.resource for corpus in corpora]
             hint = did_you_mean(name, known) if known else "rankbeam has created none there"
             raise InputError(f"{name!r} is not a corpus of rankbeam; {hint}")
     return filter_by_name(corpora, names)
@@ -146,9 +146,9 @@ def delete(
     Documents are deleted first: if the process is killed, the corpora are still there, and deleted by the next attempt.
     """
     undeleted = []
-    names = [corpus.corpus.name for corpus in corpora]
+    names = [corpus.resource for corpus in corpora]
     with place.client() as client:
-        remaining = [other for other in client.find() if other.corpus.name not in names]
+        remaining = [other for other in client.find() if other.resource not in names]
         try:
             if number := unstage(place.api.location, corpora, remaining, keep_documents=keep_documents):
                 report(f"deleted: {pluralize(number, 'staged document')} that no corpus needs")
@@ -165,8 +165,8 @@ def delete(
 
 def staged_line(place: CorpusLocation, corpora: Sequence[ExistingCorpus], there: Sequence[ExistingCorpus]) -> str:
     """A text about the staged documents that deleting some corpora would orphan."""
-    names = {corpus.corpus.name for corpus in corpora}
-    remaining = [other for other in there if other.corpus.name not in names]
+    names = {corpus.resource for corpus in corpora}
+    remaining = [other for other in there if other.resource not in names]
     folders = sorted({corpus.about.staging for corpus in corpora} - {""})
     try:
         number = sum(len(needless_in(folder, place.api.location, corpora, remaining)[0]) for folder in folders)
@@ -176,13 +176,12 @@ def staged_line(place: CorpusLocation, corpora: Sequence[ExistingCorpus], there:
 
 
 def _names(corpus: ExistingCorpus) -> tuple[str, ...]:
-    name, identity = corpus.corpus.name, corpus.about.identity
+    name, identity = corpus.resource, corpus.about.identity
     return name, name.rpartition("/")[2], identity, identity[:16], corpus.about.display_name
 
 
-def _values(existing: ExistingCorpus) -> dict[str, object]:
-    corpus = existing.corpus
-    return {"resource": corpus.name, "state": corpus.state, **asdict(existing.about), "made": corpus.created}
+def _values(corpus: ExistingCorpus) -> dict[str, object]:
+    return {"resource": corpus.resource, "state": corpus.state, **asdict(corpus.about), "made": corpus.created}
 
 
 def _until(corpus: ExistingCorpus) -> str:

@@ -81,7 +81,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
             warnings.append(f"existing corpora cannot be listed, and the plan assumes that there are none: {error}")
         for corpus, request in needed.requests.items():
             found_corpus = existing.get(corpus)
-            resource = "" if found_corpus is None else found_corpus.corpus.name
+            resource = "" if found_corpus is None else found_corpus.resource
             resources[corpus] = (request.identity(documents), resource)
             if found_corpus is not None and found_corpus.suffices(request.most_failures(documents)):
                 served[corpus] = replace(plans[corpus], state="exists", resource=resource, cost=0.0)

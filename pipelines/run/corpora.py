@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.staging import (
     read_originals,
     refuse_parsed,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.work import ExistingCorpus, preferred_corpora
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.formats.overlap import corpus_warnings, hash_ids
 from rankbeam.transforms.clients.ledger import Ledger, Owner
@@ -174,10 +174,10 @@ def _release(corpora: TemporaryCorpora, ledger: Ledger, quota: Quota) -> None:
     ended = corpora.identities
     ours = [corpus for corpus in client.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     claim = claimant(ledger.owner.run_id, datetime.fromisoformat(ledger.owner.started))
-    outcomes = client.end_use([corpus.corpus.name for corpus in ours], claim)
+    outcomes = client.end_use([corpus.resource for corpus in ours], claim)
     for corpus, users in zip(ours, outcomes, strict=True):
         if isinstance(users, tuple) and users:
-            _logger.info("%s is kept: %s needs it, and deletes it at the end", corpus.corpus.name, ", ".join(users))
+            _logger.info("%s is kept: %s needs it, and deletes it at the end", corpus.resource, ", ".join(users))
     unstage(corpora.location, ours, client.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
@@ -191,7 +191,7 @@ def unstage(
     for staging in sorted({corpus.about.staging for corpus in gone} - {""}):
         documents, uses = needless_in(staging, location, gone, there)
         documents = [] if keep_documents else documents
-        names = [corpus.corpus.name for corpus in gone if corpus.about.staging == staging]
+        names = [corpus.resource for corpus in gone if corpus.about.staging == staging]
         Uses(staging).delete(documents, uses, names)
         deleted += len(documents)
     return deleted
@@ -228,7 +228,7 @@ def find_existing(
 ) -> dict[Corpus, ExistingCorpus]:
     """The experiment's corpora that exist, complete or not; nothing is built."""
     with translate_errors():
-        by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, corpora.api).find())}
+        by_identity = preferred_corpora(site_of(experiment, corpora.api).find())
     identities = {corpus: request.identity(documents) for corpus, request in corpora.requests.items()}
     return {corpus: by_identity[name] for corpus, name in identities.items() if name in by_identity}
 

@@ -100,7 +100,7 @@ def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path
     del about["rankbeam"]
     parameters = RagEngineCorpus(location=rag.LOCATION, staging=rag.STAGING, embedding_model="text-embedding-005")
     site = CorpusClient(DataApi(rag.LOCATION, server.url), Ledger(str(tmp_path / "other")))
-    site.create([NeededCorpus(CorpusDescription(**about), parameters.vector_database())])
+    site.create([NeededCorpus(CorpusDescription(**about), parameters)])
     assert [corpus["files"] for corpus in there(server)] == [0]
 
     done = rankbeam("evaluate", path)

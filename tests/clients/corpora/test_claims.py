@@ -59,8 +59,8 @@ def service(behaviour: Behaviour, clock: Now) -> RagState:
     return RagState(behaviour, clock, read, lambda *_: None)
 
 
-def filling(resource: str) -> UnfilledCorpus:
-    return UnfilledCorpus(ABOUT, resource, STAGED, PARAMETERS.import_config(), 0, 0)
+def filling(resource: str, parameters: RagEngineCorpus = PARAMETERS) -> UnfilledCorpus:
+    return UnfilledCorpus(NeededCorpus(ABOUT, parameters), resource, STAGED)
 
 
 def simulated(random: Random, api: MemoryApi, clock: Now, works: list[Any], killed: dict[int, float]) -> dict[int, Any]:
@@ -116,9 +116,7 @@ def test_one_run_imports_each_file_once(
     api = MemoryApi(LOCATION, state=there)
     holders = [elsewhere(f"r{number}") for number in range(runs)]
     own = replace(ABOUT, claim=asdict(holders[0])) if claims == "first" else ABOUT
-    (resource,) = simulated(
-        random, api, clock, [create_corpus(LOCATION, NeededCorpus(own, PARAMETERS.vector_database()))], {}
-    ).values()
+    (resource,) = simulated(random, api, clock, [create_corpus(LOCATION, NeededCorpus(own, PARAMETERS))], {}).values()
     works = [fill_corpora(LOCATION, print, Track((filling(resource),), 1400, holder)) for holder in holders]
     killed = {0: clock.at + random.uniform(0, 300)} if dies and runs > 1 else {}
     results = simulated(random, api, clock, works, killed)
@@ -141,7 +139,7 @@ def test_a_claim_of_a_process_that_has_ended_here_is_taken_over_at_once() -> Non
     )
     api, me = MemoryApi(LOCATION, state=there), claimant("new", NOW)
     own = replace(ABOUT, claim={**asdict(me), "token": "old", "pid_started": "long ago"})
-    create = create_corpus(LOCATION, NeededCorpus(own, PARAMETERS.vector_database()))
+    create = create_corpus(LOCATION, NeededCorpus(own, PARAMETERS))
     (resource,) = simulated(Random(0), api, clock, [create], {}).values()
     began = clock.at
     simulated(Random(0), api, clock, [fill_corpora(LOCATION, print, Track((filling(resource),), 1400, me))], {})
@@ -160,7 +158,7 @@ def test_a_corpus_is_deleted_by_the_last_run_that_needs_it(tmp_path: Path) -> No
         first, second, killed = elsewhere("first"), elsewhere("second"), claimant("killed", NOW)
         killed = replace(killed, machine=first.machine, pid_started="long ago")
         own = replace(ABOUT, keep=RUN, users=user_of(first) | user_of(killed))
-        (resource,) = site.create([NeededCorpus(own, PARAMETERS.vector_database())])
+        (resource,) = site.create([NeededCorpus(own, PARAMETERS)])
         assert isinstance(resource, str)
         assert site.register([resource], second) == [resource]
         assert site.end_use([resource], first) == [("second",)]
@@ -179,12 +177,17 @@ def test_a_corpus_is_deleted_by_the_last_run_that_needs_it(tmp_path: Path) -> No
     budget=st.integers(1, 20),
 )
 def test_each_model_has_a_budget_of_embeddings(models: list[str], concurrent: int, budget: int) -> None:
-    fillings = [replace(filling(f"corpus {number}"), model=model) for number, model in enumerate(models)]
+    fillings = [
+        filling(f"corpus {number}", PARAMETERS.model_copy(update={"embedding_model": model}))
+        for number, model in enumerate(models)
+    ]
     dealt = tracks(fillings, ImportQuota(concurrent, budget), elsewhere("run"))
     assert sorted(load.resource for track in dealt for load in track.fillings) == sorted(f.resource for f in fillings)
     assert 1 <= len(dealt) <= concurrent
     for model in set(models):
-        at_once = [track for track in dealt if any(load.model == model for load in track.fillings)]
+        at_once = [
+            track for track in dealt if any(load.needed.parameters.embedding_model == model for load in track.fillings)
+        ]
         assert sum(track.embeddings_per_minute for track in at_once) <= budget
         assert min(track.embeddings_per_minute for track in at_once) >= 1
     if len(set(models)) == len(models) <= concurrent:

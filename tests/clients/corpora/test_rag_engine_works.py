@@ -58,7 +58,7 @@ def claiming(about: CorpusDescription, me: Holder = ME) -> CorpusDescription:
 
 
 def needed_corpora(*numbers: int) -> list[NeededCorpus]:
-    return [NeededCorpus(claiming(own(number)), PARAMETERS.vector_database()) for number in numbers]
+    return [NeededCorpus(claiming(own(number)), PARAMETERS) for number in numbers]
 
 
 def corpus_client(api: MemoryApi, folder: Path, clock: VirtualClock) -> CorpusClient:
@@ -69,10 +69,10 @@ def filled(
     api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequence[str], **changes: Any
 ) -> list[FilledCorpus]:
     fillings = [
-        UnfilledCorpus(claiming(own(number)), resource, staged(), PARAMETERS.import_config(), 0, 5)
-        for number, resource in enumerate(resources)
+        UnfilledCorpus(replace(needed, **{"most_failures": 5, **changes}), resource, staged())
+        for needed, resource in zip(needed_corpora(*range(len(resources))), resources, strict=True)
     ]
-    dealt = tracks([replace(filling, **changes) for filling in fillings], ImportQuota(), ME)
+    dealt = tracks(fillings, ImportQuota(), ME)
     return corpus_client(api, folder, clock).fill(dealt, print, print)
 
 
@@ -131,7 +131,7 @@ def test_a_file_that_always_fails_is_named_and_the_corpus_is_complete_without_it
     api = MemoryApi(LOCATION, state=state(objects(), broken="17.txt"))
     (resource,) = corpus_client(api, tmp_path, clock).create(needed_corpora(0))
     (result,) = filled(api, tmp_path, clock, [str(resource)])
-    (beyond,) = filled(api, tmp_path, clock, [str(resource)], most_failures=0, imports=3)
+    (beyond,) = filled(api, tmp_path, clock, [str(resource)], most_failures=0, imports=("a", "b", "c"))
 
     assert sorted(result.failed) == ["117.txt", "17.txt", "217.txt"]
     assert (result.about.files, result.about.failed) == (FILES - 3, 3)
@@ -157,9 +157,7 @@ def test_a_corpus_that_is_deleted_meanwhile_fails_alone(tmp_path: Path, clock: V
 def test_a_model_that_does_not_exist_is_refused_in_the_words_of_the_service(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    unknown = replace(
-        needed_corpora(0)[0], database=PARAMETERS.model_copy(update={"embedding_model": "x"}).vector_database()
-    )
+    unknown = replace(needed_corpora(0)[0], parameters=PARAMETERS.model_copy(update={"embedding_model": "x"}))
     (error,) = corpus_client(MemoryApi(LOCATION, state=state({})), tmp_path, clock).create([unknown])
     assert isinstance(error, CallError)
     assert (error.kind, error.message) == (FailureKind.INVALID, "The embedding model x does not exist.")
@@ -175,7 +173,7 @@ def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
     operations = here._done(begun, names)  # as a run that is killed now
     corpora = here.find(needed_corpora(0, 1))
 
-    assert {corpus.corpus.name for corpus in corpora} == set(names)
+    assert {corpus.resource for corpus in corpora} == set(names)
     assert max(at for name, at in api.requests if name == "poll") >= FILES
     assert len(operations) == 2
     assert {len(files) for files in there.seen.imports.values()} == {FILES}

@@ -6,13 +6,13 @@ documents ─► find ─┬─ complete ─────────────
 Corpora are created before staging: if the service refuses the embedding model, nothing has been uploaded yet.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus, Operation
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.description import RUN, CorpusDescription, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
@@ -58,15 +58,16 @@ class Request:
         return self.parameters.most_failures(documents.fingerprint.documents)
 
 
-def _refuse_shared(named: Mapping[str, Request]) -> None:
+def _refuse_shared(requests: Iterable[Request]) -> None:
     """Refuse corpora that would share an index of a user's: each would find the other's chunks."""
-    owners: dict[str, str] = {}
-    for identity, request in named.items():
+    owned = set[str]()
+    for request in requests:
         database = request.parameters.database
         index = None if isinstance(database, str) else database.resource
-        if index is not None and owners.setdefault(index, identity) != identity:
+        if index in owned:
             problem = f"the index {index} can hold one corpus, and several would be built there"
             raise InputError(f"corpora: {request.name}: {problem}; name an index for each, or remove the grid")
+        owned |= set() if index is None else {index}
 
 
 class Builder:
@@ -79,7 +80,7 @@ class Builder:
         quota: ImportQuota,
         run: str,
         now: datetime,
-        report: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None],
     ) -> None:
         self._client, self._documents, self._quota = client, documents, quota
         self._now, self._report = now, report
@@ -90,8 +91,8 @@ class Builder:
 
     def build(self, requests: Sequence[Request]) -> list[BuiltCorpus | Problem]:
         named = {request.identity(self._documents): request for request in requests}
-        _refuse_shared(named)
-        needed = {identity: self._needed_corpus(identity, parameters) for identity, parameters in named.items()}
+        _refuse_shared(named.values())
+        needed = {identity: self._needed_corpus(identity, request) for identity, request in named.items()}
         before = self._remove_duplicates(self._client.find(tuple(needed.values()), self._watch), needed)
         candidates = {
             identity: corpus for identity, corpus in before.items() if corpus.suffices(needed[identity].most_failures)
@@ -99,34 +100,38 @@ class Builder:
         complete, lacked = self._verify_corpora(candidates)
         self._report(f"corpora: {len(needed)} needed, {len(complete)} of them exist")
         lacking = [identity for identity in needed if identity not in complete]
-        staging = {identity: named[identity].parameters.staging for identity in lacking}
+        staging = {identity: needed[identity].about.staging for identity in lacking}
         for folder in sorted(set(staging.values())):
             Objects(folder).probe()
-        created, problems = self._create({key: needed[key] for key in lacking if key not in before}, named)
+        created, problems = self._create({key: needed[key] for key in lacking if key not in before})
         if problems:
             return problems
         self._stage(staging)
-        names = {**{key: before[key].corpus.name for key in lacking if key in before}, **created}
+        names = {**{key: before[key].resource for key in lacking if key in before}, **created}
         distrusted = {key: candidates[key].about for key in lacking if key in candidates}
-        fillings = [self._filling(needed[key], names[key], named[key], distrusted.get(key)) for key in lacking]
+        without_text = len(self._documents.without_text)
+        fillings = [
+            UnfilledCorpus(
+                needed[key], names[key], self._documents.staged(staging[key]), without_text, distrusted.get(key)
+            )
+            for key in lacking
+        ]
         filled = self._fill(fillings)
         if fillings and has_changed(self._documents):
-            return self._discard_corpora(filled, named)
-        results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
+            return self._discard_corpora(filled)
+        results = [self._result(corpus, needed[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         by_others = {corpus.about.identity: corpus for corpus in filled if corpus.by_others}
         finished = {
-            identity: ExistingCorpus(
-                ListedCorpus(other.resource, other.about.display_name, other.about.description(), ""), other.about
-            )
+            identity: ExistingCorpus(other.resource, other.about)
             for identity, other in by_others.items()
             if other.error is None
         }
         lacked |= self._verify_corpora(finished)[1]
-        used, gone = self._reuse({**complete, **finished}, lacked, named)
+        used, gone = self._reuse({**complete, **finished}, lacked, needed)
         deleted = [identity for identity in by_others if identity not in finished]
         results += used
         if not self._rebuilds:
-            results += [self._result(by_others[identity], named[identity]) for identity in deleted]
+            results += [self._result(by_others[identity], needed[identity]) for identity in deleted]
         elif again := [*gone, *deleted]:  # another run has ended, and deleted the corpus
             self._rebuilds -= 1
             results += self.build([named[identity] for identity in again])
@@ -148,9 +153,9 @@ class Builder:
             users=user_of(self._me) if keep == RUN else {},
         )
         creations, imports = (self._client.operations(kind, identity) for kind in ("create", "import"))
-        most = request.most_failures(self._documents)
-        parameters = request.parameters
-        return NeededCorpus(corpus_about, parameters.vector_database(), creations, imports, most, parameters.kms_key)
+        return NeededCorpus(
+            corpus_about, request.parameters, creations, imports, request.most_failures(self._documents)
+        )
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         written = self._now.isoformat(timespec="seconds")
@@ -166,7 +171,7 @@ class Builder:
                 uploaded = upload(self._documents, folder)
                 self._report(f"corpora: {pluralize(uploaded, 'document')} uploaded to {folder}")
         except InputError:
-            mine = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
+            mine = {corpus.resource for corpus in self._client.find() if is_claim(corpus.about, self._me)}
             self._client.delete(sorted(mine & self._new.keys()))
             for folder in sorted(set(folders.values())):
                 self._unstage(folder)
@@ -182,32 +187,29 @@ class Builder:
         except (CallError, InputError) as error:
             self._report(f"corpora: documents that were uploaded just now are still there: {error}")
 
-    def _create(
-        self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
-    ) -> "tuple[dict[str, str], list[BuiltCorpus | Problem]]":
+    def _create(self, missing: Mapping[str, NeededCorpus]) -> "tuple[dict[str, str], list[BuiltCorpus | Problem]]":
         """Create corpora; returns their names. If one is refused, the others, which are still empty, are deleted."""
         outcomes = dict(zip(missing, self._client.create(tuple(missing.values())), strict=True))
         refused = {identity: error for identity, error in outcomes.items() if isinstance(error, CallError)}
         created = {identity: name for identity, name in outcomes.items() if isinstance(name, str)}
         if refused:
             self._client.delete(list(created.values()))
-            return {}, [Problem.of(named[identity].name, error) for identity, error in refused.items()]
+            return {}, [Problem.of(missing[identity].about.name, error) for identity, error in refused.items()]
         self._new |= {name: identity for identity, name in created.items()}
         if created:
             chosen = self._remove_duplicates(self._client.find(), created)
-            created |= {identity: corpus.corpus.name for identity, corpus in chosen.items()}
+            created |= {identity: corpus.resource for identity, corpus in chosen.items()}
         return created, []
 
     def _remove_duplicates(
         self, existing: Sequence[ExistingCorpus], identities: Collection[str]
     ) -> dict[str, ExistingCorpus]:
         """One corpus for each identity; deletes extra ones, which exist if an answer was lost."""
-        chosen = preferred_corpora(existing, identities)
-        surplus = [
-            corpus for corpus in existing if corpus.about.identity in identities and corpus not in chosen.values()
-        ]
+        known = [corpus for corpus in existing if corpus.about.identity in identities]
+        chosen = preferred_corpora(known)
+        surplus = [corpus for corpus in known if corpus not in chosen.values()]
         unused = [corpus for corpus in surplus if not corpus.about.complete and self._is_ours(corpus)]
-        self._client.delete([corpus.corpus.name for corpus in unused])
+        self._client.delete([corpus.resource for corpus in unused])
         return chosen
 
     def _is_ours(self, existing: ExistingCorpus) -> bool:
@@ -215,64 +217,46 @@ class Builder:
         other = holder_of(existing.about)
         return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
 
-    def _filling(
-        self, needed: NeededCorpus, resource: str, request: Request, distrusted: CorpusDescription | None
-    ) -> UnfilledCorpus:
-        parameters, documents = request.parameters, self._documents
-        return UnfilledCorpus(
-            needed.about,
-            resource,
-            documents.staged(parameters.staging),
-            parameters.import_config(),
-            len(needed.imports),
-            request.most_failures(documents),
-            len(documents.without_text),
-            parameters.embedding_model,
-            distrusted,
-        )
-
     def _fill(self, fillings: Sequence[UnfilledCorpus]) -> list[FilledCorpus]:
         if not fillings:
             return []
         return self._client.fill(tracks(fillings, self._quota, self._me), self._watch, self._report)
 
-    def _discard_corpora(
-        self, filled: Sequence[FilledCorpus], named: Mapping[str, Request]
-    ) -> list[BuiltCorpus | Problem]:
+    def _discard_corpora(self, filled: Sequence[FilledCorpus]) -> list[BuiltCorpus | Problem]:
         """Delete corpora whose content is unknown, because their files changed during the import."""
         built = [corpus for corpus in filled if not corpus.by_others]
         self._client.delete([corpus.resource for corpus in built])
         for corpus in built:
-            folder = named[corpus.about.identity].parameters.staging
-            self._unstage(folder)
-            objects = Objects(folder)
-            objects.delete(sorted(objects.names(self._documents.staged(folder).results(corpus.resource))))
+            self._unstage(corpus.about.staging)
+            objects, staged = Objects(corpus.about.staging), self._documents.staged(corpus.about.staging)
+            objects.delete(sorted(objects.names(staged.results(corpus.resource))))
         problem = f"files in {self._documents.path} have changed during the import; run again"
-        return [Problem(named[corpus.about.identity].name, problem) for corpus in built]
+        return [Problem(corpus.about.name, problem) for corpus in built]
 
-    def _result(self, filled: FilledCorpus, request: Request) -> "BuiltCorpus | Problem":
+    def _result(self, filled: FilledCorpus, needed: NeededCorpus) -> "BuiltCorpus | Problem":
         if filled.error is not None:
-            return Problem.with_corpus(request.name, filled.resource, filled.error)
-        objects, staged = Objects(request.parameters.staging), self._documents.staged(request.parameters.staging)
+            return Problem.with_corpus(needed.about.name, filled.resource, filled.error)
+        staging = needed.about.staging
+        objects, staged = Objects(staging), self._documents.staged(staging)
         results = objects.names(staged.results(filled.resource))
         if failed := failed_documents(filled, objects, staged):
-            Uses(request.parameters.staging).save(self._use(filled.about.identity, failed))  # for runs that reuse it
+            Uses(staging).save(self._use(filled.about.identity, failed))  # for runs that reuse it
         objects.delete(sorted(results))  # including those of killed runs
         failures = failures_of(failed, self._documents)
-        return filled_corpus(filled, failures, request.most_failures(self._documents))
+        return filled_corpus(filled, failures, needed.most_failures)
 
     def _reuse(
-        self, complete: Mapping[str, ExistingCorpus], lacked: Mapping[str, Lacked], named: Mapping[str, Request]
+        self, complete: Mapping[str, ExistingCorpus], lacked: Mapping[str, Lacked], needed: Mapping[str, NeededCorpus]
     ) -> "tuple[list[BuiltCorpus | Problem], list[str]]":
         """Use complete corpora; returns the results, and the identities of corpora that were deleted meanwhile."""
-        used = {key: corpus.about.used(named[key].parameters.keep, self._now) for key, corpus in complete.items()}
+        used = {key: corpus.about.used(needed[key].about.keep, self._now) for key, corpus in complete.items()}
         changed = [
-            (complete[identity].corpus.name, corpus_about)
+            (complete[identity].resource, corpus_about)
             for identity, corpus_about in used.items()
             if complete[identity].about.ends_before(corpus_about)
         ]
         outcomes = dict(zip((name for name, _ in changed), self._client.update(changed), strict=True))
-        shared = [complete[identity].corpus.name for identity, corpus_about in used.items() if corpus_about.keep == RUN]
+        shared = [complete[identity].resource for identity, corpus_about in used.items() if corpus_about.keep == RUN]
         outcomes |= zip(shared, self._client.register(shared, self._me), strict=True)
         lacking = {
             identity: files if isinstance(files, CallError) else self._failures(corpus.about, files)
@@ -282,15 +266,15 @@ class Builder:
         results: list[BuiltCorpus | Problem] = []
         gone: list[str] = []
         for identity, corpus_about in used.items():
-            resource, failures = complete[identity].corpus.name, lacking[identity]
+            name, resource, failures = needed[identity].about.name, complete[identity].resource, lacking[identity]
             updated = outcomes.get(resource, "")
             errors = [error for error in (failures, updated) if isinstance(error, CallError)]
             if self._rebuilds and any(error.kind is FailureKind.NOT_FOUND for error in errors):
                 gone.append(identity)
             elif isinstance(failures, CallError):
-                results.append(Problem.with_corpus(named[identity].name, resource, failures))
+                results.append(Problem.with_corpus(name, resource, failures))
             elif isinstance(updated, CallError):
-                results.append(Problem.with_corpus(named[identity].name, resource, updated))
+                results.append(Problem.with_corpus(name, resource, updated))
             else:
                 results.append(reused_corpus(resource, corpus_about, failures, self._documents.fingerprint.documents))
         return results, gone
@@ -303,8 +287,8 @@ class Builder:
         if staged.files > MOST_LISTED:
             listed = [corpus for corpus in listed if complete[corpus].about.failed > len(self._documents.without_text)]
             for other in complete.keys() - listed:
-                self._report(f"corpora: {complete[other].corpus.name}: its {staged.files:,} files are not listed")
-        resources = [complete[corpus].corpus.name for corpus in listed]
+                self._report(f"corpora: {complete[other].resource}: its {staged.files:,} files are not listed")
+        resources = [complete[corpus].resource for corpus in listed]
         lacked = dict(zip(listed, self._client.lacking(resources, staged), strict=True))
         verified = {}
         for identity, corpus in complete.items():
@@ -313,7 +297,7 @@ class Builder:
                 verified[identity] = corpus
             else:
                 problem = f"lacks {len(files):,} of {pluralize(staged.files, 'file')}, and says that it is complete"
-                self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
+                self._report(f"corpora: {corpus.resource} {problem}; the missing files are imported")
         return verified, lacked
 
     def _failures(self, corpus_about: CorpusDescription, files: Mapping[str, str]) -> tuple[Failure, ...]:

@@ -30,7 +30,7 @@ def claim_corpus(
     resource: str,
     me: Holder,
     suffices: Callable[[CorpusDescription], bool],
-    report: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None],
 ) -> Steps[CorpusDescription]:
     """Wait until this run has claimed a corpus, or another run has imported all files; returns the description."""
     seen: Mapping[str, Any] | None = None
@@ -62,7 +62,7 @@ def is_claim(about: CorpusDescription, me: Holder) -> bool:
 
 def read_about(resource: str) -> Steps[CorpusDescription]:
     for existing in work.ours((yield from work.listed_corpora())):
-        if existing.corpus.name == resource:
+        if existing.resource == resource:
             return existing.about
     raise CallError(FailureKind.NOT_FOUND, f"NOT_FOUND: the RagCorpus {resource} does not exist")
 

@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claim_corpus, is_claim
@@ -34,18 +33,14 @@ NO_REASON = "it was not imported, and the service gives no reason"  # reason of 
 class UnfilledCorpus:
     """A corpus whose files are to be imported."""
 
-    about: CorpusDescription
+    needed: work.NeededCorpus
     resource: str
     staged: StagedFiles
-    config: Mapping[str, Any]
-    imports: int
-    most_failures: int
     without_text: int = 0
-    model: str = ""
     distrusted: CorpusDescription | None = None
 
     def suffices(self, about: CorpusDescription) -> bool:
-        return about.complete and about.failed <= self.most_failures and about != self.distrusted
+        return about.complete and about.failed <= self.needed.most_failures and about != self.distrusted
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ def tracks(fillings: Sequence[UnfilledCorpus], quota: ImportQuota, me: Holder) -
     """Divide corpora among tracks; tracks with the same model share its embedding quota evenly."""
     most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
     largest_first = sorted(fillings, key=lambda filling: -filling.staged.files)
-    models = list(grouped((filling.model, filling) for filling in largest_first).values())
+    models = list(grouped((filling.needed.parameters.embedding_model, filling) for filling in largest_first).values())
     if len(models) >= most:  # each model is in one track, so that no two imports at a time share a quota
         dealt = [(tuple(chain.from_iterable(models[track::most])), budget) for track in range(most)]
     else:
@@ -100,7 +95,7 @@ def fill_corpora(location: str, report: Callable[[str], None], track: Track) -> 
         try:
             filled.append((yield from file_import.steps()))
         except CallError as error:
-            filled.append(FilledCorpus(filling.about, filling.resource, error=error))
+            filled.append(FilledCorpus(filling.needed.about, filling.resource, error=error))
             with suppress(CallError):  # the claim ends with this process
                 yield from file_import.released()
     return tuple(filled)
@@ -122,9 +117,11 @@ def lacking_files(resource: str, staged: StagedFiles) -> Steps[Mapping[str, str]
 class _Import:
     def __init__(self, location: str, report: Callable[[str], None], filling: UnfilledCorpus, track: Track) -> None:
         self._location, self._report, self._filling, self._track = location, report, filling, track
+        self._needed = filling.needed
         self._claimed: CorpusDescription | None = None
-        self._config = {**filling.config, "max_embedding_requests_per_min": track.embeddings_per_minute}
-        self._next, self._sinks = filling.imports, list[str]()
+        config, limit = self._needed.parameters.import_config(), track.embeddings_per_minute
+        self._config = {**config, "max_embedding_requests_per_min": limit}
+        self._next, self._sinks = len(self._needed.imports), list[str]()
         self._reasons: dict[str, str] = {}
 
     def steps(self) -> Steps[FilledCorpus]:
@@ -134,7 +131,7 @@ class _Import:
         except CallError as error:
             if error.kind is not FailureKind.NOT_FOUND:
                 raise
-            return FilledCorpus(self._filling.about, resource, error=error, by_others=True)
+            return FilledCorpus(self._needed.about, resource, error=error, by_others=True)
         if not is_claim(about, me):
             return FilledCorpus(about, resource, by_others=True)
         self._claimed = about
@@ -151,9 +148,9 @@ class _Import:
         failed = {name: self._reasons.get(name, NO_REASON) for name in sorted(missing)}
         files = staged.files - len(failed)
         failures = len(failed) + self._filling.without_text
-        users = {**about.users, **self._filling.about.users}
-        final = replace(self._filling.about, complete=True, files=files, failed=failures, claim=None, users=users)
-        if failures <= self._filling.most_failures:
+        users = {**about.users, **self._needed.about.users}
+        final = replace(self._needed.about, complete=True, files=files, failed=failures, claim=None, users=users)
+        if failures <= self._needed.most_failures:
             yield from work.update_corpus(resource, final)
         else:
             yield from self.released()
@@ -186,7 +183,7 @@ class _Import:
         resource = self._filling.resource
         for _ in range(_MOST_LOST):
             number, self._next = self._next, self._next + 1
-            key = work.operation_key("import", self._location, self._filling.about.identity, number)
+            key = work.operation_key("import", self._location, self._needed.about.identity, number)
             sink = self._filling.staged.result(self._track.me.run_id, resource, number)
             config = {
                 **self._config,

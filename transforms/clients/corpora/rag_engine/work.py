@@ -1,7 +1,7 @@
 """Works on corpora: find, create, delete. Each is a generator of requests and pauses."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
     Operation,
 )
 from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, about
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.records.calls.steps import Call, Steps, pause, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
@@ -55,8 +56,10 @@ class DataWork(Generic[Item]):
 class ExistingCorpus:
     """An existing corpus that belongs to rankbeam."""
 
-    corpus: ListedCorpus
+    resource: str
     about: CorpusDescription
+    created: str = ""  # when the service created it, in ISO 8601
+    state: str = "ACTIVE"
 
     def suffices(self, most_failures: int) -> bool:
         """Return whether it can be used as it is: it is complete, and lacks at most this many documents."""
@@ -65,27 +68,27 @@ class ExistingCorpus:
 
 def ours(corpora: Iterable[ListedCorpus]) -> tuple[ExistingCorpus, ...]:
     """The corpora that rankbeam created, the preferred one of each identity first: complete, then oldest."""
+    described = ((corpus, about(corpus)) for corpus in corpora)
     existing = [
-        ExistingCorpus(corpus, corpus_about) for corpus in corpora if (corpus_about := about(corpus)) is not None
+        ExistingCorpus(corpus.name, own, corpus.created, corpus.state) for corpus, own in described if own is not None
     ]
-    return tuple(sorted(existing, key=lambda item: (not item.about.complete, item.corpus.created, item.corpus.name)))
+    return tuple(sorted(existing, key=lambda item: (not item.about.complete, item.created, item.resource)))
 
 
-def preferred_corpora(existing: Sequence[ExistingCorpus], identities: Collection[str]) -> dict[str, ExistingCorpus]:
+def preferred_corpora(existing: Sequence[ExistingCorpus]) -> dict[str, ExistingCorpus]:
     """The preferred corpus of each identity; `existing` has the preferred ones first."""
-    return {corpus.about.identity: corpus for corpus in reversed(existing) if corpus.about.identity in identities}
+    return {corpus.about.identity: corpus for corpus in reversed(existing)}
 
 
 @dataclass(frozen=True)
 class NeededCorpus:
-    """A corpus that is needed."""
+    """A corpus that a run needs; the operations on it are those that earlier runs began."""
 
     about: CorpusDescription
-    database: dict[str, Any]
+    parameters: RagEngineCorpus
     creations: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
     most_failures: int = 0
-    kms_key: str | None = None
 
 
 def operation_key(kind: str, location: str, identity: str, number: int) -> str:
@@ -101,15 +104,15 @@ def find_corpora(needed_corpora: Sequence[NeededCorpus]) -> Steps[tuple[Existing
     waited for, so that nothing is created twice and the limit on concurrent imports is not exceeded.
     """
     existing = ours((yield from listed_corpora()))
-    by_identity = {corpus.about.identity: corpus for corpus in reversed(existing)}
+    by_identity = preferred_corpora(existing)
     waited = False
     for needed in needed_corpora:
         corpus = by_identity.get(needed.about.identity)
         if corpus is None:
             waited |= yield from _waited_for(needed.creations[-1:])
         elif not corpus.suffices(needed.most_failures):
-            running = yield from running_imports(corpus.corpus.name)
-            known = [name for name in needed.imports[-1:] if name.startswith(f"{corpus.corpus.name}/")]
+            running = yield from running_imports(corpus.resource)
+            known = [name for name in needed.imports[-1:] if name.startswith(f"{corpus.resource}/")]
             waited |= yield from _waited_for(dict.fromkeys([*running, *known]))
     return ours((yield from listed_corpora())) if waited else existing
 
@@ -130,12 +133,12 @@ def _waited_for(operations: Iterable[str]) -> Steps[bool]:
 
 def create_corpus(location: str, needed: NeededCorpus) -> Steps[str]:
     """Create a corpus without files; returns the name of its resource."""
-    own = needed.about
+    own, parameters = needed.about, needed.parameters
     fields = {
         "display_name": own.display_name,
         "description": own.description(),
-        "vector_db_config": needed.database,
-        **({} if needed.kms_key is None else {"encryption_spec": {"kms_key_name": needed.kms_key}}),
+        "vector_db_config": parameters.vector_database(),
+        **({} if parameters.kms_key is None else {"encryption_spec": {"kms_key_name": parameters.kms_key}}),
     }
     first = len(needed.creations)
     for number in range(first, first + _MOST_LOST):
@@ -147,7 +150,7 @@ def create_corpus(location: str, needed: NeededCorpus) -> Steps[str]:
             yield [pause(seconds)]
             for existing in ours((yield from listed_corpora())):
                 if existing.about.identity == own.identity:
-                    return existing.corpus.name
+                    return existing.resource
     raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
