@@ -163,7 +163,7 @@ def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[batches.Bucke
 
 
 def _row(entry: texts.TextEntry) -> dict[str, str | int]:
-    text = "\n".join(filter(None, [entry.title, entry.text]))
+    text = entry.titled_text
     return {"doc_id": entry.id, "text": text, "prefix": len(text) - len(entry.text)}
 
 

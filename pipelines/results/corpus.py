@@ -12,9 +12,8 @@ from rankbeam.transforms.records.conversations import as_dialogue, history_of
 def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
     """The documents of the run's corpus with their texts, titles included; none without a corpus."""
     corpus = run.run["versions"].get("dataset.corpus")
-    for part in [] if corpus is None else sources.expand(corpus):
-        for entry in texts.read_entries(part, "corpus"):
-            yield entry.id, "\n".join(filter(None, [entry.title, entry.text]))
+    for _, entry in () if corpus is None else texts.read_corpus(corpus):
+        yield entry.id, entry.titled_text
 
 
 def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, str]]:

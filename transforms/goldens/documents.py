@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.clients.formats.documents.files import (
     EVERYTHING,
     READERS,
@@ -59,7 +59,7 @@ def read_documents(path: str, sample: Sample | None = None) -> tuple[list[Docume
     """Read a corpus as `bm25` does, sorted by id; for a sample, memory holds at most twice its documents at a time."""
     entries = (
         (Document(entry.id, entry.title, entry.text, dict(entry.attributes)), (name, entry.line))
-        for name, entry in _entries(path)
+        for name, entry in texts.read_corpus(path)
     )
     if sample is None:
         return _distinct(entries), ()
@@ -106,7 +106,8 @@ def read_folder(
         names = {name for _, name in keys[: sample.documents]} | {file.name for file in listing if not file.is_opened}
     extracted = extract(source, names)
     documents = [
-        Document(entry.id, entry.title, entry.text, dict(entry.attributes)) for _, entry in _entries(extracted.corpus)
+        Document(entry.id, entry.title, entry.text, dict(entry.attributes))
+        for _, entry in texts.read_corpus(extracted.corpus)
     ]
     return documents, (*notes, *(() if extracted.note is None else (f"{folder}: {extracted.note}",)))
 
@@ -125,7 +126,7 @@ def read_chunks(path: str) -> list[Document]:
     """
     chunks: dict[str, list[texts.TextEntry]] = {}
     places: dict[tuple[str, str], Place] = {}
-    for name, entry in _entries(path):
+    for name, entry in texts.read_corpus(path):
         doc_id = entry.attributes.get(_DOCUMENT, "")
         if (fault := ids.fault(doc_id)) is not None or not doc_id:
             problem = f"the chunk {entry.id!r} has no doc_id" if not doc_id else f"the doc_id {fault}"
@@ -155,12 +156,6 @@ def join_chunks(doc_id: str, title: str, chunks: Sequence[str], attributes: Mapp
         spans.append((len(text), len(text) + len(chunk)))
         text += chunk
     return Document(doc_id, title, text, dict(attributes), tuple(spans))
-
-
-def _entries(path: str) -> Iterator[tuple[str, texts.TextEntry]]:
-    for name in sources.expand(path):
-        for entry in texts.read_entries(name, "corpus"):
-            yield name, entry
 
 
 def _distinct(pairs: Iterator[tuple[Document, Place]]) -> list[Document]:

@@ -21,12 +21,11 @@ from rankbeam.transforms.clients.bigquery import errors, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, ErrorKind
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import Column
-from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session, again_after
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Session, again_after
 from rankbeam.transforms.clients.storage import files, gcs, matching, parquet
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 
-_CLOUD = "gs://"
 _PART = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
 _MOST_URIS = 10_000  # of one load job
 _KEY_BYTES = 10
@@ -129,7 +128,7 @@ class _Load:
         )
         table = self._session.dataset.table(self._staging)
         paths = [path for path, _ in self._parts]
-        if paths[0].startswith(_CLOUD):
+        if paths[0].startswith(gcs.SCHEME):
             return self._session.load_uris(job_id, uris_of(paths), table, config)
         with _one_file(paths, schemas.TABLES[self._name]) as path:
             return self._session.load_file(job_id, path, table, config)
@@ -180,7 +179,7 @@ def _one_file(paths: list[str], schema: Any) -> Iterator[str]:
         yield path
 
 
-def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIENT) -> None:
+def refuse_apart(output: str, dataset: DatasetName) -> None:
     """Check, as far as the locations are known, that files of a folder can be loaded into a dataset.
 
     An account that may write objects may lack the permission to read their bucket's location; nothing is refused then.
@@ -192,7 +191,7 @@ def refuse_apart(output: str, dataset: DatasetName, patience: Patience = IMPATIE
     if bucket is None or not bucket.location:
         return
     try:
-        place = Session(dataset, patience).location
+        place = Session(dataset, IMPATIENT).location
     except BigQueryError as error:
         raise InputError(f"{dataset}: {error.advice(dataset)}") from error
     if not can_load(place, bucket.location, tuple(bucket.data_locations or ())):

@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import delimited, named_columns, tables
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.columns import with_line
 from rankbeam.transforms.records.errors import InputError
@@ -22,7 +22,6 @@ COUNTS = pa.schema(
     [("query_id", pa.string()), ("doc_id", pa.string()), ("clicks", pa.int64()), ("impressions", pa.int64())]
 )
 HEADER = "query-id\tcorpus-id\tscore\n"
-_PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _read_counts(path: str) -> Iterator[pa.RecordBatch]:
     schema = with_line(COUNTS)
     if is_table(path):
         return tables.read_rows(path, ROLE, schema)
-    if files.read_head(path).startswith(_PARQUET_MAGIC):
+    if files.read_head(path).startswith(parquet.MAGIC):
         return tables.read_parquet(path, named_columns.COLUMN_NAMES[ROLE], schema)
     return delimited.read(path, ROLE, schema)
 

@@ -20,7 +20,6 @@ from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 from rankbeam.transforms.records.rankings.spans import evidence_id
 
 ROLE = "evidence"
-_BATCH_ROWS = 10_000
 _MOST = 10**10 - 1
 _MOST_SHOWN = 60
 
@@ -59,7 +58,7 @@ def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
         }
         for line, evidence in _lines(path)
     )
-    yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
+    yield from json_lines.in_batches(rows, columns.QRELS)
 
 
 def refuse_misquoted(pattern: str, corpus: str) -> None:
@@ -68,11 +67,10 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
         (evidence.doc_id, (path, line, evidence)) for path in sources.expand(pattern) for line, evidence in _lines(path)
     )
     problems = {}
-    for path in sources.expand(corpus):
-        for entry in texts.read_entries(path, "corpus"):
-            for place, line, evidence in by_document.pop(entry.id, ()):
-                if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
-                    problems[place, line] = _misquote_problem(evidence, there, _nearest(evidence, entry.text))
+    for _, entry in texts.read_corpus(corpus):
+        for place, line, evidence in by_document.pop(entry.id, ()):
+            if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
+                problems[place, line] = _misquote_problem(evidence, there, _nearest(evidence, entry.text))
     for doc_id, entries in by_document.items():
         for place, line, _ in entries:
             problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"

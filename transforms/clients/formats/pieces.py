@@ -10,12 +10,12 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, gcs, matching
-from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.clients.storage.parquet import MAGIC, open_file
 from rankbeam.transforms.records.errors import InputError
 
 PIECE_BYTES = 64 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_GZIP = b"\x1f\x8b"
 
 
 class Piece(NamedTuple):
@@ -64,8 +64,8 @@ def _pieces_of_file(path: str, size: int, role: str) -> Iterator[Piece]:
     if size <= PIECE_BYTES:
         yield Piece(path)
         return
-    head = files.read_raw(path, len(_PARQUET))
-    if head == _PARQUET:
+    head = files.read_raw(path, len(MAGIC))
+    if head == MAGIC:
         yield from _groups(path)
     elif head.startswith(_GZIP) or recognise(path, role) in WHOLE:
         yield Piece(path)

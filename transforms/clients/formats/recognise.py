@@ -8,6 +8,7 @@ from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.syntax import delimited, lines, named_columns
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.parquet import MAGIC
 from rankbeam.transforms.records.errors import InputError, pluralize
 
 
@@ -46,8 +47,8 @@ def recognise(path: str, role: str) -> Format:
         if is_lines:
             raise InputError(f"is not {_DESCRIPTIONS[role]}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
-    head = files.read_head(path, magic=b"PAR1")
-    if head == b"PAR1":
+    head = files.read_head(path, magic=MAGIC)
+    if head == MAGIC:
         if is_lines:
             raise InputError(f"is not {_DESCRIPTIONS[role]}; it is Parquet", path=path)
         return Format.PARQUET

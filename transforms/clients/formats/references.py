@@ -21,8 +21,6 @@ from rankbeam.transforms.records.dataset import DatasetSummary, References
 from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, rows_of, steps_in
 
-_BATCH_ROWS = 10_000
-
 
 class _Nugget(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
@@ -58,7 +56,7 @@ class _Reference(BaseModel):
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
     """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
     rows = (_row(path, line, text) for line, text in json_lines.numbered_lines(path))
-    yield from json_lines.in_batches(rows, columns.REFERENCES, _BATCH_ROWS)
+    yield from json_lines.in_batches(rows, columns.REFERENCES)
 
 
 def reference_rows(pattern: str) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,6 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import AgentSteps, has_steps, rows_of, steps_in
 
-_BATCH_ROWS = 1_000
 _TOKENS = ("input", "cached", "output")
 _FOREIGN = {"question", "query", "input", "prompt"}
 """Keys for the question in other tools' rows; rankbeam's own lines name the query by `query_id`."""
@@ -105,7 +104,7 @@ class ReplayReader:
         )
         chosen = ((line, row) for line, row in lines if self.configs is None or as_text(row.config) in self.configs)
         rows = (_row(path, line, row) for line, row in chosen)
-        yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
+        yield from json_lines.in_batches(rows, columns.REPLAYED)
 
 
 def is_own(path: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.names import display_path
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
@@ -31,6 +32,11 @@ class TextEntry(NamedTuple):
     attributes: Mapping[str, str]
     line: int  # number of the line or row, from 1
 
+    @property
+    def titled_text(self) -> str:
+        """The title and the text, in lines of their own."""
+        return "\n".join(filter(None, (self.title, self.text)))
+
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
     """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery."""
@@ -43,6 +49,22 @@ def read_queries(path: str) -> Iterator[pa.RecordBatch]:
         values = zip((ids, queries, attributes, [entry.line for entry in part]), schema, strict=True)
         arrays = [pa.array(column, field.type) for column, field in values]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def read_corpus(pattern: str) -> Iterator[tuple[str, TextEntry]]:
+    """The documents in all files of a corpus, each with its file."""
+    return ((path, entry) for path in sources.expand(pattern) for entry in read_entries(path, "corpus"))
+
+
+def refuse_repeated(documents: Iterable[tuple[str, TextEntry]]) -> Iterator[tuple[str, TextEntry]]:
+    """The documents of `read_corpus`; a repeated id is refused."""
+    places: dict[str, lines.Place] = {}
+    for path, entry in documents:
+        place = (path, entry.line)
+        if (first := places.setdefault(entry.id, place)) != place:
+            problem = f"document {shortened(repr(entry.id))} is given twice"
+            raise lines.repeated_at(problem, [first, place], "ids must differ")
+        yield path, entry
 
 
 def read_entries(path: str, role: str) -> Iterator[TextEntry]:

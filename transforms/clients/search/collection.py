@@ -18,7 +18,6 @@ import pyarrow as pa
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.overlap import corpus_warnings, hash_ids
-from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.kernels.arrays import IntArray
@@ -127,22 +126,10 @@ def _temporary() -> str:
 
 def _write(path: str, file: Path) -> None:
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, DOCUMENTS) as writer:
-        for part in _parts(path):
-            ids, titles, bodies = zip(*((entry.id, entry.title, entry.text) for entry in part), strict=True)
+        documents = texts.refuse_repeated(texts.read_corpus(path))
+        while part := list(islice(documents, _AT_ONCE)):
+            ids, titles, bodies = zip(*((entry.id, entry.title, entry.text) for _, entry in part), strict=True)
             flags = ([bool(text.strip()) for text in column] for column in (titles, bodies))
             columns = [ids, titles, bodies, *flags]
             arrays = [pa.array(values, field.type) for values, field in zip(columns, DOCUMENTS, strict=True)]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS))
-
-
-def _parts(path: str) -> Iterator[Sequence[texts.TextEntry]]:
-    """The documents in all files, some at a time; refuses repeated ids."""
-    places: dict[str, Place] = {}
-    for file in sources.expand(path):
-        entries = texts.read_entries(file, "corpus")
-        while part := list(islice(entries, _AT_ONCE)):
-            for entry in part:
-                if (first_place := places.setdefault(entry.id, (file, entry.line))) != (file, entry.line):
-                    problem = f"document {entry.id!r} is given twice"
-                    raise repeated_at(problem, [first_place, (file, entry.line)], "ids must differ")
-            yield part

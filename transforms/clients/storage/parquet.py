@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
+MAGIC = b"PAR1"  # first bytes of a Parquet file
 _STREAM_BYTES = 1 << 20
 _AT_ONCE = 16
 _GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20

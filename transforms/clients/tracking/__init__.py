@@ -121,7 +121,7 @@ async def _log(location: str, experiment: str, trials: Sequence[tuple[str, Trial
             metadata = {"_params": dict(trial.parameters), "_metrics": dict(trial.metrics), "_state": "COMPLETE"}
             children.append(await _put(channels, store, name, trial.name, _RUN, metadata))
         request = {"context": parent, "child_contexts": children}
-        await _attempt(channels, "add_context_children", request=request)
+        await channels.call("add_context_children", lambda: request, _TIMEOUT_S)
     finally:
         await channels.close()
 
@@ -138,39 +138,35 @@ async def _put(
         "schema_version": _VERSION,
         "metadata": metadata,
     }
-    if await _is_there(channels, "get_context", name=resource):
+    if await _is_there(channels, "get_context", resource):
         if schema == _RUN:
             update = {"context": context, "update_mask": {"paths": ["metadata"]}}
-            await _attempt(channels, "update_context", request=update)
+            await channels.call("update_context", lambda: update, _TIMEOUT_S)
         return resource
     create = {"parent": store, "context_id": name, "context": {**context, "name": ""}}
-    await _attempt(channels, "create_context", request=create)
+    await channels.call("create_context", lambda: create, _TIMEOUT_S)
     return resource
 
 
 async def _ensure_store(channels: Channels, location: str, store: str) -> None:
     """Create the project's default store if it has none yet, and wait until the store is ready."""
-    if await _is_there(channels, "get_metadata_store", name=store):
+    if await _is_there(channels, "get_metadata_store", store):
         return
     request = {"parent": location, "metadata_store_id": "default", "metadata_store": {}}
-    await _attempt(channels, "create_metadata_store", request=request)
+    await channels.call("create_metadata_store", lambda: request, _TIMEOUT_S)
     polls = AsyncRetrying(retry=retry_if_result(not_), stop=stop_after_attempt(_STORE_POLLS), wait=wait_fixed(_POLL_S))
     try:
-        await polls(_is_there, channels, "get_metadata_store", name=store)
+        await polls(_is_there, channels, "get_metadata_store", store)
     except RetryError:
         problem = f"the metadata store of {location} is not ready yet; try again"
         raise CallError(FailureKind.TIMEOUT, problem) from None
 
 
-async def _is_there(channels: Channels, method: str, **request: Any) -> bool:
+async def _is_there(channels: Channels, method: str, name: str) -> bool:
     try:
-        await _attempt(channels, method, **request)
+        await channels.call(method, lambda: {"name": name}, _TIMEOUT_S)
     except CallError as error:
         if error.kind is FailureKind.NOT_FOUND:
             return False
         raise
     return True
-
-
-async def _attempt(channels: Channels, method: str, **request: Any) -> Any:
-    return await channels.attempt(lambda client: getattr(client, method)(**request, timeout=_TIMEOUT_S))

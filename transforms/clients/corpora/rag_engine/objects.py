@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from rankbeam.transforms.clients.formats.documents.files import File
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
@@ -38,14 +39,15 @@ class Objects:
             blobs = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
             return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in blobs}
 
-    def originals(self) -> Iterator[tuple[str, int, str]]:
-        """Path in the folder, size and CRC32C of all objects, without reading them."""
+    def originals(self) -> Iterator[File]:
+        """All objects with their checksums, without reading them."""
         prefix = f"{self._below}/" if self._below else ""
         fields = "items(name,size,crc32c),nextPageToken"
         with self._translate_errors("cannot be listed"):
             for blob in self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields=fields):
                 if not blob.name.endswith("/"):  # consoles create this for an empty folder
-                    yield blob.name.removeprefix(prefix), int(blob.size or 0), blob.crc32c or ""
+                    path, name = f"{gcs.SCHEME}{self._bucket_name}/{blob.name}", blob.name.removeprefix(prefix)
+                    yield File(path, name, int(blob.size or 0), 0.0, blob.crc32c or "")
 
     def put(self, uri: str, content: bytes, content_type: str = _TEXT) -> None:
         with self._translate_errors("cannot be written to"):

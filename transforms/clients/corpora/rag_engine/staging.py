@@ -23,11 +23,9 @@ import numpy as np
 
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, is_selected, list_files
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, File, FolderSource, is_selected, list_files
 from rankbeam.transforms.clients.formats.syntax import ids
-from rankbeam.transforms.clients.formats.syntax.lines import Place, repeated_at
-from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
+from rankbeam.transforms.clients.formats.texts import TextEntry, read_corpus, refuse_repeated
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError, pluralize, shortened
@@ -126,15 +124,11 @@ class StagedDocuments:
 
 def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
     """Read the ids of all documents, and hash their texts."""
-    fingerprint, places, without_text = DocumentsFingerprint(), dict[str, Place](), list[str]()
+    fingerprint, without_text = DocumentsFingerprint(), list[str]()
     hashes: dict[str, bytes] = {}
     with_title = 0
     tokens = array("q")
-    for file, entry in _entries(path):
-        place = (file, entry.line)
-        if places.setdefault(entry.id, place) != place:
-            problem = f"document {shortened(repr(entry.id))} is given twice"
-            raise repeated_at(problem, [places[entry.id], place], "ids must differ")
+    for file, entry in refuse_repeated(read_corpus(path)):
         with_title += bool(entry.title)
         text = _text(entry, titled)
         fingerprint = fingerprint.merge(DocumentsFingerprint.of(entry.id, text))
@@ -154,7 +148,7 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
 def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
     if documents.original is not None:
         return ((name, partial(_read_unchanged, documents, name)) for name in documents.checksums)
-    texts = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
+    texts = ((entry.id, _text(entry, documents.titled)) for _, entry in read_corpus(documents.path))
     return ((file_name(doc_id), text.encode) for doc_id, text in texts if text.strip())
 
 
@@ -189,11 +183,7 @@ def checksum(content: bytes) -> str:
 
 def _text(entry: TextEntry, titled: bool) -> str:
     """The text of a document's file; title and text are joined as by local retrievers."""
-    return "\n".join(filter(None, (entry.title, entry.text))) if titled else entry.text
-
-
-def _entries(path: str) -> Iterator[tuple[str, TextEntry]]:
-    return ((file, entry) for file in sources.expand(path) for entry in read_entries(file, "corpus"))
+    return entry.titled_text if titled else entry.text
 
 
 def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> str:
@@ -217,17 +207,6 @@ def folders_of(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
         for name in part:
             content.update(f"{name}\n".encode() + hashes[name])
         yield StagedFolder(content.hexdigest()[:16], tuple(part))
-
-
-@dataclass(frozen=True)
-class _Original:
-    name: str
-    bytes: int
-    checksum: str
-
-    @property
-    def suffix(self) -> str:
-        return PurePosixPath(self.name).suffix.lower()
 
 
 def read_originals(source: FolderSource) -> StagedDocuments:
@@ -286,16 +265,15 @@ def refuse_parsed(documents: StagedDocuments) -> None:
         raise InputError(problem, path=documents.path)
 
 
-def _listing(source: FolderSource) -> Iterator[_Original]:
+def _listing(source: FolderSource) -> Iterator[File]:
     glob = source.glob or EVERYTHING
     if not files.is_local(source.folder):
-        objects = Objects(source.folder).originals()
-        return (_Original(*values) for values in objects if is_selected(values[0], glob))
+        return (file for file in Objects(source.folder).originals() if is_selected(file.name, glob))
     local = list_files(FolderSource(source.folder, glob))
-    return (_Original(file.name, file.bytes, checksum(files.read_raw(file.path))) for file in local if file.bytes >= 0)
+    return (replace(file, checksum=checksum(files.read_raw(file.path))) for file in local if file.bytes >= 0)
 
 
-def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_Original]) -> str:
+def _note(source: FolderSource, listing: Sequence[File], others: Sequence[File]) -> str:
     if not others:
         return ""
     counts = Counter(file.suffix for file in others).most_common()

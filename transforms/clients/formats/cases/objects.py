@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named_columns, tables
 from rankbeam.transforms.clients.formats.syntax.spreadsheets import delimiter_in
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.clients.storage.parquet import open_file
+from rankbeam.transforms.clients.storage.parquet import MAGIC, open_file
 from rankbeam.transforms.records.errors import InputError, shortened
 
 Row = tuple[int, dict[str, Any]]  # the line (in Parquet, the row) from 1, and the object
@@ -65,7 +65,7 @@ def shape_of(path: str) -> Shape:
     if is_table(path):
         return Shape.TABLE
     magic = files.read_raw(path, 6)
-    if magic.startswith(b"PAR1"):
+    if magic.startswith(MAGIC):
         return Shape.PARQUET
     if magic.startswith(_ARROW):
         return Shape.ARROW
@@ -117,7 +117,7 @@ def rows_in(path: str) -> Iterator[Row]:
 
 
 def list_place(path: str) -> tuple[str, ...]:
-    value = json.loads(_whole(path))
+    value = json.loads(whole_text(path))
     return () if isinstance(value, list) else _list_in(value) or ()
 
 
@@ -189,19 +189,13 @@ def _text_lines(path: str) -> Iterator[str]:
                 raise InputError(lines.CONVERT, path=path, line=number) from error
 
 
-def _whole(path: str) -> str:
+def whole_text(path: str) -> str:
     return "".join(_text_lines(path))
 
 
 def _in_document(path: str) -> Iterator[Row]:
-    text = _whole(path)
-    decoder = json.JSONDecoder()
-    try:
-        value = decoder.decode(text)
-    except json.JSONDecodeError as error:
-        raise not_json(path, error) from error
-    except (ValueError, RecursionError) as error:
-        raise json_lines.unreadable(error, path) from error
+    text = whole_text(path)
+    value = json_lines.parse_document(path, text)
     place: tuple[str, ...] | None = ()
     if not isinstance(value, list):
         place = _list_in(value)
@@ -213,16 +207,11 @@ def _in_document(path: str) -> Iterator[Row]:
         _refuse_columns(path, value)
         keys = shortened(", ".join(value), 200) if isinstance(value, dict) else type(value).__name__
         raise InputError(f"holds no list of rows that rankbeam knows; its keys: {keys}", path=path)
-    begins = _begins(text, place, decoder)
+    begins = _begins(text, place)
     line, before = 1, 0
     for item, begin in zip(value, begins, strict=True):
         line, before = line + text.count("\n", before, begin), begin
         yield line, json_lines.as_object(path, line, item)
-
-
-def not_json(path: str, error: json.JSONDecodeError) -> InputError:
-    several = "; write each object on a line of its own, as jq -c . does" if error.msg == "Extra data" else ""
-    return InputError(f"is not valid JSON: {error.msg} at column {error.colno}{several}", path=path, line=error.lineno)
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:
@@ -239,8 +228,9 @@ def _list_in(value: Any) -> tuple[str, ...] | None:
     return empty
 
 
-def _begins(text: str, place: tuple[str, ...], decoder: json.JSONDecoder) -> Iterator[int]:
+def _begins(text: str, place: tuple[str, ...]) -> Iterator[int]:
     """Positions at which the items of a list begin, in a valid JSON text."""
+    decoder = json.JSONDecoder()
     at = _after_space(text, 0)
     for target in place:
         at = _value_of(text, at, target, decoder)

@@ -22,7 +22,6 @@ from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, as_json, rows_of
 
 REFERENCE = "reference"  # the attribute of queries that holds the reference answer
-_BATCH_ROWS = 1_000
 NOTES = {
     "joined": "contexts of {rows} are one text, split at each '|'; a '|' inside a context splits it, too",
     "several reference": "{rows} with several reference answers; the first one is used",
@@ -73,13 +72,13 @@ def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
         for case in queries_in(source)
         for doc_id in case.relevant or ()
     )
-    yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
+    yield from json_lines.in_batches(rows, columns.QRELS)
 
 
 def read_replayed(source: CaseSource, configs: Set[str] | None) -> Iterator[pa.RecordBatch]:
     """Read answers as `columns.REPLAYED`; the answer is null if a row has none."""
     rows = (_replay_row(case) for case in read_cases(source) if configs is None or case.config in configs)
-    yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
+    yield from json_lines.in_batches(rows, columns.REPLAYED)
 
 
 def _replay_row(case: Case) -> dict[str, Any]:

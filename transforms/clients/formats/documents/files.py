@@ -59,15 +59,13 @@ class FolderSource:
 
 @dataclass(frozen=True)
 class File:
-    """A file of a folder: its place, its path in the folder, its time of change.
-
-    bytes: its size; -1 for a link to no file, or a file that this user may not read.
-    """
+    """A file of a folder, local or in a bucket."""
 
     path: str
-    name: str
-    bytes: int
+    name: str  # path in the folder
+    bytes: int  # -1 for a link to no file, or a file that this user may not read
     modified: float
+    checksum: str = ""  # CRC32C, if it is needed
 
     @property
     def suffix(self) -> str:

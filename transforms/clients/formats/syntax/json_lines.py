@@ -17,7 +17,6 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError, shortened
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
-_BATCH_ROWS = 1 << 16
 _HALVES = ("\\ud", "\\uD")  # escapes of surrogates in JSON; a pair makes one character
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -46,10 +45,22 @@ def parse_line(path: str, line: int, text: str) -> Any:
         problem = f"is not valid JSON: {error.msg} at column {error.colno}{advice}"
         raise InputError(problem, path=path, line=line) from error
     except (ValueError, RecursionError) as error:
-        raise unreadable(error, path, line) from error
+        raise _unreadable(error, path, line) from error
 
 
-def unreadable(error: Exception, path: str, line: int | None = None) -> InputError:
+def parse_document(path: str, text: str) -> Any:
+    """The JSON value of a whole file."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        several = "; write each object on a line of its own, as jq -c . does" if error.msg == "Extra data" else ""
+        problem = f"is not valid JSON: {error.msg} at column {error.colno}{several}"
+        raise InputError(problem, path=path, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(error, path) from error
+
+
+def _unreadable(error: Exception, path: str, line: int | None = None) -> InputError:
     """An error for JSON that is valid, but that Python cannot read."""
     most = f"it holds a number of more than {sys.get_int_max_str_digits():,} digits"  # Python's limit
     problem = "it is nested too deeply" if isinstance(error, RecursionError) else most
@@ -101,7 +112,7 @@ def _is_text(value: Any) -> bool:
 
 def read(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read judgements or a run with one object in each line, with names in common use as keys."""
-    return in_batches(_rows(path, role, schema.names[2]), schema, _BATCH_ROWS)
+    return in_batches(_rows(path, role, schema.names[2]), schema, 1 << 16)
 
 
 def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
@@ -118,7 +129,7 @@ def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
         yield {**pair, number: float(str(value)), "line": line}  # too large an integer becomes infinite: refused
 
 
-def in_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema, at_once: int) -> Iterator[pa.RecordBatch]:
+def in_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema, at_once: int = 1_000) -> Iterator[pa.RecordBatch]:
     rows = iter(rows)
     while part := list(islice(rows, at_once)):
         yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(schema))

@@ -16,11 +16,10 @@ from typing import Any
 
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.bigquery.read import batches
-from rankbeam.transforms.clients.formats.cases.objects import Shape, not_json, rows_in, shape_of
+from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of, whole_text
 from rankbeam.transforms.clients.formats.syntax import json_lines
 from rankbeam.transforms.clients.formats.traces import observations
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import first_of, parse_literal
 from rankbeam.transforms.records.errors import InputError, shortened
 
@@ -123,23 +122,11 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield from enumerate(rows, start=1)
         return
     if shape_of(path) is Shape.DOCUMENT:
-        try:
-            value = json.loads(files.read_all(path))
-        except json.JSONDecodeError as error:
-            raise not_json(path, error) from error
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"is not JSON ({error})", path=path) from error
+        value = json_lines.parse_document(path, whole_text(path))
         if isinstance(value, dict) and any(names <= value.keys() for names in _WHOLE):
             yield 1, value
             return
-    if shape_of(path) is Shape.LINES:
-        for line, text in json_lines.numbered_lines(path):
-            value = json_lines.parse_line(path, line, text)
-            if not isinstance(value, dict):
-                raise InputError("expected an object", path=path, line=line)
-            yield line, value
-    else:
-        yield from rows_in(path)
+    yield from rows_in(path)
 
 
 def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
