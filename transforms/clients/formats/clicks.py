@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.formats.syntax import delimited, named_columns, tables
+from rankbeam.transforms.clients.formats.syntax import delimited, tables
 from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.columns import with_line
@@ -67,7 +67,7 @@ def _read_counts(path: str) -> Iterator[pa.RecordBatch]:
     if is_table(path):
         return tables.read_rows(path, ROLE, schema)
     if files.read_head(path).startswith(parquet.MAGIC):
-        return tables.read_parquet(path, named_columns.COLUMN_NAMES[ROLE], schema)
+        return tables.read_parquet(path, ROLE, schema)
     return delimited.read(path, ROLE, schema)
 
 

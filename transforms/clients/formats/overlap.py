@@ -133,7 +133,7 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
         yield from (tables.with_plain_json(batch, names).column(0) for batch in read.batches(source, names))
     elif form is Format.PARQUET:
         with parquet.open_file(path) as file:
-            name = named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES[role])["id"]
+            name = named_columns.find_columns(path, file.schema_arrow.names, role)["id"]
             yield from (batch.column(0) for batch in file.iter_batches(columns=[name], use_threads=False))
     else:
         entries = texts.read_entries(path, role)

@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, check_rows
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.formats.syntax import delimited, ids, json_lines, lines, named_columns, tables
+from rankbeam.transforms.clients.formats.syntax import delimited, ids, json_lines, lines, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import read_ahead
 from rankbeam.transforms.kernels import hashing, text
@@ -103,14 +103,14 @@ def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
 
 
 def _read_batches(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
-    schema, names = columns.with_line(kind.schema), named_columns.COLUMN_NAMES[kind.role]
+    schema = columns.with_line(kind.schema)
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
     elif form is Format.BIGQUERY:
         yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
-        yield from _refuse_infinite(path, kind, tables.read_parquet(path, names, schema, groups))
+        yield from _refuse_infinite(path, kind, tables.read_parquet(path, kind.role, schema, groups))
     elif form is Format.NESTED:
         yield from _refuse_infinite(path, kind, read_nested(path, kind.schema))
     elif form is Format.JSON_ROWS:
@@ -148,7 +148,7 @@ def _refuse_infinite(path: str, kind: _Kind, batches: Iterator[pa.RecordBatch]) 
         yield batch
 
 
-def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: bool = True) -> Iterator[pa.RecordBatch]:
+def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: bool) -> Iterator[pa.RecordBatch]:
     schema = columns.with_line(kind.schema)
     seen = 0
     begun = not (kind.layout.tabs and is_begin)  # BEIR's judgements usually begin with a header

@@ -159,7 +159,7 @@ def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) 
 
 def _from_parquet(path: str) -> Iterator[TextEntry]:
     with parquet.open_file(path) as file:
-        names = named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES["queries"])
+        names = named_columns.find_columns(path, file.schema_arrow.names, "queries")
         line = 0
         try:
             for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):

@@ -46,7 +46,7 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     columns = header(first, "qrels" if role == "subtopic_qrels" else role)
     if columns is None:
         raise InputError(f"has no header with the columns of {role}", path=path, line=1)
-    names = named_columns.find_columns(path, columns, named_columns.COLUMN_NAMES[role])
+    names = named_columns.find_columns(path, columns, role)
     is_text = named_columns.COLUMN_NAMES[role] is named_columns.TEXTS
     chosen = columns if is_text else list(names.values())
     separator = _separator(first)

@@ -120,7 +120,7 @@ def _rows(path: str, role: str, number: str) -> Iterator[dict[str, Any]]:
     for line, text in numbered_lines(path):
         row = parse_object(path, line, text)
         _refuse_half(path, line, text, row)
-        names = names or named_columns.find_columns(path, list(row), named_columns.COLUMN_NAMES[role])
+        names = names or named_columns.find_columns(path, list(row), role)
         value = row.get(names[number])
         if isinstance(value, bool) or not isinstance(value, int | float):
             written = shortened(json.dumps(value, ensure_ascii=False))

@@ -42,11 +42,12 @@ def has_columns(names: Container[str], role: str) -> bool:
     return all(any(name in names for name in known) for known in COLUMN_NAMES[role].values())
 
 
-def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_case: bool = False) -> dict[str, str]:
+def find_columns(path: str, columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
+    """The file's names of a role's columns, and of the optional ones that it has, by our names."""
     names = {}
     problems = []
     by_spelling = {name.lower() if any_case else name: name for name in columns}
-    for ours, theirs in known.items():
+    for ours, theirs in COLUMN_NAMES[role].items():
         there = [name for name in theirs if name in by_spelling]
         if not there:
             hint = did_you_mean(ours, columns)
@@ -60,7 +61,11 @@ def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_c
         raise InputError(
             f"{'; '.join(problems)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
-    read = columns if known is TEXTS else list(names.values())  # for texts, all other columns are read as attributes
+    for ours, theirs in OPTIONAL.get(role, {}).items():
+        there = [by_spelling[name] for name in theirs if name in by_spelling]
+        names |= {ours: name for name in there[:1]}
+    is_text = COLUMN_NAMES[role] is TEXTS  # all other columns are read as attributes
+    read = columns if is_text else list(names.values())
     refuse_repeated(path, [name for name in columns if name in read])
     return names
 
@@ -69,15 +74,6 @@ def refuse_repeated(path: str, columns: Sequence[str], line: int | None = None) 
     twice = next((name for name in columns if columns.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path, line=line)
-
-
-def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
-    by_spelling = {name.lower() if any_case else name: name for name in columns}
-    matches = {
-        ours: [by_spelling[name] for name in theirs if name in by_spelling]
-        for ours, theirs in OPTIONAL.get(role, {}).items()
-    }
-    return {ours: names[0] for ours, names in matches.items() if names}
 
 
 def map_columns(

@@ -59,7 +59,7 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
     batches = read.batches(source, selected)
     if (first := next(batches, None)) is not None:
         columns = first.schema.names
-        names = _find_columns(source, columns, role) | named_columns.optional_columns(columns, role, any_case=True)
+        names = _find_columns(source, columns, role)
         plain_batches = (with_plain_json(batch, names.values()) for batch in chain([first], batches))
         yield names, map(_with_known_names, plain_batches)
 
@@ -93,13 +93,12 @@ def with_plain_json(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordB
 
 def _selected_columns(source: TableSource, role: str) -> list[str]:
     """The columns to read; for texts an empty list, which means all: their other columns are attributes."""
-    columns = read.describe(source).columns
-    names = _find_columns(source, columns, role) | named_columns.optional_columns(columns, role, any_case=True)
+    names = _find_columns(source, read.describe(source).columns, role)
     return [] if named_columns.COLUMN_NAMES[role] is named_columns.TEXTS else list(names.values())
 
 
 def _find_columns(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
-    return named_columns.find_columns(str(source), columns, named_columns.COLUMN_NAMES[role], any_case=True)
+    return named_columns.find_columns(str(source), columns, role, any_case=True)
 
 
 def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -108,11 +107,9 @@ def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch if names == batch.schema.names else batch.rename_columns(names)
 
 
-def read_parquet(
-    path: str, known: named_columns.ColumnNames, schema: pa.Schema, groups: range | None = None
-) -> Iterator[pa.RecordBatch]:
+def read_parquet(path: str, role: str, schema: pa.Schema, groups: range | None = None) -> Iterator[pa.RecordBatch]:
     with open_file(path) as file:
-        names = named_columns.find_columns(path, file.schema_arrow.names, known)
+        names = named_columns.find_columns(path, file.schema_arrow.names, role)
         chosen, rows = list(names.values()), 0
         try:
             size = _batch_rows(file, chosen)
@@ -127,10 +124,7 @@ def read_parquet(
 def read_parquet_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Read a role's columns from a Parquet file, with the optional ones that it has, as Python values."""
     with open_file(path) as file:
-        columns = file.schema_arrow.names
-        names = named_columns.find_columns(
-            path, columns, named_columns.COLUMN_NAMES[role]
-        ) | named_columns.optional_columns(columns, role)
+        names = named_columns.find_columns(path, file.schema_arrow.names, role)
         for row, values in parquet_rows(path, file, list(names.values())):
             yield row, {ours: values[theirs] for ours, theirs in names.items()}
 
@@ -150,7 +144,7 @@ def parquet_rows(
 
 def check_parquet(path: str, role: str) -> None:
     with open_file(path) as file:
-        named_columns.find_columns(path, file.schema_arrow.names, named_columns.COLUMN_NAMES[role])
+        named_columns.find_columns(path, file.schema_arrow.names, role)
 
 
 def parquet_has_rows(path: str) -> bool:
