@@ -103,7 +103,7 @@ docs: $(STAMP)-dev ## build the site of docs/ in out/site; a broken link or anch
 	@"$(BIN)/properdocs" build --quiet --strict --config-file mkdocs.yml
 
 deploy-files: $(STAMP)-dev ## write what deploy/ has of the tables: Terraform's schemas and alerts, DuckDB's views, Looker's columns
-	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.deploy_files
+	@"$(BIN)/python" tests/support/deploy_files.py
 
 picture: $(STAMP)-dev demo ## take the picture of the report for the README, with Chromium
 	@"$(BIN)/python" tests/support/picture.py out/helpdesk/report.html docs/report.webp

@@ -10,14 +10,13 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from support import deploy_files
 from support.log_filters import holds
 from support.nights import ALERTS, SETTINGS, at, messages, night, template
 from support.outage import FIRST, empty_tables, query_rows
 from support.pruning import PARTITION_BYTES, scanned
 from support.terraform import RESOURCES
 from support.terraform_values import evaluated, needs_terraform, refusal
-
-from rankbeam.transforms.clients.warehouse import deploy_files
 
 MORNING = FIRST + timedelta(days=2, hours=6)
 GOOD, BAD, NONE = [0.8, 0.6] * 15, [0.3, 0.2] * 15, [None] * 30

@@ -12,6 +12,7 @@ import sqlglot
 from google.cloud import bigquery, dataflow_v1beta3
 from google.protobuf import json_format
 from sqlglot import exp
+from support import deploy_files
 from support.terraform import BLOCKS, FILES, FOLDER, LOCALS, MARKS, PROJECT_ROLES, RESOURCES, SCHEMA, TEXT
 from support.terraform_values import TERRAFORM, evaluated, needs_terraform, refusal
 
@@ -19,7 +20,7 @@ from rankbeam.pipelines.cli import main
 from rankbeam.transforms.clients.bigquery import schemas
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.tables import partition_ms
-from rankbeam.transforms.clients.warehouse import deploy_files, views
+from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.counters import Counter
 

@@ -9,11 +9,10 @@ import pytest
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
+from support import deploy_files
 from support.data import REPOSITORY
 from support.looker import REFERENCE, TIMEFRAMES, Project, filters_of
 from support.view_columns import Columns, all_columns, resolved
-
-from rankbeam.transforms.clients.warehouse import deploy_files
 
 LOOKER = REPOSITORY / "deploy" / "looker"
 PROJECT = Project(LOOKER)

@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 from string import Template
 
 import duckdb
+from support.deploy_files import FOR_ALERTS, SOURCES
 from support.outage import common, insert, query_rows
-
-from rankbeam.transforms.clients.warehouse.deploy_files import FOR_ALERTS, SOURCES
 
 ALERTS = sorted(path.stem for path in SOURCES.glob("*.sql"))
 SETTINGS = {"hours": "36", "experiments": '["nightly"]', "most_cost": "2.5", "project": "p", "dataset": "d"}

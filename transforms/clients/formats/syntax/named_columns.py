@@ -63,7 +63,8 @@ def find_columns(path: str, columns: Sequence[str], role: str, *, any_case: bool
         )
     for ours, theirs in OPTIONAL.get(role, {}).items():
         there = [by_spelling[name] for name in theirs if name in by_spelling]
-        names |= {ours: name for name in there[:1]}
+        if there:
+            names[ours] = there[0]
     is_text = COLUMN_NAMES[role] is TEXTS  # all other columns are read as attributes
     read = columns if is_text else list(names.values())
     refuse_repeated(path, [name for name in columns if name in read])

@@ -144,7 +144,7 @@ def written_out(text: str, read: set[str], trees: "Mapping[str, exp.Query]", bou
 
 
 def _scan(dataset: str, days: str, now: str, name: str) -> str:
-    query = f"SELECT * FROM `{dataset}.{name}`"  # noqa: S608  a text that is written into files
+    query = f"SELECT * FROM `{dataset}.{name}`"
     bound = f"WHERE {PARTITIONED_BY} >= TIMESTAMP_SUB({now}, INTERVAL {days} DAY)"
     return query if name == UNBOUNDED else f"{query} {bound}"
 
