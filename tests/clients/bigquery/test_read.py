@@ -18,8 +18,9 @@ from support.readers import read_corpus
 
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.locations import Location
-from rankbeam.transforms.clients.bigquery.names import TableName, TableSource, display_path, pinned_path
+from rankbeam.transforms.clients.bigquery.names import TableName, TableSource, pinned_path
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.formats.texts import read_queries
 from rankbeam.transforms.records.errors import InputError
@@ -363,7 +364,7 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_run(dataset: Tables, tex
     for attempt in (lambda: tables.check(path, "qrels"), lambda: rows(read_qrels(path))):
         with pytest.raises(InputError, match=words) as caught:
             attempt()
-        assert str(caught.value).startswith(display_path(path))
+        assert str(caught.value).startswith(shown(path))
     assert len(rows(read_qrels(left))) == 3
 
 

@@ -14,7 +14,7 @@ from support.standins.rag_state import RagState
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, about
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, parse_description
 from rankbeam.transforms.clients.corpora.rag_engine.importing import FilledCorpus, UnfilledCorpus, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.staging import StagedFiles, StagedFolder
@@ -188,8 +188,8 @@ def test_nothing_that_rankbeam_did_not_make_is_taken_for_its_own() -> None:
         replace(mine, description='{"rankbeam": 1}'),
         replace(mine, description=own(7).description().replace('"rankbeam": 1, ', "")),
     ]
-    assert about(mine) == own(7)
-    assert [about(corpus) for corpus in others] == [None] * len(others)
+    assert parse_description(mine) == own(7)
+    assert [parse_description(corpus) for corpus in others] == [None] * len(others)
 
 
 def test_a_corpus_is_kept_from_its_last_use_on() -> None:

@@ -1,7 +1,7 @@
 """Errors of BigQuery, translated into rankbeam's.
 
 RankbeamError
- ├── BigQueryError  one request or job failed; `trouble` decides what can be done about it
+ ├── BigQueryError  one request or job failed; `kind` decides what can be done about it
  └── LoadFailed     a run was not loaded: exit status 1
 """
 
@@ -62,22 +62,22 @@ _BY_STATUS = {
 class BigQueryError(RankbeamError):
     """A request to BigQuery, or a job, failed."""
 
-    def __init__(self, trouble: ErrorKind, message: str) -> None:
+    def __init__(self, kind: ErrorKind, message: str) -> None:
         line = shortened(" ".join(message.split()), _LONGEST_MESSAGE)
-        super().__init__(f"{trouble.value}: {line}")
-        self.trouble, self.message = trouble, line
+        super().__init__(f"{kind.value}: {line}")
+        self.kind, self.message = kind, line
 
     def __reduce__(self) -> tuple[object, ...]:
-        return BigQueryError, (self.trouble, self.message)
+        return BigQueryError, (self.kind, self.message)
 
     def advice(self, dataset: DatasetName) -> str:
         advice = advice_of(self, dataset.project)
-        if self.trouble is ErrorKind.PERMISSION:
+        if self.kind is ErrorKind.PERMISSION:
             advice = (
                 "; grant the account the roles BigQuery Data Editor (roles/bigquery.dataEditor) on the dataset and "
                 f"BigQuery Job User (roles/bigquery.jobUser) on the project {dataset.project}"
             )
-        if self.trouble is ErrorKind.MISSING and "dataset" in self.message.lower():
+        if self.kind is ErrorKind.MISSING and "dataset" in self.message.lower():
             advice = f"; make the dataset: bq --location=LOCATION mk --dataset {dataset.project}:{dataset.dataset}"
         return f"{self}{advice}"
 
@@ -99,8 +99,8 @@ def bigquery_error(error: Exception) -> BigQueryError:
         details = next((item for item in error.errors if isinstance(item, Mapping)), {})
         message = str(details.get("message") or error.message)  # without method and address
         by_status = _BY_STATUS.get(int(error.code or 0), ErrorKind.REFUSED)
-        trouble = _BY_REASON.get(str(details.get("reason") or error.reason), by_status)
-        return BigQueryError(_unless_concurrent(trouble, message), message)
+        kind = _BY_REASON.get(str(details.get("reason") or error.reason), by_status)
+        return BigQueryError(_unless_concurrent(kind, message), message)
     if isinstance(error, GoogleAuthError):
         kind = ErrorKind.PASSING if isinstance(error, TransportError) else ErrorKind.CREDENTIALS
         return BigQueryError(kind, reason(error))
@@ -117,21 +117,21 @@ def of_job(job: Any) -> BigQueryError | None:
     if not result:
         return None
     message = str(result.get("message", ""))
-    trouble = _BY_REASON.get(str(result.get("reason")), ErrorKind.REFUSED)
-    return BigQueryError(_unless_concurrent(trouble, message), message)
+    kind = _BY_REASON.get(str(result.get("reason")), ErrorKind.REFUSED)
+    return BigQueryError(_unless_concurrent(kind, message), message)
 
 
-def _unless_concurrent(trouble: ErrorKind, message: str) -> ErrorKind:
+def _unless_concurrent(kind: ErrorKind, message: str) -> ErrorKind:
     """BigQuery gives no separate reason for transactions that it aborts; their message shows it."""
-    return ErrorKind.CONCURRENT if _CONCURRENT.search(message) else trouble
+    return ErrorKind.CONCURRENT if _CONCURRENT.search(message) else kind
 
 
 def advice_of(error: BigQueryError, project: str | None) -> str:
     """Return advice about an error that does not depend on what was read or written."""
-    if error.trouble is ErrorKind.CREDENTIALS:
+    if error.kind is ErrorKind.CREDENTIALS:
         return f"; {SIGN_IN}"
-    if error.trouble is ErrorKind.DISABLED:
+    if error.kind is ErrorKind.DISABLED:
         return f"; {enable(f'SERVICE_DISABLED {error.message}', _SERVICE, project)}"
-    if error.trouble is ErrorKind.QUOTA:
+    if error.kind is ErrorKind.QUOTA:
         return f"; {wait_for_quota(_SERVICE, project)}"
-    return "; is there a network?" if error.trouble is ErrorKind.PASSING else ""
+    return "; is there a network?" if error.kind is ErrorKind.PASSING else ""

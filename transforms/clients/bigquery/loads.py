@@ -105,7 +105,7 @@ class _Load:
         if self._parts:
             again = again_after(ErrorKind.PASSING)
             if (error := self._session.patience.repeated(partial(next, self._attempts()), again)) is not None:
-                raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
+                raise BigQueryError(error.kind, f"loading {self._name}: {error.message}")
 
     def _attempts(self) -> Iterator[BigQueryError | None]:
         """Yield the error of each job, or None for a job that has succeeded."""

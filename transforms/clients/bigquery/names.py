@@ -124,11 +124,6 @@ class TableSource:
         return f"{SCHEME}{self.project} ({shortened(' '.join(self.query.split()))}){where}"
 
 
-def display_path(path: str) -> str:
-    """The name of a path in messages; a file's path is unchanged."""
-    return str(TableSource.parse(path)) if is_table(path) else path
-
-
 def pinned_path(path: str, run: str) -> str:
     """A path whose query, where it is one, runs once in a run, however often and wherever it is read."""
     if not is_table(path):

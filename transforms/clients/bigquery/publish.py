@@ -39,7 +39,7 @@ def load_run(dataset: DatasetName, run_id: str, folders: Mapping[str, str], pati
         _load(session, run)
     except (BigQueryError, InputError) as error:
         problem = error.advice(dataset) if isinstance(error, BigQueryError) else str(error)
-        can_repeat = not (isinstance(error, BigQueryError) and error.trouble is ErrorKind.CONFLICT)
+        can_repeat = not (isinstance(error, BigQueryError) and error.kind is ErrorKind.CONFLICT)
         raise LoadFailed(f"run {run_id} was not loaded into {dataset}: {problem}", can_repeat=can_repeat) from error
     return run
 
@@ -112,9 +112,7 @@ def _load_once(session: Session, run: RunFiles, key: str) -> None:
 
 def _lost(key: str) -> Callable[[BaseException], bool]:
     """True for a missing staging table: it may have expired, or another attempt at the same load has deleted it."""
-    return lambda error: (
-        isinstance(error, BigQueryError) and error.trouble is ErrorKind.MISSING and key in error.message
-    )
+    return lambda error: isinstance(error, BigQueryError) and error.kind is ErrorKind.MISSING and key in error.message
 
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
@@ -168,4 +166,4 @@ def _wait_for_job(session: Session, job: Any) -> Any:
         return session.wait(job)
     except BigQueryError as error:
         may = f"the job {job.job_id} may still be running; once it succeeds, the whole run is visible"
-        raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
+        raise BigQueryError(error.kind, f"{error.message}; {may}") from error

@@ -76,7 +76,7 @@ def exists(source: TableSource) -> bool:
         try:
             _table(source, IMPATIENT)
         except BigQueryError as error:
-            if error.trouble is not ErrorKind.MISSING:
+            if error.kind is not ErrorKind.MISSING:
                 raise
             return False
         return True
@@ -113,15 +113,14 @@ def refusals(source: TableSource) -> Iterator[None]:
         raise
     except Exception as error:  # `translated` raises again what is not Google's
         refusal = error if isinstance(error, BigQueryError) else bigquery_error(error)
-        problem = f"{refusal.trouble.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal, source)}"
+        problem = f"{refusal.kind.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal, source)}"
         raise InputError(problem, path=str(source)) from error
 
 
 def _advice(refusal: BigQueryError, source: TableSource) -> str:
-    trouble = refusal.trouble
-    if trouble is ErrorKind.PERMISSION:
+    if refusal.kind is ErrorKind.PERMISSION:
         return f"; it needs {_READ_ROLES if source.table else _QUERY_ROLES}"
-    if trouble is ErrorKind.MISSING:
+    if refusal.kind is ErrorKind.MISSING:
         return _near(source)
     return advice_of(refusal, source.project)
 
@@ -165,7 +164,7 @@ def _run_query(source: TableSource, query: str, location: str | None) -> tuple[s
                 job = client.query(query, job_config=_config(source), job_id=job_id, job_retry=None, **where)
             except Conflict:  # another worker began it, or this one
                 job = client.get_job(job_id, **where)
-                if (error := of_job(job)) is not None and error.trouble is ErrorKind.PASSING:
+                if (error := of_job(job)) is not None and error.kind is ErrorKind.PASSING:
                     number += 1
                     continue
             job.result(page_size=1)

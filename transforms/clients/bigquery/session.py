@@ -64,7 +64,7 @@ class Patience:
 
 
 def _is_passing(error: BaseException) -> bool:
-    return isinstance(error, BigQueryError) and error.trouble is ErrorKind.PASSING
+    return isinstance(error, BigQueryError) and error.kind is ErrorKind.PASSING
 
 
 def _outcome(state: RetryCallState) -> Any:
@@ -75,8 +75,8 @@ PATIENCE = Patience()
 IMPATIENT = Patience(attempts=3)  # for checks before the work begins, while the user waits
 
 
-def again_after(*troubles: ErrorKind) -> retry_base:
-    return retry_if_result(lambda error: error is not None and error.trouble in troubles)
+def again_after(*kinds: ErrorKind) -> retry_base:
+    return retry_if_result(lambda error: error is not None and error.kind in kinds)
 
 
 def parameters(**values: str | datetime) -> Any:
@@ -122,7 +122,7 @@ class Session:
         try:
             return self._ask("create_table", table)
         except BigQueryError as error:
-            if error.trouble is not ErrorKind.EXISTS:
+            if error.kind is not ErrorKind.EXISTS:
                 raise
             return self._ask("get_table", table.reference)
 
@@ -188,7 +188,7 @@ class Session:
         try:
             return begin()
         except BigQueryError as error:
-            if error.trouble is not ErrorKind.EXISTS:
+            if error.kind is not ErrorKind.EXISTS:
                 raise
         # A new job may take a moment to become visible.
         job = self.patience.repeated(lambda: self.job(job_id), retry_if_result(lambda job: job is None))
@@ -200,7 +200,7 @@ class Session:
         try:
             return ask()
         except BigQueryError as error:
-            if error.trouble is not ErrorKind.MISSING:
+            if error.kind is not ErrorKind.MISSING:
                 raise
             return None
 

@@ -52,7 +52,7 @@ def ensure(session: Session, name: str) -> list[Column]:
         try:
             session.update(table, ["schema"])
         except BigQueryError as error:
-            if error.trouble is not ErrorKind.CHANGED:
+            if error.kind is not ErrorKind.CHANGED:
                 raise
         else:
             return columns

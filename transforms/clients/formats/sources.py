@@ -1,6 +1,5 @@
 """Paths of an experiment: files, a file of cases, or a BigQuery table, which counts as one file."""
 
-from rankbeam.transforms.clients.bigquery import names
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of, is_cases
 from rankbeam.transforms.clients.public import source_of
@@ -30,4 +29,4 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
 
 def shown(path: str) -> str:
     """The name of a path in messages; a file's path is unchanged, but a folder of documents keeps its own name."""
-    return file_of(path) if is_cases(path) else source_of(names.display_path(path))
+    return str(TableSource.parse(path)) if is_table(path) else source_of(file_of(path))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.names import display_path
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -79,7 +78,7 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
             yield from _from_columns(path, batches, names, delimited.HEADER_LINES)
     elif form is Format.BIGQUERY:
         for names, batches in tables.named_batches(path, role):
-            yield from _from_columns(display_path(path), batches, names)
+            yield from _from_columns(sources.shown(path), batches, names)
     else:
         read = _from_json if form is Format.JSON_LINES else _from_tabs
         for line, text in json_lines.numbered_lines(path):

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from rankbeam.transforms.clients.bigquery.locations import Location
-from rankbeam.transforms.clients.bigquery.names import display_path
 from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files
@@ -44,4 +43,4 @@ def locate(path: str, query_id: str, doc_id: str) -> Iterator[tuple[str, int]]:
         for batch in rows.read_run(name):
             for row in batch.select(["query_id", "doc_id", "line"]).to_pylist():
                 if (row["query_id"], row["doc_id"]) == (query_id, doc_id):
-                    yield display_path(name), row["line"]
+                    yield sources.shown(name), row["line"]

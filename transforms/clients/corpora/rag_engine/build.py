@@ -139,7 +139,7 @@ class Builder:
 
     def _needed_corpus(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
-        corpus_about = CorpusDescription(
+        about = CorpusDescription(
             identity,
             request.name,
             str(self._documents.fingerprint),
@@ -153,9 +153,7 @@ class Builder:
             users=user_of(self._me) if keep == RUN else {},
         )
         creations, imports = (self._client.operations(kind, identity) for kind in ("create", "import"))
-        return NeededCorpus(
-            corpus_about, request.parameters, creations, imports, request.most_failures(self._documents)
-        )
+        return NeededCorpus(about, request.parameters, creations, imports, request.most_failures(self._documents))
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         written = self._now.isoformat(timespec="seconds")
@@ -251,12 +249,12 @@ class Builder:
         """Use complete corpora; returns the results, and the identities of corpora that were deleted meanwhile."""
         used = {key: corpus.about.used(needed[key].about.keep, self._now) for key, corpus in complete.items()}
         changed = [
-            (complete[identity].resource, corpus_about)
-            for identity, corpus_about in used.items()
-            if complete[identity].about.ends_before(corpus_about)
+            (complete[identity].resource, about)
+            for identity, about in used.items()
+            if complete[identity].about.ends_before(about)
         ]
         outcomes = dict(zip((name for name, _ in changed), self._client.update(changed), strict=True))
-        shared = [complete[identity].resource for identity, corpus_about in used.items() if corpus_about.keep == RUN]
+        shared = [complete[identity].resource for identity, about in used.items() if about.keep == RUN]
         outcomes |= zip(shared, self._client.register(shared, self._me), strict=True)
         lacking = {
             identity: files if isinstance(files, CallError) else self._failures(corpus.about, files)
@@ -265,7 +263,7 @@ class Builder:
         }
         results: list[BuiltCorpus | Problem] = []
         gone: list[str] = []
-        for identity, corpus_about in used.items():
+        for identity, about in used.items():
             name, resource, failures = needed[identity].about.name, complete[identity].resource, lacking[identity]
             updated = outcomes.get(resource, "")
             errors = [error for error in (failures, updated) if isinstance(error, CallError)]
@@ -276,7 +274,7 @@ class Builder:
             elif isinstance(updated, CallError):
                 results.append(Problem.with_corpus(name, resource, updated))
             else:
-                results.append(reused_corpus(resource, corpus_about, failures, self._documents.fingerprint.documents))
+                results.append(reused_corpus(resource, about, failures, self._documents.fingerprint.documents))
         return results, gone
 
     def _verify_corpora(
@@ -300,9 +298,9 @@ class Builder:
                 self._report(f"corpora: {corpus.resource} {problem}; the missing files are imported")
         return verified, lacked
 
-    def _failures(self, corpus_about: CorpusDescription, files: Mapping[str, str]) -> tuple[Failure, ...]:
+    def _failures(self, about: CorpusDescription, files: Mapping[str, str]) -> tuple[Failure, ...]:
         """The documents that a corpus lacks, with the reasons recorded when files were imported."""
-        known = reasons_of(corpus_about.staging, corpus_about.identity)
+        known = reasons_of(about.staging, about.identity)
         documents = {self._documents.id_of(name): reason for name, reason in files.items()}
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 

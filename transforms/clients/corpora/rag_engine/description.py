@@ -69,7 +69,7 @@ def expiry(keep: str, now: datetime) -> str:
     return "" if days is None else (now + timedelta(days=int(days[1]))).astimezone(UTC).isoformat(timespec="seconds")
 
 
-def about(corpus: ListedCorpus) -> CorpusDescription | None:
+def parse_description(corpus: ListedCorpus) -> CorpusDescription | None:
     """The description of a corpus that belongs to rankbeam; None for other corpora."""
     name = _DISPLAY_NAME.fullmatch(corpus.display_name)
     if name is None:

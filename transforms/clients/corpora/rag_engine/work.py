@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
     ListedFile,
     Operation,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, about
+from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, parse_description
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.records.calls.steps import Call, Steps, pause, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
@@ -68,7 +68,7 @@ class ExistingCorpus:
 
 def ours(corpora: Iterable[ListedCorpus]) -> tuple[ExistingCorpus, ...]:
     """The corpora that rankbeam created, the preferred one of each identity first: complete, then oldest."""
-    described = ((corpus, about(corpus)) for corpus in corpora)
+    described = ((corpus, parse_description(corpus)) for corpus in corpora)
     existing = [
         ExistingCorpus(corpus.name, own, corpus.created, corpus.state) for corpus, own in described if own is not None
     ]
