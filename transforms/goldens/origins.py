@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.corpora.vertex_search import (
     SERVICE,
     DocumentsApi,
     ListedDocument,
-    ListPages,
+    list_pages,
 )
 from rankbeam.transforms.clients.formats.documents.files import holds_documents
 from rankbeam.transforms.clients.formats.syntax import ids
@@ -100,7 +100,7 @@ class DataStore:
         api = DocumentsApi(location, self.api_endpoint)
         service = SingleService(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)
         with _as_input_errors(self.place):
-            listed: tuple[ListedDocument, ...] = service.one(ListPages(api, DOCUMENTS), self.place)
+            listed: tuple[ListedDocument, ...] = service.one(list_pages(api, DOCUMENTS), self.place)
             documents = self._from_chunks(service, api, listed) if self.is_chunks else self._whole(listed)
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunk"
         unread = _unreadable_warnings(
@@ -113,7 +113,7 @@ class DataStore:
     ) -> list[Document]:
         documents = []
         for file, chunks in zip(
-            listed, service.done(ListPages(api, CHUNKS), [file.name for file in listed]), strict=True
+            listed, service.done(list_pages(api, CHUNKS), [file.name for file in listed]), strict=True
         ):
             if isinstance(chunks, CallError):
                 raise chunks

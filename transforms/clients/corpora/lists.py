@@ -1,15 +1,17 @@
-"""Lists in Google's data APIs: answers as JSON, and works that request page after page."""
+"""Google's data APIs: answers as JSON, works made of their requests, and lists that are read page after page."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.calls.answers import encode_answer, parse_answer
+from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.records.calls.steps import Call, Steps, results_or_raise
 from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 Item = TypeVar("Item")
 
@@ -39,6 +41,27 @@ class AnswerForms:
         except (ValueError, KeyError, TypeError) as error:
             raise CallError(FailureKind.MALFORMED, f"the answer is not of {self.api}") from error
         return parse_answer(form, content)
+
+
+@dataclass(frozen=True)
+class DataWork(Generic[Item]):
+    """A work on an API: a function of one item, and a listener for the values of its answers."""
+
+    api: Service
+    name: str  # of the service
+    stage: str
+    steps: Callable[[Item], Steps[Any]]
+    watch: Callable[[Any], None] | None = None
+
+    @property
+    def services(self) -> Sequence[str]:
+        return (self.name,)
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
+        value = self.api.read(reply.answer)
+        if self.watch is not None:
+            self.watch(value)
+        return value
 
 
 def all_pages(request: Callable[[str], Call]) -> Steps[tuple[Any, ...]]:

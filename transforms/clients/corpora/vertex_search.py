@@ -4,13 +4,13 @@ Only version v1alpha of the API lists chunks.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page, all_pages
+from rankbeam.transforms.clients.corpora.lists import AnswerForms, DataWork, Page, all_pages
 from rankbeam.transforms.clients.google.channels import Channels, Endpoint, open_channels
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, Steps
@@ -114,23 +114,14 @@ class DocumentsConnection:
         return Reply(ANSWERS.stored(CHUNKS, {"items": chunks, "next": page.next_page_token}))
 
 
-@dataclass(frozen=True)
-class ListPages:
-    """Lists the `DOCUMENTS` of a branch, or the `CHUNKS` of a document in the service's order; the item is its name."""
+def list_pages(api: DocumentsApi, request: str) -> DataWork[str]:
+    """List the `DOCUMENTS` of a branch, or the `CHUNKS` of a document in the service's order; the item is its name."""
 
-    api: DocumentsApi
-    request: str
-    stage: ClassVar[str] = "documents"
-    services: ClassVar[Sequence[str]] = (SERVICE,)
+    def steps(parent: str) -> Steps[tuple[Any, ...]]:
+        fields = {"request": request, "parent": parent}
+        return all_pages(lambda token: Call(SERVICE, None, json.dumps({**fields, "page_token": token})))
 
-    def steps(self, item: str) -> Steps[tuple[Any, ...]]:
-        def page(token: str) -> Call:
-            return Call(SERVICE, None, json.dumps({"request": self.request, "parent": item, "page_token": token}))
-
-        return (yield from all_pages(page))
-
-    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
-        return self.api.read(reply.answer)
+    return DataWork(api, SERVICE, "documents", steps)
 
 
 def _document(document: Any) -> dict[str, Any]:

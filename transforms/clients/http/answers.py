@@ -1,8 +1,4 @@
-"""Read answers for the `http` retriever: JMESPath expressions locate results, ids, scores and texts.
-
-A path that consists of names only, such as `hits.hits` or `_source.text`, is evaluated here: JMESPath takes ten times
-as long.
-"""
+"""Read answers for the `http` retriever: JMESPath expressions locate results, ids, scores and texts."""
 
 import json
 import math
@@ -80,7 +76,7 @@ class Reader:
         if not self.required and self._is_left_out(answer):
             return []
         hint = "" if results is not None else f"; {self._why_not(answer)}"
-        raise _malformed(f"results: {self.results} is not a list, found {_short_json(results)}{hint}")
+        raise malformed(f"results: {self.results} is not a list, found {short_json(results)}{hint}")
 
     def _is_left_out(self, answer: Any) -> bool:
         """Return whether only the list of results is missing: many services omit an empty list."""
@@ -99,11 +95,11 @@ class Reader:
     def _why_not(self, answer: Any) -> str:
         """The reason that an answer without a list of results does not count as an empty ranking."""
         if not isinstance(answer, dict):
-            return f"the answer is not an object, found {_short_json(answer)}"
+            return f"the answer is not an object, found {short_json(answer)}"
         if (error := _error_in(answer)) is not None:
-            return f"the answer holds an error: {_short_json(error)}"
+            return f"the answer holds an error: {short_json(error)}"
         if self.required:
-            return f"the answer is {_short_json(answer)}"
+            return f"the answer is {short_json(answer)}"
         if names_in(self.results) is None:
             return f"if the service omits an empty list, write results: {self.results} || `[]`"
         return "results_required: false is for omitted lists, but here is another value instead of a list"
@@ -126,24 +122,20 @@ class Reader:
     def _doc_id(self, value: Any, result: Any) -> str:
         if _is_number(value):
             return str(value)
-        raise _malformed(
-            f"id: {self.id} is neither text nor number, found {_short_json(value)} in {_short_json(result)}"
-        )
+        raise malformed(f"id: {self.id} is neither text nor number, found {short_json(value)} in {short_json(result)}")
 
     def _score(self, value: Any, result: Any) -> float:
         if value is None:
             return math.nan
         if not _is_number(value):
-            raise _malformed(
-                f"score: {self.score} is not a number, found {_short_json(value)} in {_short_json(result)}"
-            )
+            raise malformed(f"score: {self.score} is not a number, found {short_json(value)} in {short_json(result)}")
         return float(value)
 
     def _text(self, value: Any) -> str:
         if value is None:
             return ""
-        raise _malformed(
-            f"text: {self.text} is not text, found {_short_json(value)}; JMESPath's join(' ', …) makes one text"
+        raise malformed(
+            f"text: {self.text} is not text, found {short_json(value)}; JMESPath's join(' ', …) makes one text"
         )
 
 
@@ -183,7 +175,7 @@ def _search(path: str, find: Find, answer: Any) -> Any:
     try:
         return find(answer)
     except jmespath.exceptions.JMESPathError as error:
-        raise _malformed(f"{path} does not fit the answer: {str(error).splitlines()[0]}") from error
+        raise malformed(f"{path} does not fit the answer: {str(error).splitlines()[0]}") from error
 
 
 def _error_in(answer: dict[str, Any]) -> Any:
@@ -197,9 +189,9 @@ def _is_number(value: Any) -> bool:
     return abs(value) <= _LARGEST  # False for NaN
 
 
-def _short_json(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False), 80)
+def short_json(value: Any, most: int = 80) -> str:
+    return shortened(json.dumps(value, ensure_ascii=False), most)
 
 
-def _malformed(message: str) -> CallError:
+def malformed(message: str) -> CallError:
     return CallError(FailureKind.MALFORMED, message)

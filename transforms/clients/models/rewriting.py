@@ -11,7 +11,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.models.base import STOP, Completion, ModelParameters
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.records.calls.prompt import Prompt, newest, split_template, variables_of
-from rankbeam.transforms.records.calls.steps import Call, Steps
+from rankbeam.transforms.records.calls.steps import Call, Steps, unless_blocked
 from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, list_of, object_of, parse_form
@@ -78,11 +78,7 @@ class Rewrite:
     def steps(self, item: Original) -> Steps[tuple[str, ...]]:
         """Ask once; if the model refuses, there are no texts."""
         (outcome,) = yield [self.call(item)]
-        if isinstance(outcome, CallError):
-            if outcome.kind is not FailureKind.BLOCKED:
-                raise outcome
-            return ()
-        texts: tuple[str, ...] = outcome
+        texts: tuple[str, ...] = unless_blocked(outcome) or ()
         return texts
 
     def read(self, call: Call, reply: Reply) -> tuple[str, ...]:  # noqa: ARG002  every answer is read alike

@@ -10,7 +10,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.prompt import Template, newest
-from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps
+from rankbeam.transforms.records.calls.steps import Call, ServiceWork, Steps, unless_blocked
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.forms import Form, parse_form, schema_of
 from rankbeam.transforms.records.labels import text_hash
@@ -53,13 +53,9 @@ class Rate(ServiceWork):
 
     def steps(self, item: Texts) -> Steps[Scores]:
         """Ask once; a text that the model refuses to rate has no score."""
-        (rating,) = yield [self.call(item)]
-        if isinstance(rating, CallError):
-            if rating.kind is not FailureKind.BLOCKED:
-                raise rating
-            rating = None
+        (outcome,) = yield [self.call(item)]
         (text,) = item[1]
-        return ((text_hash(text), rating),)
+        return ((text_hash(text), unless_blocked(outcome)),)
 
     def read(self, call: Call, reply: Reply) -> float:  # noqa: ARG002  every answer is read alike
         answer = self.parameters.read(reply.answer)

@@ -256,9 +256,8 @@ class Http(RemoteRetriever):
 
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
         """As every retriever; where all answers are as expected, in half the time."""
-        reader = Reader(self.results, self.id, self.score, self.text, self.results_required)
         try:
-            return reader.rankings(from_json(answer, cache_strings="keys") for answer in answers)
+            return self._reader.rankings(from_json(answer, cache_strings="keys") for answer in answers)
         except (UnexpectedAnswer, ValueError, TypeError):
             return super().recall(answers)
 
@@ -267,7 +266,11 @@ class Http(RemoteRetriever):
         return self.ranking(answer).doc_ids != self.ranking(original).doc_ids
 
     def ranking(self, answer: Any) -> Ranking:
-        return Reader(self.results, self.id, self.score, self.text, self.results_required).ranking(answer)
+        return self._reader.ranking(answer)
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.results, self.id, self.score, self.text, self.results_required)
 
 
 def _check(texts: Iterator[RequestText]) -> None:

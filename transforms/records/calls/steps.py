@@ -1,8 +1,8 @@
 """Remote work as tasks made of steps: a generator yields calls and is sent their outcomes.
 
     def steps(self, item: Pair) -> Steps[float]:
-        claims = accepted((yield [self.call("claims", item)]))
-        verdicts = accepted((yield [self.call("support", claim) for claim in claims[0]]))
+        claims = results_or_raise((yield [self.call("claims", item)]))
+        verdicts = results_or_raise((yield [self.call("support", claim) for claim in claims[0]]))
         return sum(verdicts) / len(verdicts)
 
 A work knows no clock, no quota and no Beam: it is tested by sending it values. Tasks end in answers or failures, and
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.durations import percentile
-from rankbeam.transforms.records.errors import CallError, Failure, pluralize
+from rankbeam.transforms.records.errors import CallError, Failure, FailureKind, pluralize
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 
@@ -161,6 +161,15 @@ def results_or_raise(outcomes: Sequence[Any]) -> Sequence[Any]:
         if isinstance(outcome, CallError):
             raise outcome
     return outcomes
+
+
+def unless_blocked(outcome: Any) -> Any:
+    """The value that a step was sent for a call; None if the model refused to answer."""
+    if isinstance(outcome, CallError):
+        if outcome.kind is not FailureKind.BLOCKED:
+            raise outcome
+        return None
+    return outcome
 
 
 def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:

@@ -9,6 +9,7 @@ Corpora are created before staging: if the service refuses the embedding model, 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
@@ -304,7 +305,9 @@ class Builder:
         documents = {self._documents.id_of(name): reason for name, reason in files.items()}
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
-    def _watch(self, operation: Operation) -> None:
+    def _watch(self, operation: Any) -> None:
+        if not isinstance(operation, Operation):
+            return
         now = self._client.clock.monotonic()
         shown = self._shown.setdefault(operation.name, now)
         if operation.is_import and not operation.done and now - shown >= _REPORT_EVERY_S:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from rankbeam.transforms.clients.calls.fanout import SingleService
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.corpora.lists import DataWork
 from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.claims import end_use, register_use
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, StartedOperation
@@ -24,6 +25,7 @@ from rankbeam.transforms.records.calls.steps import Steps, Usage, results_or_rai
 from rankbeam.transforms.records.errors import CallError
 
 Value = TypeVar("Value")
+Watch = Callable[[Any], None]  # called with the value of each answer
 DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)
 """The documented quota of a project and region: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas"""
 _MOST_OPERATIONS = 64
@@ -39,7 +41,7 @@ class CorpusClient:
         self.warnings: list[str] = self._alone.warnings
 
     def find(
-        self, needed: Sequence[work.NeededCorpus] = (), watch: work.Watch | None = None
+        self, needed: Sequence[work.NeededCorpus] = (), watch: Watch | None = None
     ) -> tuple[work.ExistingCorpus, ...]:
         """All of rankbeam's corpora, preferred ones first, after imports into needed ones have ended."""
         return self._one(work.find_corpora, needed, watch)
@@ -54,7 +56,7 @@ class CorpusClient:
         """Create corpora; returns for each the name of the resource, or the error."""
         return self._done(partial(work.create_corpus, self.api.location), needed)
 
-    def fill(self, tracks: Sequence[Track], watch: work.Watch, report: Callable[[str], None]) -> list[FilledCorpus]:
+    def fill(self, tracks: Sequence[Track], watch: Watch, report: Callable[[str], None]) -> list[FilledCorpus]:
         """Import files, into one corpus of each track at a time."""
         filled = self._done(partial(fill_corpora, self.api.location, report), tracks, watch)
         return list(chain.from_iterable(results_or_raise(filled)))
@@ -75,12 +77,12 @@ class CorpusClient:
         return self._done(work.delete_corpus, resources)
 
     def _done(
-        self, steps: Callable[[Any], Steps[Value]], items: Sequence[Any], watch: work.Watch | None = None
+        self, steps: Callable[[Any], Steps[Value]], items: Sequence[Any], watch: Watch | None = None
     ) -> "list[Value | CallError]":
-        return self._alone.done(work.DataWork(self.api, steps, watch), items)
+        return self._alone.done(DataWork(self.api, SERVICE, work.STAGE, steps, watch), items)
 
-    def _one(self, steps: Callable[[Any], Steps[Value]], item: Any, watch: work.Watch | None = None) -> Value:
-        value: Value = self._alone.one(work.DataWork(self.api, steps, watch), item)
+    def _one(self, steps: Callable[[Any], Steps[Value]], item: Any, watch: Watch | None = None) -> Value:
+        value: Value = self._alone.one(DataWork(self.api, SERVICE, work.STAGE, steps, watch), item)
         return value
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:

@@ -3,27 +3,18 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from rankbeam.transforms.clients.corpora.lists import all_pages
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import (
-    SERVICE,
-    DataApi,
-    ListedCorpus,
-    ListedFile,
-    Operation,
-)
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, ListedCorpus, ListedFile, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.description import CorpusDescription, parse_description
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.records.calls.steps import Call, Steps, pause, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
-from rankbeam.transforms.records.reply import Reply
 
-Item = TypeVar("Item")
-Watch = Callable[[Operation], None]
 STAGE = "corpora"
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
@@ -33,23 +24,6 @@ _BETWEEN_S = 120.0
 _MOST_FAILED_POLLS = 10
 _MOST_REFUSED, _REFUSED_S = 60, 60.0
 _NO_LIST = {FailureKind.INVALID, FailureKind.NOT_FOUND, FailureKind.PERMISSION}
-
-
-@dataclass(frozen=True)
-class DataWork(Generic[Item]):
-    """A work on corpora: a function of one item, and a listener for the operations that it polls."""
-
-    api: DataApi
-    steps: Callable[[Item], Steps[Any]]
-    watch: Watch | None = None
-    stage: ClassVar[str] = STAGE
-    services: ClassVar[Sequence[str]] = (SERVICE,)
-
-    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
-        value = self.api.read(reply.answer)
-        if self.watch is not None and isinstance(value, Operation):
-            self.watch(value)
-        return value
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pydantic import Field, JsonValue, StrictStr, field_validator, model_validator
 
 from rankbeam.transforms.clients.calls.services import Connection, open_connection
+from rankbeam.transforms.clients.http.answers import malformed, short_json
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
@@ -16,7 +17,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
-from rankbeam.transforms.records.errors import CallError, FailureKind, shortened
+from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import INVENTED, AgentSteps, ApplicationAnswer, Consumption, steps_in
 
@@ -171,12 +172,12 @@ class HttpApplication(Http):
         try:
             stored = value_of(answer)
         except ValueError as error:
-            raise CallError(FailureKind.MALFORMED, f"the reply is not JSON: {error}") from error
+            raise malformed(f"the reply is not JSON: {error}") from error
         reply = stored["reply"]
         text = self._text(reply)
         if not isinstance(text, str):
             lacks = "is missing" if text is None else "is not a text"
-            raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_short_json(reply, 300)}")
+            raise malformed(f"answer: {self.answer} {lacks}, found {short_json(reply, 300)}")
         if not text.strip():
             raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
         first = reply["first_token_s"] if self.stream else None
@@ -239,9 +240,7 @@ class HttpApplication(Http):
         if listed is None and not self.results_required:
             return ()
         if not isinstance(listed, list):
-            raise CallError(
-                FailureKind.MALFORMED, f"results: {self.results} is not a list, found {_short_json(listed)}"
-            )
+            raise malformed(f"results: {self.results} is not a list, found {short_json(listed)}")
         return tuple(self._context(place, entry) for place, entry in enumerate(listed))
 
     def _citations(
@@ -253,8 +252,8 @@ class HttpApplication(Http):
         if listed is None and not self.results_required:
             return ()
         if not isinstance(listed, list) or not all(type(entry) in (str, int) for entry in listed):
-            problem = f"is not a list of ids or numbers, found {_short_json(listed)}"
-            raise CallError(FailureKind.MALFORMED, f"citations: {self.citations} {problem}")
+            problem = f"is not a list of ids or numbers, found {short_json(listed)}"
+            raise malformed(f"citations: {self.citations} {problem}")
         places = {str(number): number - 1 for number in range(1, len(contexts or ()) + 1)}
         if any(name is not None for name, _ in contexts or ()):
             places = {name: place for place, (name, _) in reversed([*enumerate(contexts or ())]) if name is not None}
@@ -269,9 +268,7 @@ class HttpApplication(Http):
         try:
             return steps_in(listed)
         except ValueError as error:
-            raise CallError(
-                FailureKind.MALFORMED, f"steps: {self.steps}: {error}, found {_short_json(listed)}"
-            ) from error
+            raise malformed(f"steps: {self.steps}: {error}, found {short_json(listed)}") from error
 
     def _context(self, place: int, value: Any) -> tuple[str | None, str | None]:
         if isinstance(value, str) and value.strip():
@@ -281,11 +278,11 @@ class HttpApplication(Http):
         name = None if self.id is None else _value_at(self.id, value)
         name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         if name is not None and not isinstance(name, str):
-            problem = f"results[{place}]: id: {self.id} is neither a text nor a whole number, found {_short_json(name)}"
-            raise CallError(FailureKind.MALFORMED, problem)
+            problem = f"results[{place}]: id: {self.id} is neither a text nor a whole number, found {short_json(name)}"
+            raise malformed(problem)
         if text is None and not name:
-            problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_short_json(value)}"
-            raise CallError(FailureKind.MALFORMED, problem)
+            problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {short_json(value)}"
+            raise malformed(problem)
         return name or None, text
 
 
@@ -305,10 +302,4 @@ def _value_at(path: str, value: Any) -> Any:
     try:
         return finder(path)(value)
     except ValueError as error:  # JMESPath's errors are
-        raise CallError(
-            FailureKind.MALFORMED, f"{path} does not fit the reply: {str(error).splitlines()[0]}"
-        ) from error
-
-
-def _short_json(value: Any, most: int = 80) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False), most)
+        raise malformed(f"{path} does not fit the reply: {str(error).splitlines()[0]}") from error
