@@ -9,7 +9,7 @@ from google.genai.types import BatchJob
 
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import Completion, Embedding, Role, read_answer
-from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests, GeminiJobs, VertexJobs, service_job
+from rankbeam.transforms.clients.models.batches.gemini_jobs import GeminiJobs, SentRequests, VertexJobs, service_job
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
 from rankbeam.transforms.clients.secrets import Secrets
@@ -21,8 +21,8 @@ def request(text: str, temperature: float = 0.0) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": text}]}], "generationConfig": {"temperature": temperature}}
 
 
-def sent_by(**requests: dict[str, Any]) -> AskedRequests:
-    return AskedRequests((key, json.dumps({"request": sent}).encode()) for key, sent in requests.items())
+def sent_by(**requests: dict[str, Any]) -> SentRequests:
+    return SentRequests((key, json.dumps({"request": sent}).encode()) for key, sent in requests.items())
 
 
 def test_a_repeated_request_says_which_call_it_was() -> None:

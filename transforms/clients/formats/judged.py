@@ -38,16 +38,7 @@ def judge(
     judgements = pa.Table.from_batches(qrels, schema).combine_chunks()
     table = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
     judged_ids = pc.unique(judgements["query_id"])
-    if queries is None:
-        ids = judged_ids.take(pc.sort_indices(judged_ids))
-        nulls = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
-        known = pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
-    else:
-        if (repeated_query := repeated_id(table["query_id"])) is not None:
-            problem = f"query {shortened(repr(repeated_query))} is given more than once; ids must differ"
-            raise Conflict(problem, {"query_id": repeated_query}, are_queries=True)
-        is_asked = pc.is_in(table["query_id"], value_set=judged_ids)
-        known = (table if everyone else table.filter(is_asked)).sort_by("query_id")
+    known = _judged_queries(None if queries is None else table, judged_ids, everyone=everyone)
     ids = flat(known["query_id"])
     positions = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
@@ -62,11 +53,10 @@ def judge(
     position, in_order = position[order], pa.array(order)
     doc_id, grade = flat(judgements["doc_id"]).take(in_order), flat(judgements["grade"]).take(in_order)
     _refuse_too_high(ids, position, doc_id, grade, highest)
+    fields = list(columns.JUDGED_QUERIES.field("judgements").type.value_type)
     lists = pa.ListArray.from_arrays(
         pa.array(offsets_of(position, len(ids)), pa.int32()),
-        pa.StructArray.from_arrays(
-            [doc_id, grade], fields=list(columns.JUDGED_QUERIES.field("judgements").type.value_type)
-        ),
+        pa.StructArray.from_arrays([doc_id, grade], fields=fields),
         mask=pc.invert(pc.is_in(ids, value_set=judged_ids)) if everyone else None,
     )
     joined = pa.RecordBatch.from_arrays(
@@ -75,12 +65,12 @@ def judge(
     if subtopics:
         joined = joined.append_column(columns.SUBTOPICS, _subtopics(by_subtopic, position, doc_id, len(ids)))
     unjudged = table["query_id"].filter(pc.invert(pc.is_in(table["query_id"], value_set=judged_ids)))
-    is_judged = np.asarray(lists.is_valid())
+    grades = grade.to_numpy()
     has_relevant = np.zeros(len(ids), bool)
-    has_relevant[position[grade.to_numpy() > 0]] = True
-    irrelevant = ids.filter(pa.array(is_judged & ~has_relevant))
+    has_relevant[position[grades > 0]] = True
+    irrelevant = ids.filter(pa.array(np.asarray(lists.is_valid()) & ~has_relevant))
     query_hash = hashing.hash_strings(ids)
-    grade_bits = grade.to_numpy().view(np.uint64)
+    qrels_hash = _sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grades.view(np.uint64)))
     summary = DatasetSummary(
         queries=None if queries is None else table.num_rows,
         judged=len(ids) - lists.null_count,
@@ -94,16 +84,28 @@ def judge(
         unknown=len(unknown),
         unknown_ids=_smallest(unknown),
         attributes=_attribute_names(known["attributes"]),
-        highest_grade=float(grade.to_numpy().max(initial=0.0)),
+        highest_grade=float(grades.max(initial=0.0)),
         also_asked=lists.null_count,
-        above_max_rel=int((grade.to_numpy() > max_rel).sum()),
-        fractional=int((grade.to_numpy() % 1.0 != 0.0).sum()),
-        qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits))
-        + (_hash_of_subtopics(by_subtopic) if subtopics else 0),
+        above_max_rel=int((grades > max_rel).sum()),
+        fractional=int((grades % 1.0 != 0.0).sum()),
+        qrels_hash=qrels_hash + (_hash_of_subtopics(by_subtopic) if subtopics else 0),
         subtopics=_most_subtopics(by_subtopic) if subtopics else 0,
         texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(flat(pc.fill_null(known["text"], ""))))),
     )
     return joined, summary
+
+
+def _judged_queries(queries: pa.Table | None, judged_ids: pa.Array, *, everyone: bool) -> pa.Table:
+    """The queries to run, by id: the judged ones, or all; without a file of queries, only their ids are known."""
+    if queries is None:
+        ids = judged_ids.take(pc.sort_indices(judged_ids))
+        nulls = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
+        return pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
+    if (repeated_query := repeated_id(queries["query_id"])) is not None:
+        problem = f"query {shortened(repr(repeated_query))} is given more than once; ids must differ"
+        raise Conflict(problem, {"query_id": repeated_query}, are_queries=True)
+    is_judged = pc.is_in(queries["query_id"], value_set=judged_ids)
+    return (queries if everyone else queries.filter(is_judged)).sort_by("query_id")
 
 
 class Conflict(Exception):

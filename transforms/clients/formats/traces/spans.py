@@ -130,44 +130,55 @@ def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _otlp_spans(row: Mapping[str, Any]) -> Iterator[Span]:
-    for resource in row.get("resourceSpans") or ():
+    for resource, scope, schema in _scopes(row, "resourceSpans", "scopeSpans"):
         shared = attribute_values((resource.get("resource") or {}).get("attributes"))
-        for scope in resource.get("scopeSpans") or ():
-            schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
-            for span in scope.get("spans") or ():
-                values = _with_schema(
-                    schema, _renamed(attribute_values(span.get("attributes"))), span.get("events") or ()
-                )
-                if not any(map(_OLD_MESSAGE.fullmatch, values)):
-                    values |= _messages_in(span.get("events") or ())
-                yield Span(
-                    span["traceId"],
-                    span["spanId"],
-                    span.get("parentSpanId") or "",
-                    span.get("name") or "",
-                    seconds_of(span.get("startTimeUnixNano")),
-                    seconds_of(span.get("endTimeUnixNano")),
-                    (span.get("status") or {}).get("code") in _ERROR or "error.type" in values,
-                    {**shared, **values},
-                )
-    for resource in row.get("resourceLogs") or ():
-        for scope in resource.get("scopeLogs") or ():
-            schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
-            for place, record in enumerate(scope.get("logRecords") or ()):
-                values = attribute_values(record.get("attributes"))
-                named = record.get("eventName") or values.get("event.name")
-                is_old = _OLD_EVENT.fullmatch(str(named)) is not None
-                if (named == DETAILS or is_old) and record.get("traceId") and record.get("spanId"):
-                    time = int(record.get("timeUnixNano") or 0) or int(record.get("observedTimeUnixNano") or 0)
-                    at = seconds_of(time)
-                    if is_old:
-                        body = _unwrap_value(record.get("body"))
-                        values |= body if isinstance(body, Mapping) else {}
-                        number = time * _MOST_RECORDS + place  # records of one span may have the same time
-                        values = _old_message(str(named), number, values) or {SCHEMA: schema or _BEFORE}
-                    else:
-                        values = _with_schema(schema, values)
-                    yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, values)
+        yield from (_otlp_span(span, schema, shared) for span in scope.get("spans") or ())
+    for _, scope, schema in _scopes(row, "resourceLogs", "scopeLogs"):
+        for place, record in enumerate(scope.get("logRecords") or ()):
+            yield from _logged_message(record, place, schema)
+
+
+def _scopes(row: Mapping[str, Any], resources: str, scopes: str) -> Iterator[tuple[Any, Any, str]]:
+    """Each scope of an export, with its resource and the URL of its schema."""
+    for resource in row.get(resources) or ():
+        for scope in resource.get(scopes) or ():
+            yield resource, scope, str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
+
+
+def _otlp_span(span: Mapping[str, Any], schema: str, shared: Mapping[str, Any]) -> Span:
+    events = span.get("events") or ()
+    values = _with_schema(schema, _renamed(attribute_values(span.get("attributes"))), events)
+    if not any(map(_OLD_MESSAGE.fullmatch, values)):
+        values |= _messages_in(events)
+    return Span(
+        span["traceId"],
+        span["spanId"],
+        span.get("parentSpanId") or "",
+        span.get("name") or "",
+        seconds_of(span.get("startTimeUnixNano")),
+        seconds_of(span.get("endTimeUnixNano")),
+        (span.get("status") or {}).get("code") in _ERROR or "error.type" in values,
+        {**shared, **values},
+    )
+
+
+def _logged_message(record: Mapping[str, Any], place: int, schema: str) -> Iterator[Span]:
+    """The log event of an inference, as part of its span; yields nothing for other records."""
+    values = attribute_values(record.get("attributes"))
+    name = str(record.get("eventName") or values.get("event.name"))
+    is_old = _OLD_EVENT.fullmatch(name) is not None
+    if not ((name == DETAILS or is_old) and record.get("traceId") and record.get("spanId")):
+        return
+    time = int(record.get("timeUnixNano") or 0) or int(record.get("observedTimeUnixNano") or 0)
+    if is_old:
+        body = _unwrap_value(record.get("body"))
+        values |= body if isinstance(body, Mapping) else {}
+        number = time * _MOST_RECORDS + place  # records of one span may have the same time
+        values = _old_message(name, number, values) or {SCHEMA: schema or _BEFORE}
+    else:
+        values = _with_schema(schema, values)
+    at = seconds_of(time)
+    yield Span(record["traceId"], record["spanId"], None, name, at, at, False, values)
 
 
 def _messages_in(events: Iterable[Any]) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class VertexJobs(GeminiJobs):
         return {"filter": f'display_name="{name}"'}
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
-        requests = AskedRequests(lines())
+        requests = SentRequests(lines())
         for folder in job.outputs:
             for path in await asyncio.to_thread(_files_in, folder):
                 blocks = files.read_blocks(path)
@@ -184,7 +184,7 @@ class VertexJobs(GeminiJobs):
                     for line in filter(None, block.split(b"\n")):
                         yield self._keyless_row(object_in(line), requests)
 
-    def _keyless_row(self, row: Mapping[str, Any] | None, requests: "AskedRequests") -> BatchRow:
+    def _keyless_row(self, row: Mapping[str, Any] | None, requests: "SentRequests") -> BatchRow:
         if row is None or (key := requests.key(row.get("request"))) is None:
             return BatchRow(None, None)
         response, status = row.get("response"), row.get("status")
@@ -192,7 +192,7 @@ class VertexJobs(GeminiJobs):
         return BatchRow(key, response) if is_answer else self.failed(key, status)
 
 
-class AskedRequests:
+class SentRequests:
     """The requests of a job, which match its answers to calls."""
 
     def __init__(self, lines: Iterator[KeyedLine]) -> None:
