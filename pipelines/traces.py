@@ -20,8 +20,8 @@ from rankbeam.pipelines.local.runner import new_pipeline, on_this_machine, quiet
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn
-from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.clients.storage.local_folders import extracted
 from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.trajectories import as_json
 from rankbeam.transforms.traces import (
@@ -116,14 +116,13 @@ def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, T
         problem = "is a view or empty: BigQuery does not say when it changes; run `rankbeam traces`"
         raise InputError(problem, path=source)
     place = source if is_table(source) else files.absolute(source)
-    parent = kept_in("traces", _hash([place, asdict(naming), asdict(choice)]))
-    folder = parent / _hash([_reader(), state])
-    if not folder.is_dir():
-        kept_in("traces").mkdir(parents=True, exist_ok=True, mode=0o700)
-        with filling(folder, f"the traces of {source}") as part:
-            collected = write_dataset(source, part, naming, choice)
-            (part / _COLLECTED).write_text(json.dumps(vars(collected)), encoding="utf-8")
-        forget_earlier(parent, folder)
+
+    def fill(part: Path) -> None:
+        collected = write_dataset(source, part, naming, choice)
+        (part / _COLLECTED).write_text(json.dumps(vars(collected)), encoding="utf-8")
+
+    identity = [place, asdict(naming), asdict(choice)]
+    folder = extracted("traces", identity, [_reader(), state], f"the traces of {source}", fill)
     return folder, TraceSummary(**json.loads((folder / _COLLECTED).read_text(encoding="utf-8")))
 
 
@@ -132,10 +131,6 @@ def _reader() -> str:
     code = Path(__file__)
     paths = [code, *sorted((code.parents[1] / "transforms").rglob("*.py"))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
 def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> TraceSummary:

@@ -1,29 +1,19 @@
 """Public collections by name: BEIR's, from its authors' archives or a mirror, and those of ir_datasets.
 
-Each is written once to a folder of files that every runner can read; the folder is complete or does not exist.
+Each is written once to a folder of files that every runner can read.
 """
 
 import json
 import os
-import shutil
-import sys
-import tempfile
-import time
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
 from rankbeam.transforms.clients.extras import IR_DATASETS, missing_extra
+from rankbeam.transforms.clients.storage.local_folders import FOLDER, filling, folder_of
 from rankbeam.transforms.records.errors import InputError, did_you_mean
-
-FOLDER = "RANKBEAM_COLLECTIONS"
-"""The environment variable that names the folder."""
-
-SOURCE = "source.txt"
-"""The file next to a corpus that names the folder from which it was extracted."""
 
 
 @dataclass(frozen=True)
@@ -35,44 +25,6 @@ class PublicCollection:
     corpus: str | None
 
 
-def kept_in(*names: str) -> Path:
-    """The folder of a collection; it need not exist."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(FOLDER) or Path(cache, "rankbeam", "collections"), *names)
-
-
-def source_of(path: str) -> str:
-    """The folder from which the corpus at a path was extracted; other paths are unchanged."""
-    note = Path(path).parent / SOURCE
-    return os.fsdecode(note.read_bytes()) if note.is_relative_to(kept_in("documents")) and note.is_file() else path
-
-
-@contextmanager
-def filling(folder: Path, what: str) -> Iterator[Path]:
-    """A temporary folder that is moved into place if the block ends without an error."""
-    print(f"fetching {what} into {folder} (once)", file=sys.stderr, flush=True)  # noqa: T201  it may take minutes
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as temporary:
-            part = Path(temporary, "part")
-            part.mkdir()
-            yield part
-            try:
-                part.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # otherwise another process has filled it meanwhile
-                    raise
-    except OSError as error:
-        raise InputError(f"{what} cannot be stored in {folder} ({error}); {FOLDER} names another folder") from error
-
-
-def forget_earlier(own: Path, folder: Path) -> None:
-    """Delete the folders of a source's previous states, unless a run may still read them."""
-    for earlier in own.iterdir():
-        if earlier != folder and earlier.stat().st_mtime < time.time() - _KEPT_S:
-            shutil.rmtree(earlier, ignore_errors=True)
-
-
 MIRROR = "RANKBEAM_BEIR_URL"
 """The environment variable that names another location of the archives."""
 PUBLISHED = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
@@ -81,12 +33,12 @@ NAMES = (
     "mrtydi", "msmarco", "msmarco-v2", "nfcorpus", "nq", "nq-train", "quora", "scidocs", "scifact", "trec-covid",
     "trec-covid-beir", "trec-covid-v2", "vihealthqa", "webis-touche2020",
 )  # fmt: skip
-_WAIT_S, _KEPT_S = 30.0, 86_400.0
+_WAIT_S = 30.0
 
 
 def fetch_beir(name: str, split: str) -> PublicCollection:
     archive, _, part = name.partition("/")
-    whole = kept_in("beir", archive)
+    whole = folder_of("beir", archive)
     if not whole.is_dir():
         if archive not in NAMES:
             hint = f"{did_you_mean(archive, NAMES)}; a folder of your own would be ./{name}"
@@ -140,7 +92,7 @@ _TITLES = ("title", "headline")
 
 
 def fetch_irds(name: str, *, with_corpus: bool) -> PublicCollection:
-    folder = kept_in("ir_datasets", *name.split("/"))
+    folder = folder_of("ir_datasets", *name.split("/"))
     files = {part: folder / part for part in ("judged", "documents")}
     if not files["judged"].is_dir():
         _write(name, files["judged"], judged=True)

@@ -10,7 +10,6 @@ folder is extracted anew, and the previous one deleted on another day.
 """
 
 import glob
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -34,8 +33,8 @@ from rankbeam.transforms.clients.formats.documents.readers import (
 )
 from rankbeam.transforms.clients.formats.documents.word import read_word
 from rankbeam.transforms.clients.formats.syntax import ids
-from rankbeam.transforms.clients.public import SOURCE, filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.local_folders import SOURCE, extracted
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, pluralize
@@ -217,14 +216,13 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
     refuse_unreadable(source, listing)
     place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
     state = [*versions(), *((file.name, file.bytes, file.modified) for file in listing)]
-    own = kept_in("documents", _hash([place, source.glob]))
-    folder = own / _hash(state)
-    if not folder.is_dir():
-        kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
-        with filling(folder, f"the text of {pluralize(len(listing), 'file')} in {source.folder}") as part:
-            _write(part, listing)
-            (part / SOURCE).write_bytes(os.fsencode(place))
-        forget_earlier(own, folder)
+
+    def fill(part: Path) -> None:
+        _write(part, listing)
+        (part / SOURCE).write_bytes(os.fsencode(place))
+
+    what = f"the text of {pluralize(len(listing), 'file')} in {source.folder}"
+    folder = extracted("documents", [place, source.glob], state, what, fill)
     unread, partly = (
         [json.loads(line) for line in (folder / name).read_bytes().splitlines()] for name in (_UNREAD, _PARTLY)
     )
@@ -233,10 +231,6 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
     notes = [_note(listing, unread) + f"; {folder / _UNREAD} lists them"] if unread else []
     notes += [_note_on_pages(partly) + f"; {folder / _PARTLY} lists them"] if partly else []
     return ExtractedFolder(str(folder / _CORPUS), len(listing) - len(unread), "; ".join(notes) or None)
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
 def _write(folder: Path, listing: Sequence[File]) -> None:
