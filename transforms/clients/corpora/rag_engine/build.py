@@ -100,26 +100,11 @@ class Builder:
         }
         complete, lacked = self._verify_corpora(candidates)
         self._report(f"corpora: {len(needed)} needed, {len(complete)} of them exist")
-        lacking = [identity for identity in needed if identity not in complete]
-        staging = {identity: needed[identity].about.staging for identity in lacking}
-        for folder in sorted(set(staging.values())):
-            Objects(folder).probe()
-        created, problems = self._create({key: needed[key] for key in lacking if key not in before})
+        lacking = {identity: corpus for identity, corpus in needed.items() if identity not in complete}
+        distrusted = {identity: corpus.about for identity, corpus in candidates.items()}
+        filled, problems = self._import(lacking, before, distrusted) if lacking else ([], [])
         if problems:
             return problems
-        self._stage(staging)
-        names = {**{key: before[key].resource for key in lacking if key in before}, **created}
-        distrusted = {key: candidates[key].about for key in lacking if key in candidates}
-        without_text = len(self._documents.without_text)
-        fillings = [
-            UnfilledCorpus(
-                needed[key], names[key], self._documents.staged(staging[key]), without_text, distrusted.get(key)
-            )
-            for key in lacking
-        ]
-        filled = self._fill(fillings)
-        if fillings and has_changed(self._documents):
-            return self._discard_corpora(filled)
         results = [self._result(corpus, needed[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         by_others = {corpus.about.identity: corpus for corpus in filled if corpus.by_others}
         finished = {
@@ -137,6 +122,33 @@ class Builder:
             self._rebuilds -= 1
             results += self.build([named[identity] for identity in again])
         return results
+
+    def _import(
+        self,
+        lacking: Mapping[str, NeededCorpus],
+        before: Mapping[str, ExistingCorpus],
+        distrusted: Mapping[str, CorpusDescription],
+    ) -> "tuple[list[FilledCorpus], list[BuiltCorpus | Problem]]":
+        """Create corpora that do not exist, and import the files that corpora lack; or the problems that prevent it."""
+        staging = {identity: needed.about.staging for identity, needed in lacking.items()}
+        for folder in sorted(set(staging.values())):
+            Objects(folder).probe()
+        created, problems = self._create({key: needed for key, needed in lacking.items() if key not in before})
+        if problems:
+            return [], problems
+        self._stage(staging)
+        names = {key: before[key].resource for key in lacking if key in before} | created
+        without_text = len(self._documents.without_text)
+        fillings = [
+            UnfilledCorpus(needed, names[key], self._documents.staged(staging[key]), without_text, distrusted.get(key))
+            for key, needed in lacking.items()
+        ]
+        filled = self._client.fill(tracks(fillings, self._quota, self._me), self._watch, self._report)
+        if not has_changed(self._documents):
+            return filled, []
+        self._discard_corpora(filled)
+        problem = f"files in {self._documents.path} have changed during the import; run again"
+        return [], [Problem(needed.about.name, problem) for needed in lacking.values()]
 
     def _needed_corpus(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
@@ -216,12 +228,7 @@ class Builder:
         other = holder_of(existing.about)
         return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
 
-    def _fill(self, fillings: Sequence[UnfilledCorpus]) -> list[FilledCorpus]:
-        if not fillings:
-            return []
-        return self._client.fill(tracks(fillings, self._quota, self._me), self._watch, self._report)
-
-    def _discard_corpora(self, filled: Sequence[FilledCorpus]) -> list[BuiltCorpus | Problem]:
+    def _discard_corpora(self, filled: Sequence[FilledCorpus]) -> None:
         """Delete corpora whose content is unknown, because their files changed during the import."""
         built = [corpus for corpus in filled if not corpus.by_others]
         self._client.delete([corpus.resource for corpus in built])
@@ -229,8 +236,6 @@ class Builder:
             self._unstage(corpus.about.staging)
             objects, staged = Objects(corpus.about.staging), self._documents.staged(corpus.about.staging)
             objects.delete(sorted(objects.names(staged.results(corpus.resource))))
-        problem = f"files in {self._documents.path} have changed during the import; run again"
-        return [Problem(corpus.about.name, problem) for corpus in built]
 
     def _result(self, filled: FilledCorpus, needed: NeededCorpus) -> "BuiltCorpus | Problem":
         if filled.error is not None:
