@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-from rankbeam.transforms.clients.search.collection import collection_of, content_of
+from rankbeam.transforms.clients.search.collection import collection_of, content_of, lacking_documents
 from rankbeam.transforms.clients.search.matrix import Matrix, repeated_id, vectors_in, write_all, write_of_file
 from rankbeam.transforms.clients.search.units import Units, units_of
 from rankbeam.transforms.clients.storage import files
@@ -164,7 +164,7 @@ def _open_index(parameters: Dense, documents: Documents) -> DenseIndex:
     folder = indexes.get(_VECTORS, key, make, is_current)
     matrix, noted = Matrix.of(folder), folder / _WARNINGS
     what, missing = "documents" if documents.chunking is None else "chunks", len(matrix.missing)
-    warnings = [*units.collection.lacking(documents.judgements)]
+    warnings = [*lacking_documents(units.collection, documents.judgements)]
     warnings += json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else []
     if missing:
         warnings.append(f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked")

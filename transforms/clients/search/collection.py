@@ -60,16 +60,14 @@ class Collection:
             examples = ", ".join(map(repr, self.doc_ids.take(empty[:3]).to_pylist()))
             yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {examples}"
 
-    def lacking(self, judgements: Judgements | None) -> tuple[str, ...]:
-        return _corpus_warnings(self, judgements)
-
     def text(self, row: int) -> str:
         text: str = self.rows["text"][row].as_py()
         return text
 
 
 @lru_cache(2)
-def _corpus_warnings(collection: Collection, judgements: Judgements | None) -> tuple[str, ...]:
+def lacking_documents(collection: Collection, judgements: Judgements | None) -> tuple[str, ...]:
+    """Warnings about relevant documents that a collection lacks."""
     return tuple(corpus_warnings(judgements, hash_ids(collection.doc_ids)))
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankbeam.transforms.clients.search.analysis import WORDS, Analysis
-from rankbeam.transforms.clients.search.collection import Collection, collection_of
+from rankbeam.transforms.clients.search.collection import Collection, collection_of, lacking_documents
 from rankbeam.transforms.kernels.arrays import IntArray, concatenated_ranges
 from rankbeam.transforms.kernels.search.postings import Postings, build, within
 from rankbeam.transforms.kernels.search.words import has_pairs
@@ -217,7 +217,7 @@ def _index_documents(
     seen = fields if chunking is None else ("text",)
     warnings = (
         *collection.warnings(seen),
-        *collection.lacking(documents.judgements),
+        *lacking_documents(collection, documents.judgements),
         *_segmentation_warning(vocabulary, analysis),
     )
     return IndexedUnits(units, vocabulary, Postings(offsets, *arrays), analysis, warnings, parameters)
