@@ -10,7 +10,6 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, StepTotals
 from rankbeam.pipelines.plan.totals import PREFIXES, CallTotals, SizeTotal, Step
 from rankbeam.transforms.clients.calls.combined_calls import MOST_CHARACTERS
-from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.models.rewriting import STEP_PREFIX as REWRITING
 from rankbeam.transforms.judge.answering import STEP as ANSWER
@@ -83,7 +82,7 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
     known_costs = [cost for cost in costs if cost is not None]
     jobs = _jobs(steps, counted, experiment)
     halves = [_half(jobs, totals, counted, quota) for totals in counted.totals]
-    prefix = min(cache_minimum(experiment.calls.services[step.service].parameters.model) for step in steps)
+    prefix = min(_cache_minimum(experiment.calls.services[step.service].parameters.model) for step in steps)
     shared = [_count_sharing(totals, steps, counted.seen, prefix) for totals in counted.totals]
     saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
     return ModelPlan(
@@ -105,6 +104,20 @@ def _pool_plan(pool: str, steps: Collection[Step], counted: CallCounts, experime
         max(shared),
         _range(cost - less for cost, less in zip(known_costs, saved, strict=True)) if any(saved) else None,
     )
+
+
+def _cache_minimum(model: str) -> int:
+    """The length in tokens from which a model's service caches a common beginning of prompts by itself.
+
+    https://ai.google.dev/gemini-api/docs/caching, https://platform.openai.com/docs/guides/prompt-caching
+
+    >>> [_cache_minimum(name) for name in ("gpt-x", "gemini-2.5-flash", "models/gemini-3.1-pro")]
+    [1024, 2048, 4096]
+    """
+    name = model.rpartition("/")[2].lower()
+    if not name.startswith("gemini"):
+        return 1024
+    return 2048 if name.startswith("gemini-2.5") else 4096
 
 
 def _count_sharing(totals: CallTotals, steps: Collection[Step], seen: Mapping[Step, StepTotals], tokens: int) -> int:

@@ -32,20 +32,6 @@ FAMILIES = (
 """The first family whose pattern matches applies."""
 
 
-def cache_minimum(model: str) -> int:
-    """The length in tokens from which a model's service caches a common beginning of prompts by itself.
-
-    https://ai.google.dev/gemini-api/docs/caching, https://platform.openai.com/docs/guides/prompt-caching
-
-    >>> [cache_minimum(name) for name in ("gpt-x", "gemini-2.5-flash", "models/gemini-3.1-pro")]
-    [1024, 2048, 4096]
-    """
-    name = model.rpartition("/")[2].lower()
-    if not name.startswith("gemini"):
-        return 1024
-    return 2048 if name.startswith("gemini-2.5") else 4096
-
-
 def missing_roles(parameters: ModelParameters) -> list[str]:
     """Warnings for a model used for retrieval, about unset settings that its family expects.
 
