@@ -150,9 +150,7 @@ def _no_attribute(name: str, known: Set[str]) -> str:
 def _entries(queries: str | None) -> Iterator[tuple[str, texts.TextEntry]]:
     """Queries in files, each with its path; none for a table."""
     if queries is not None and not is_table(queries):
-        for path in sources.expand(queries):
-            for entry in texts.read_entries(path, "queries"):
-                yield path, entry
+        yield from texts.entries_in(queries, "queries")
 
 
 def _attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:

@@ -22,7 +22,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of
 from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.bigquery.names import is_table
-from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
 from rankbeam.transforms.clients.formats.syntax.json_lines import numbered_lines, parse_line
 from rankbeam.transforms.clients.ledger import Ledger, Owner
@@ -188,8 +188,7 @@ def _references(experiment: Experiment) -> dict[str, Row]:
         name = experiment.dataset.references.attribute
         return {
             entry.id: {"answer": entry.attributes[name]}
-            for part in sources.expand(experiment.dataset.queries or "")
-            for entry in texts.read_entries(part, "queries")
+            for _, entry in texts.entries_in(experiment.dataset.queries or "", "queries")
             if entry.attributes.get(name, "").strip()
         }
     rows = reference_rows(experiment.dataset.references.path)

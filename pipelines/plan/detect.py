@@ -19,7 +19,7 @@ from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
 from rankbeam.transforms.clients.bigquery.names import is_table
-from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference
 from rankbeam.transforms.kernels.statistics.sample_size import (
     design_effect,
@@ -320,7 +320,6 @@ def cluster_sizes(experiment: Experiment) -> list[int] | None:
     if cluster is None or queries is None or is_table(queries):
         return None
     values: Counter[str] = Counter()
-    for path in sources.expand(queries):
-        for entry in texts.read_entries(path, "queries"):
-            values[str(entry.attributes.get(cluster) or f"\0{entry.id}")] += 1
+    for _, entry in texts.entries_in(queries, "queries"):
+        values[str(entry.attributes.get(cluster) or f"\0{entry.id}")] += 1
     return list(values.values())

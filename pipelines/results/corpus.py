@@ -12,7 +12,7 @@ from rankbeam.transforms.records.conversations import as_dialogue, history_of
 def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
     """The documents of the run's corpus with their texts, titles included; none without a corpus."""
     corpus = run.run["versions"].get("dataset.corpus")
-    for _, entry in () if corpus is None else texts.read_corpus(corpus):
+    for _, entry in () if corpus is None else texts.entries_in(corpus, "corpus"):
         yield entry.id, entry.titled_text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, case_of, eval_set, row_of, turns_in
 from rankbeam.transforms.clients.formats.references import reference_rows
 from rankbeam.transforms.clients.storage import files
@@ -77,13 +77,12 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswe
 def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn]]:
     gold = _references(experiment)
     name = "" if experiment.dataset.references is None else experiment.dataset.references.attribute
-    for path in [] if experiment.dataset.queries is None else sources.expand(experiment.dataset.queries):
-        for entry in texts.read_entries(path, "queries"):
-            steps = parse_literal(entry.attributes.get(EXPECTED_STEPS))
-            stated = CaseTurn(
-                entry.text, entry.attributes.get(name) or None, steps_in(steps) if name and has_steps(steps) else None
-            )
-            yield entry, replace(gold.get(entry.id, stated), question=entry.text)
+    queries = experiment.dataset.queries
+    for _, entry in () if queries is None else texts.entries_in(queries, "queries"):
+        steps = parse_literal(entry.attributes.get(EXPECTED_STEPS))
+        expected = steps_in(steps) if name and has_steps(steps) else None
+        stated = CaseTurn(entry.text, entry.attributes.get(name) or None, expected)
+        yield entry, replace(gold.get(entry.id, stated), question=entry.text)
 
 
 def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:

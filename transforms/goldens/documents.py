@@ -59,7 +59,7 @@ def read_documents(path: str, sample: Sample | None = None) -> tuple[list[Docume
     """Read a corpus as `bm25` does, sorted by id; for a sample, memory holds at most twice its documents at a time."""
     entries = (
         (Document(entry.id, entry.title, entry.text, dict(entry.attributes)), (name, entry.line))
-        for name, entry in texts.read_corpus(path)
+        for name, entry in texts.entries_in(path, "corpus")
     )
     if sample is None:
         return _distinct(entries), ()
@@ -107,7 +107,7 @@ def read_folder(
     extracted = extract(source, names)
     documents = [
         Document(entry.id, entry.title, entry.text, dict(entry.attributes))
-        for _, entry in texts.read_corpus(extracted.corpus)
+        for _, entry in texts.entries_in(extracted.corpus, "corpus")
     ]
     return documents, (*notes, *(() if extracted.note is None else (f"{folder}: {extracted.note}",)))
 
@@ -126,7 +126,7 @@ def read_chunks(path: str) -> list[Document]:
     """
     chunks: dict[str, list[texts.TextEntry]] = {}
     places: dict[tuple[str, str], Place] = {}
-    for name, entry in texts.read_corpus(path):
+    for name, entry in texts.entries_in(path, "corpus"):
         doc_id = entry.attributes.get(_DOCUMENT, "")
         if (fault := ids.fault(doc_id)) is not None or not doc_id:
             problem = f"the chunk {entry.id!r} has no doc_id" if not doc_id else f"the doc_id {fault}"

@@ -67,7 +67,7 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
         (evidence.doc_id, (path, line, evidence)) for path in sources.expand(pattern) for line, evidence in _lines(path)
     )
     problems = {}
-    for _, entry in texts.read_corpus(corpus):
+    for _, entry in texts.entries_in(corpus, "corpus"):
         for place, line, evidence in by_document.pop(entry.id, ()):
             if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
                 problems[place, line] = _misquote_problem(evidence, there, _nearest(evidence, entry.text))

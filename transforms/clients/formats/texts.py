@@ -50,13 +50,13 @@ def read_queries(path: str) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def read_corpus(pattern: str) -> Iterator[tuple[str, TextEntry]]:
-    """The documents in all files of a corpus, each with its file."""
-    return ((path, entry) for path in sources.expand(pattern) for entry in read_entries(path, "corpus"))
+def entries_in(pattern: str, role: str) -> Iterator[tuple[str, TextEntry]]:
+    """The queries or documents in all files of a pattern, each with its file."""
+    return ((path, entry) for path in sources.expand(pattern) for entry in read_entries(path, role))
 
 
 def refuse_repeated(documents: Iterable[tuple[str, TextEntry]]) -> Iterator[tuple[str, TextEntry]]:
-    """The documents of `read_corpus`; a repeated id is refused."""
+    """The documents of `entries_in`; a repeated id is refused."""
     places: dict[str, lines.Place] = {}
     for path, entry in documents:
         place = (path, entry.line)

@@ -124,7 +124,7 @@ def _temporary() -> str:
 
 def _write(path: str, file: Path) -> None:
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, DOCUMENTS) as writer:
-        documents = texts.refuse_repeated(texts.read_corpus(path))
+        documents = texts.refuse_repeated(texts.entries_in(path, "corpus"))
         while part := list(islice(documents, _AT_ONCE)):
             ids, titles, bodies = zip(*((entry.id, entry.title, entry.text) for _, entry in part), strict=True)
             flags = ([bool(text.strip()) for text in column] for column in (titles, bodies))

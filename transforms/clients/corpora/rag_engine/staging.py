@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, File, FolderSource, is_selected, list_files
 from rankbeam.transforms.clients.formats.syntax import ids
-from rankbeam.transforms.clients.formats.texts import TextEntry, read_corpus, refuse_repeated
+from rankbeam.transforms.clients.formats.texts import TextEntry, entries_in, refuse_repeated
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError, pluralize, shortened
@@ -128,7 +128,7 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
     hashes: dict[str, bytes] = {}
     with_title = 0
     tokens = array("q")
-    for file, entry in refuse_repeated(read_corpus(path)):
+    for file, entry in refuse_repeated(entries_in(path, "corpus")):
         with_title += bool(entry.title)
         text = _text(entry, titled)
         fingerprint = fingerprint.merge(DocumentsFingerprint.of(entry.id, text))
@@ -148,7 +148,7 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
 def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
     if documents.original is not None:
         return ((name, partial(_read_unchanged, documents, name)) for name in documents.checksums)
-    texts = ((entry.id, _text(entry, documents.titled)) for _, entry in read_corpus(documents.path))
+    texts = ((entry.id, _text(entry, documents.titled)) for _, entry in entries_in(documents.path, "corpus"))
     return ((file_name(doc_id), text.encode) for doc_id, text in texts if text.strip())
 
 
