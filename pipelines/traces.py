@@ -20,8 +20,8 @@ from rankbeam.pipelines.local.runner import new_pipeline, on_this_machine, quiet
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.traces.turns import Naming, SkipReason, Turn
+from rankbeam.transforms.clients.local_folders import extracted
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.clients.storage.local_folders import extracted
 from rankbeam.transforms.records.errors import InputError, pluralize
 from rankbeam.transforms.records.trajectories import as_json
 from rankbeam.transforms.traces import (

@@ -11,7 +11,7 @@ from support.cli import rankbeam
 from support.data import REPOSITORY
 
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.kernels.chunks import CHUNKERS
 
 GUIDE = (REPOSITORY / "docs" / "corpora.md").read_text(encoding="utf-8")

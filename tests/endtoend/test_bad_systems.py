@@ -17,7 +17,7 @@ from support.document_files import pdf
 from support.inputs import write
 from support.runs import evaluated
 
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 
 SOURCES = [{"id": "a", "snippet": "Owners pay."}]
 GOOD = ["good 1", "good 2", "good 3"]

@@ -15,7 +15,7 @@ from support.inputs import write
 from support.traces import message, otlp, span
 
 from rankbeam.transforms.clients.formats.syntax.ids import hashed_id
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 
 DATA = [
     ("Who pays the invoices?", "Owners pay. Guests do, too.", ["Owners pay the invoices.", "It rains."], "Owners pay."),

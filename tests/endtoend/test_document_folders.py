@@ -8,8 +8,8 @@ from support.document_files import docx, paragraph
 from support.emulators import Cloud
 
 from rankbeam.transforms.clients.formats.documents.files import FolderSource, extract
+from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
 
 pytest_plugins = ["support.emulators.fixtures"]
 

@@ -14,7 +14,7 @@ from support.standins import serve
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.evidence import refuse_misquoted
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 
 HELPDESK = Path(__file__).parents[2] / "examples" / "helpdesk"
 TEXTS = {

@@ -17,7 +17,7 @@ from support.traces import attributes, message, otlp, span
 import rankbeam as rankbeam_package
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.traces import UNKNOWN
 
 METRICS = ["AnswerRelevance", "Faithfulness"]

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from rankbeam.transforms.clients.extras import IR_DATASETS, missing_extra
-from rankbeam.transforms.clients.storage.local_folders import FOLDER, filling, folder_of
+from rankbeam.transforms.clients.local_folders import FOLDER, filling, folder_of
 from rankbeam.transforms.records.errors import InputError, did_you_mean
 
 

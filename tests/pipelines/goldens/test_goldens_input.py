@@ -8,7 +8,7 @@ from support.cli import rankbeam
 from support.goldens import corpus, documents, goldens_file, lines
 from support.inputs import write
 
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.goldens.documents import read_chunks
 from rankbeam.transforms.records.errors import InputError
 

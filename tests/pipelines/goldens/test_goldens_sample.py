@@ -13,7 +13,7 @@ from support.goldens import documents, goldens_file, lines
 from support.inputs import json_texts, write
 from support.strategies import lists_up_to
 
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.goldens.documents import Sample, read_documents, read_folder
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.records.errors import InputError

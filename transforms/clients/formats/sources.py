@@ -2,8 +2,8 @@
 
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of, is_cases
+from rankbeam.transforms.clients.local_folders import source_of
 from rankbeam.transforms.clients.storage import matching
-from rankbeam.transforms.clients.storage.local_folders import source_of
 
 
 def expand(pattern: str) -> list[str]:

@@ -12,7 +12,7 @@ from support.document_files import pdf
 
 from rankbeam.transforms.clients.formats.documents import files as of_documents
 from rankbeam.transforms.clients.formats.documents.files import ExtractedFolder, FolderSource, extract, list_files
-from rankbeam.transforms.clients.storage.local_folders import FOLDER
+from rankbeam.transforms.clients.local_folders import FOLDER
 from rankbeam.transforms.records.errors import InputError
 
 

@@ -33,8 +33,8 @@ from rankbeam.transforms.clients.formats.documents.readers import (
 )
 from rankbeam.transforms.clients.formats.documents.word import read_word
 from rankbeam.transforms.clients.formats.syntax import ids
+from rankbeam.transforms.clients.local_folders import SOURCE, extracted
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.local_folders import SOURCE, extracted
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError, pluralize
