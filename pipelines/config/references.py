@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, load
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, list_in, load, mapping_in
 from rankbeam.transforms.clients.http.template import (
     RequestText,
     in_body,
@@ -146,20 +146,19 @@ def _resolved_later(value: Any) -> list[Place]:
     """Places in an experiment or goldens file whose components resolve references themselves: some may be secrets."""
     places = [(*place, name) for place, names in _components(value) for name in names]
     names = {str(place[-1]) for place in places}
-    swept = (("grid", name) for name in _mapping(value, "grid") if str(name).rpartition(".")[2] in names)
+    swept = (("grid", name) for name in mapping_in(value, "grid") if str(name).rpartition(".")[2] in names)
     return [*places, *swept]
 
 
 def _in_applications(value: Any) -> Iterator[Place]:
     """The places of secrets in requests of applications; their other references, such as a host, are replaced."""
-    configurations = value.get("configurations") if isinstance(value, dict) else None
-    requests = [_mapping(item, "answers") for item in (configurations if isinstance(configurations, list) else ())]
+    requests = [mapping_in(item, "answers") for item in list_in(value, "configurations")]
     texts: list[tuple[Place, RequestText]] = [
         (("configurations", i, "answers", *text.path), text)
         for i, request in enumerate(requests)
         for text in _texts(request)
     ]
-    for name, swept in _mapping(value, "grid").items() if any(requests) else ():
+    for name, swept in mapping_in(value, "grid").items() if any(requests) else ():
         values = swept.items() if isinstance(swept, dict) else enumerate(swept if isinstance(swept, list) else ())
         texts += [
             (("grid", name, key, *text.path[1:]), text)
@@ -173,24 +172,22 @@ def _in_applications(value: Any) -> Iterator[Place]:
 def _texts(request: Mapping[str, Any]) -> Iterator[RequestText]:
     """The texts of a request whose form is not checked yet."""
     yield from in_url(str(request.get("url")))
-    yield from in_headers({str(name): str(text) for name, text in _mapping(request, "headers").items()})
-    yield from in_parameters({str(name): text for name, text in _mapping(request, "params").items()})
+    yield from in_headers({str(name): str(text) for name, text in mapping_in(request, "headers").items()})
+    yield from in_parameters({str(name): text for name, text in mapping_in(request, "params").items()})
     yield from in_body(request.get("body"))
 
 
 def _components(value: Any) -> Iterator[tuple[Place, frozenset[str]]]:
-    for name, item in _mapping(value, "services").items():
+    for name, item in mapping_in(value, "services").items():
         yield ("services", name), _names(MODELS, item)
-    configurations = value.get("configurations") if isinstance(value, dict) else None
-    for i, item in enumerate(configurations if isinstance(configurations, list) else ()):
+    for i, item in enumerate(list_in(value, "configurations")):
         if isinstance(item, dict):
             yield ("configurations", i, "retriever"), _names(RETRIEVERS, item.get("retriever"))
             yield ("configurations", i, "rerank"), _names(RERANKERS, item.get("rerank"))
-    swept = _mapping(value, "grid").get("rerank")
+    swept = mapping_in(value, "grid").get("rerank")
     for key, item in swept.items() if isinstance(swept, dict) else enumerate(swept or ()):
         yield ("grid", "rerank", key), _names(RERANKERS, item)
-    retrievers = _mapping(_mapping(value, "reviews"), "pool").get("retrievers")
-    for i, item in enumerate(retrievers if isinstance(retrievers, list) else ()):
+    for i, item in enumerate(list_in(mapping_in(mapping_in(value, "reviews"), "pool"), "retrievers")):
         yield ("reviews", "pool", "retrievers", i), _names(RETRIEVERS, item)
 
 
@@ -206,11 +203,6 @@ def _names(kind: Kind[Any], component: Any) -> frozenset[str]:
     overrides = (model.secret_places, model.unset) != (Parameters.secret_places, Parameters.unset)
     is_stated = any("referring" in vars(base) for base in model.__mro__ if base is not Parameters)
     return frozenset(model.model_fields) if overrides and not is_stated else model.referring
-
-
-def _mapping(value: Any, key: str) -> Mapping[str, Any]:
-    inner = value.get(key) if isinstance(value, dict) else None
-    return inner if isinstance(inner, dict) else {}
 
 
 def service_of_provider(name: str) -> dict[str, Any] | None:

@@ -50,6 +50,18 @@ def format_place(place: Place) -> str:
     return name
 
 
+def mapping_in(value: Any, key: str) -> dict[str, Any]:
+    """The mapping under a key of a value that is not checked yet; empty if there is none."""
+    inner = value.get(key) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def list_in(value: Any, key: str) -> list[Any]:
+    """The list under a key of such a value; empty if there is none."""
+    inner = value.get(key) if isinstance(value, dict) else None
+    return inner if isinstance(inner, list) else []
+
+
 _IN_QUOTES = "; put a text with a colon, comma or question mark in quotes"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from rankbeam.pipelines.config.yaml_lines import mapping_in
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
@@ -60,8 +61,8 @@ def _with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion], names:
 
 def holes_of(file: ExperimentFile) -> Holes | None:
     """The rules for filling holes; None to leave them unfilled."""
-    dataset, settings = file.located.value.get("dataset"), file.model.dataset.qrels_holes
-    is_written = isinstance(dataset, dict) and "qrels_holes" in dataset  # else salvaged from an invalid experiment
+    settings = file.model.dataset.qrels_holes
+    is_written = "qrels_holes" in mapping_in(file.located.value, "dataset")  # else salvaged from an invalid experiment
     grades = None if settings is None or settings.grades is None else tuple(settings.grades)
     return None if settings is None or not is_written else Holes(settings.depth, grades, settings.audit)
 

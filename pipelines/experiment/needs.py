@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rankbeam.pipelines.config.yaml_lines import YamlDocument
+from rankbeam.pipelines.config.yaml_lines import YamlDocument, list_in
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.read import ExperimentFile
@@ -104,13 +104,8 @@ def _ranks(located: YamlDocument, model: ExperimentModel, metrics: Collection[An
 
 def _has_answers(located: YamlDocument) -> bool:
     """Return whether a configuration has answers, even invalid ones, which are reported elsewhere."""
-    configurations = located.value.get("configurations")
-    keys = (
-        [key for configuration in configurations if isinstance(configuration, dict) for key in configuration]
-        if isinstance(configurations, list)
-        else []
-    )
-    return "generate" in keys or ANSWERS in keys
+    items = list_in(located.value, "configurations")
+    return any("generate" in item or ANSWERS in item for item in items if isinstance(item, dict))
 
 
 def _has_samples(cells: Sequence[Cell]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rankbeam.pipelines.config.yaml_lines import YamlDocument
+from rankbeam.pipelines.config.yaml_lines import YamlDocument, list_in, mapping_in
 from rankbeam.pipelines.experiment.file.keys import SPAN
 from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.names import is_table
@@ -40,7 +40,7 @@ def with_dataset(located: YamlDocument, folder: str, problems: list[InputError],
 
 def _with_public_files(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:
     """Replace the name of a public collection in the experiment by the collection's files."""
-    dataset = _dataset(located)
+    dataset = mapping_in(located.value, "dataset")
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
     if key is None:
         return located
@@ -53,14 +53,9 @@ def _with_public_files(located: YamlDocument, folder: str, problems: list[InputE
     return _replace_keys(located, (key, "split") if key == "beir" else (key,), files)
 
 
-def _dataset(located: YamlDocument) -> dict[str, Any]:
-    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    return dataset if isinstance(dataset, dict) else {}
-
-
 def _replace_keys(located: YamlDocument, keys: Sequence[str], section: Mapping[str, Any]) -> YamlDocument:
     """The experiment with a section of its dataset instead of some keys."""
-    rest = {name: value for name, value in _dataset(located).items() if name not in keys}
+    rest = {name: value for name, value in mapping_in(located.value, "dataset").items() if name not in keys}
     return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
 
@@ -77,12 +72,10 @@ def _fetch_collection(key: str, dataset: dict[str, Any], experiment: dict[str, A
 
 def _reads_documents(experiment: dict[str, Any]) -> bool:
     """Return whether anything in the experiment may read documents; they can be millions, and a run needs none."""
-    configurations = experiment.get("configurations")
-    for entry in configurations if isinstance(configurations, list) else []:
+    for entry in list_in(experiment, "configurations"):
         if not isinstance(entry, dict) or "generate" in entry or "judge" in experiment or "corpora" in experiment:
             return True
-        retriever = entry.get("retriever")
-        kind = retriever.get("type") if isinstance(retriever, dict) else None
+        kind = mapping_in(entry, "retriever").get("type")
         if not isinstance(kind, str) or kind not in RETRIEVERS.types or RETRIEVERS.load(kind).route is Route.OPENED:
             return True
     return False
@@ -90,7 +83,7 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
 
 def _with_cases(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace a file of questions and answers by its content: queries, judgements, references and answers."""
-    dataset = _dataset(located)
+    dataset = mapping_in(located.value, "dataset")
     if not isinstance(dataset.get("file"), str):
         return located
     named, columns, groups = dataset["file"], dataset.get("columns") or {}, dataset.get("groups")
@@ -118,15 +111,15 @@ def _with_cases(located: YamlDocument, folder: str, problems: list[InputError], 
 
 def _with_replay_path(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     """A configuration, which replays the answers in the dataset's file if it names no path."""
-    answers = item.get("answers") if isinstance(item, dict) else None
-    if not isinstance(answers, dict) or answers.get("type") != "replay" or "path" in answers:
+    answers = mapping_in(item, "answers")
+    if answers.get("type") != "replay" or "path" in answers:
         return item
     return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
 
 
 def _with_documents(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
-    corpus = _dataset(located).get("corpus")
+    corpus = mapping_in(located.value, "dataset").get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
     if not (is_folder or _is_plain_folder(folder, corpus)):
         return located
@@ -162,7 +155,7 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
 
 
 def _with_goldens(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:
-    dataset = _dataset(located)
+    dataset = mapping_in(located.value, "dataset")
     if not isinstance(dataset.get("goldens"), str):
         return located
     place, split = dataset["goldens"], dataset.get("split", _DEFAULT_SPLIT)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import ValidationError, field_validator, model_validator
 
 from rankbeam.pipelines.config.sections import Count, Section, Word, problems_of
-from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
+from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument, list_in, mapping_in
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import check_path
@@ -91,9 +91,8 @@ class TracesModel(Section):
 def with_traces(located: YamlDocument, folder: str, problems: list[InputError], notes: list[str]) -> YamlDocument:
     """Replace traces, as dataset and as answers, by their queries and answers."""
     value = located.value if isinstance(located.value, dict) else {}
-    dataset, items = value.get("dataset"), value.get("configurations")
-    items = items if isinstance(items, list) else []
-    traced = [number for number, item in enumerate(items) if _is_traced(item)]
+    dataset, items = value.get("dataset"), list_in(value, "configurations")
+    traced = [number for number, item in enumerate(items) if mapping_in(item, "answers").get("type") == TRACES]
     if not isinstance(dataset, dict) or not (traced or TRACES in dataset):
         return located
     try:  # nothing else can be checked without the dataset
@@ -119,11 +118,6 @@ _DATASET: Place = ("dataset", TRACES)
 
 def _place(number: int) -> Place:
     return "configurations", number, "answers"
-
-
-def _is_traced(item: Any) -> bool:
-    answers = item.get("answers") if isinstance(item, dict) else None
-    return isinstance(answers, dict) and answers.get("type") == TRACES
 
 
 def _model(located: YamlDocument, place: Place) -> TracesModel:
