@@ -121,9 +121,10 @@ class NamedRun:
 
     def with_other(self, folder: str | None, run_id: str | None) -> "tuple[Results, Results | None]":
         """The run, and the run that it is compared with, if there is one."""
-        from rankbeam.pipelines.compare.compare import pair_of_runs
+        from rankbeam.pipelines.results.find import find_baseline
 
-        return pair_of_runs(self.folder, self.run_id, folder, run_id, self.experiment_name)
+        run = self.find()
+        return run, None if folder is None and run_id is None else find_baseline(run, folder or self.folder, run_id)
 
 
 def of_run(command: Callable[..., None]) -> Callable[..., None]:

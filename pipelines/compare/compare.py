@@ -6,7 +6,6 @@ from functools import cached_property
 
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
 from rankbeam.pipelines.compare.shared_queries import SharedQueries, shared_queries
-from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.labels import read_labels
@@ -94,16 +93,6 @@ class _ComparedRuns(Evaluation):
 
     def lower_is_better(self, metric: AnyMetric) -> bool:
         return self.run.lower_is_better(str(metric))
-
-
-def pair_of_runs(
-    folder: str, run_id: str | None, other_folder: str | None, other_run_id: str | None, experiment: str | None = None
-) -> tuple[Results, Results | None]:
-    """The run to compare, and the baseline's run if it is another one."""
-    run = find_run(folder, run_id, experiment)
-    if other_folder is None and other_run_id is None:
-        return run, None
-    return run, find_baseline(run, other_folder or folder, other_run_id)
 
 
 def compare(run: Results, other: Results | None, question: ComparisonQuestion) -> RunComparison:
