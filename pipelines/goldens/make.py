@@ -1,9 +1,7 @@
 """Make a benchmark from start to end, and write its folder after every round."""
 
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -23,8 +21,7 @@ from rankbeam.pipelines.goldens.folder import ABOUT, MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.models import ContextModel
 from rankbeam.pipelines.goldens.rounds import BenchmarkMaker, RoundProgress
-from rankbeam.pipelines.run.folders import WORK, sole_writer, work_folder
-from rankbeam.transforms.clients.ledger import Owner
+from rankbeam.pipelines.run.folders import WORK, new_owner, sole_writer, work_folder
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
 from rankbeam.transforms.goldens.parts import json_lines
@@ -64,8 +61,7 @@ def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outc
     _write_documents(folder, plan)
     if plan.previous.reviews:
         folder.save_reviews({**plan.previous.reviews, **folder.reviews()}.values())
-    now = datetime.now(UTC)
-    owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
+    owner = new_owner(goldens.calls)
     with work_folder(goldens.output, WORK, owner.run_id) as work:
         making = BenchmarkMaker(
             goldens, plan, options, owner, work, lambda rounds: _write(folder, goldens, plan, rounds)

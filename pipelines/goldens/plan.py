@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.plan.models import Range, clocks, format_range, seconds_of
+from rankbeam.pipelines.plan.models import Range, clocks, format_range, refuse_cost, saved_by_jobs, seconds_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
@@ -129,13 +128,8 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
 
 def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     """Refuse a benchmark whose calls cost more than its limit, even if every question is accepted."""
-    if (limit := goldens.calls.max_cost) is None or costs.cost is None or costs.cost[0] <= limit:
-        return
-    problem = (
-        f"is {limit:,.6g}, and the calls are planned to cost {format_range(costs.cost, '{:,.4g}')}: no call "
-        "was made; raise it, or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
-    )
-    raise load(goldens.text, path).error(("max_cost",), problem)
+    advice = ", or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
+    refuse_cost(goldens.calls.max_cost, costs.cost, goldens.text, path, advice)
 
 
 def _known_outcomes(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str, Any]:
@@ -205,8 +199,7 @@ def _is_batched(step: StepCost, end: int, goldens: Goldens) -> bool:
 
 
 def _savings(steps: Sequence[StepCost], end: int, quota: Quota) -> float:
-    tokens = _tokens(steps, end)
-    return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
+    return saved_by_jobs(_tokens(steps, end), quota)
 
 
 def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:

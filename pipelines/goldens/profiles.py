@@ -1,10 +1,8 @@
 """The dimensions by which questions vary: Auto RAG Eval's `qa_profiles.json`, and the writing model's suggestions."""
 
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -13,9 +11,8 @@ from pydantic import Field, ValidationError
 from rankbeam.pipelines.config.sections import Section, problems_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.goldens.stages import run_stage
-from rankbeam.pipelines.run.folders import WORK, work_folder
-from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.pipelines.goldens.stages import run_alone
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.forecast import size_of
 from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sample_spans
@@ -136,12 +133,8 @@ def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[Suggested
     if goldens.calls.max_cost is not None and goldens.calls.max_cost < cost:
         problem = f"is below the cost of the call, about {cost:,.4g}"
         raise load(goldens.text, suggestion.source).error(("max_cost",), problem)
-    now = datetime.now(UTC)
-    owner = Owner(f"{work.stage}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
-    ledger, items = Ledger(goldens.ledger, owner), [("sample", suggestion.sample)]
-    with work_folder(goldens.output, WORK, owner.run_id) as folder:
-        place = files.join(folder, work.stage)
-        results = run_stage(goldens.stage(work), ledger, items, place, SuggestedProfiles, options)
+    items = [("sample", suggestion.sample)]
+    results = run_alone(goldens.stage(work), goldens.calls, goldens.output, items, SuggestedProfiles, options)
     (profiles,) = results.records[:1] or [SuggestedProfiles(problem="no answer")]
     if profiles.dimensions:
         model = goldens.writer.parameters.identity(goldens.writer.kind) | {"model_version": profiles.model_version}

@@ -10,12 +10,14 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineResult
 
+from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.batch import rounds, services_of
 from rankbeam.pipelines.run.build import new_pipeline
 from rankbeam.pipelines.run.evaluate import RunFailed
+from rankbeam.pipelines.run.folders import WORK, new_owner, work_folder
 from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
 from rankbeam.transforms.call import CallResults, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
@@ -60,6 +62,21 @@ def run_stage(
         list(parts.read_parts(folder, parts.USAGE, Usage)),
         list(parts.read_parts(folder, parts.WARNINGS, str)),
     )
+
+
+def run_alone(
+    stage: Stage,
+    calls: CallSettings,
+    output: str,
+    items: Sequence[tuple[str, Any]],
+    record: type,
+    options: PipelineOptions,
+) -> StageResults:
+    """Run a stage that belongs to no round of a benchmark."""
+    owner = new_owner(calls, stage.name)
+    with work_folder(output, WORK, owner.run_id) as folder:
+        place = files.join(folder, stage.name)
+        return run_stage(stage, Ledger(calls.ledger_of(output), owner), items, place, record, options)
 
 
 @contextmanager

@@ -1,31 +1,27 @@
 """Collect nuggets from a finished run: forecast, calls, and a file of reference answers for people to review."""
 
-import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.goldens.stages import run_stage
+from rankbeam.pipelines.goldens.stages import run_alone
 from rankbeam.pipelines.holes import JudgeGrades, judge_grades
 from rankbeam.pipelines.plan.counting import counted_tasks
-from rankbeam.pipelines.plan.models import ModelPlan, format_range, lines_of, model_plans
+from rankbeam.pipelines.plan.models import ModelPlan, lines_of, model_plans, refuse_cost
 from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of
-from rankbeam.pipelines.run.folders import WORK, work_folder
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.clients.formats.references import read_references, reference_rows
 from rankbeam.transforms.clients.formats.syntax.json_lines import numbered_lines, parse_line
-from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
@@ -129,23 +125,15 @@ def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path
     """Refuse calls whose lowest forecast is above `max_cost`."""
     costs = [plan.cost for plan in plans if plan.cost is not None]
     least, most = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
-    limit = experiment.calls.max_cost
-    if limit is not None and least > limit:
-        planned = format_range((least, most), "{:,.4g}")
-        problem = f"is {limit:,.6g}, and the calls are planned to cost {planned}"
-        raise load(experiment.text, path).error(("max_cost",), f"{problem}: no call was made; raise it")
+    refuse_cost(experiment.calls.max_cost, (least, most), experiment.text, path)
 
 
 def collect(collection: PooledCollection, options: PipelineOptions) -> CollectedNuggets:
     """Collect nuggets and write the file; a query whose call failed is left for the next run."""
     experiment, work = collection.experiment, collection.work
-    now = datetime.now(UTC)
-    name = f"{STAGE}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    owner = Owner(name, now.isoformat(), experiment.calls.wait_for_lease_s, experiment.calls.leases_path)
     items = [(pool.query_id, pool) for pool in collection.todo]
     stage = experiment.calls.stage(STAGE, {STAGE: work}, batches=True)
-    with work_folder(experiment.output, WORK, owner.run_id) as folder:
-        results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
+    results = run_alone(stage, experiment.calls, experiment.output, items, PooledNuggets, options)
     records = {record.query_id: record for record in results.records}
     lacking = {pool.query_id: "no answer" for pool in collection.todo if pool.query_id not in records}
     failures = lacking | {name: record.problem for name, record in records.items() if record.problem is not None}

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, StepTotals
@@ -155,6 +156,10 @@ def _half(jobs: Collection[Step], totals: CallTotals, counted: CallCounts, quota
     """The cost that batch jobs save."""
     sizes = {name: size for name, size in totals.sizes.items() if Step(name[0].service, name[1]) in jobs}
     _, tokens = _remaining_usage(CallTotals(sizes), {step: 1 for step, _ in sizes}, counted.seen)
+    return saved_by_jobs(tokens, quota)
+
+
+def saved_by_jobs(tokens: Tokens, quota: Quota) -> float:
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
@@ -237,6 +242,14 @@ def _step_line(plan: StepPlan) -> str:
 def clocks(seconds: Range) -> str:
     least, most = (clock(second) for second in seconds)
     return least if least == most else f"{least} to {most}"
+
+
+def refuse_cost(limit: float | None, cost: Range | None, text: str, path: str | None, advice: str = "") -> None:
+    """Refuse calls that cost more than `max_cost` of a file, even at the least."""
+    if limit is None or cost is None or cost[0] <= limit:
+        return
+    problem = f"is {limit:,.6g}, and the calls are planned to cost {format_range(cost, '{:,.4g}')}: no call was made"
+    raise load(text, path).error(("max_cost",), f"{problem}; raise it{advice}")
 
 
 def format_range(ends: tuple[float, float], form: str = "{:,.0f}", noun: str = "") -> str:

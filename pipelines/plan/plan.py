@@ -16,7 +16,7 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans
 from rankbeam.pipelines.plan.counting import CallCounts
-from rankbeam.pipelines.plan.models import ModelPlan, Range, format_range, lines_of, model_plans
+from rankbeam.pipelines.plan.models import ModelPlan, Range, format_range, lines_of, model_plans, refuse_cost
 from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, has_changed_prompts
 from rankbeam.pipelines.plan.stages import (
     Counts,
@@ -258,13 +258,8 @@ def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
     if experiment.calls.max_cost is None and not has_changed_prompts(experiment):
         return ()
     plan = plan_of(experiment, path)
-    if experiment.calls.max_cost is not None and plan.cost is not None and plan.cost[0] > experiment.calls.max_cost:
-        cost = plan.cost
-        problem = (
-            f"is {experiment.calls.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "
-            "no call was made; raise it, or make fewer calls (`rankbeam plan` shows what each part costs)"
-        )
-        raise load(experiment.text, path).error(("max_cost",), problem)
+    advice = ", or make fewer calls (`rankbeam plan` shows what each part costs)"
+    refuse_cost(experiment.calls.max_cost, plan.cost, experiment.text, path, advice)
     return tuple(again.line() for again in plan.again)
 
 

@@ -14,6 +14,7 @@ import fcntl
 import glob
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -35,6 +36,13 @@ _OWNER_ONLY = 0o077
 def owner_of(calls: CallSettings, execution: Run) -> Owner:
     started = execution.started_at.isoformat()
     return Owner(execution.run_id, started, calls.wait_for_lease_s, calls.leases_path)
+
+
+def new_owner(calls: CallSettings, stage: str = "") -> Owner:
+    """The owner of calls that belong to no run of an experiment."""
+    now = datetime.now(UTC)
+    name = "-".join(filter(None, [stage, f"{now:%Y%m%d-%H%M%S}", secrets.token_hex(2)]))
+    return Owner(name, now.isoformat(), calls.wait_for_lease_s, calls.leases_path)
 
 
 def refuse_elsewhere(experiment: Experiment) -> None:
