@@ -13,6 +13,7 @@ from rankbeam.pipelines.labels.items import (
     ranking_tasks,
     with_criterion_of,
 )
+from rankbeam.pipelines.results.corpus import stored_texts, texts_of_queries
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all, parse_defined
 from rankbeam.transforms.judge.panel import problem_of_labels
@@ -252,8 +253,7 @@ def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Seq
                 place = row["position"] if is_claim else None
                 result[name, owner, place] = {**row, "owner_hash": owner, "position": place}
     hashes = {row[name] for row in result.values() for name in ("left_hash", "right_hash")}
-    texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"), hashes, "text_hash")}
-    queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}
+    texts, queries = stored_texts(run, hashes), texts_of_queries(run, chosen)
     return [
         LabelTask(
             name,

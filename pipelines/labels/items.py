@@ -8,7 +8,7 @@ from statistics import median_low
 from typing import Any
 
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel, criteria_of
-from rankbeam.pipelines.results.corpus import corpus_texts, histories
+from rankbeam.pipelines.results.corpus import corpus_texts, histories, stored_texts, texts_of_queries
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.judge.metrics import JudgedMetric
@@ -88,7 +88,7 @@ def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Seque
                         passages[document["text"]] = None
     names = {doc_id for group in documents.values() for doc_id, passages in group.items() if not passages}
     texts = {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in names} if names else {}
-    queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}
+    queries = texts_of_queries(run, chosen)
     return [
         _ranking_task(query_id, queries.get(query_id), doc_id, "\n\n".join(passages) or texts.get(doc_id))
         for query_id, group in documents.items()
@@ -176,8 +176,7 @@ def criterion_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], ch
 def _cases(
     run: Results, metric: JudgedMetric, criterion: Criterion, ids: Collection[str], chosen: Sequence[str]
 ) -> Iterator[tuple[str, JudgedCase]]:
-    query_rows = run.stream("query_metrics", ("query_id", "text"), chosen)
-    queries = {row["query_id"]: row["text"] or "" for row in query_rows}
+    queries = texts_of_queries(run, chosen)
     verdicts = [
         row
         for row in run.stream("verdicts", ("step", "query_id", "left_hash", "right_hash"), chosen)
@@ -186,7 +185,7 @@ def _cases(
     answers = [row for row in run.stream("answers", _ANSWER, chosen) if row["config_id"] in ids]
     hashes = {row[name] for row in verdicts for name in ("left_hash", "right_hash")}
     hashes |= {context["text_hash"] for row in answers for context in row["contexts"]}
-    texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"), hashes, "text_hash")}
+    texts = stored_texts(run, hashes)
     judged = grouped((row["query_id"], texts[row["right_hash"]]) for row in verdicts)
     stated = grouped((row["query_id"], texts[row["left_hash"]]) for row in verdicts if row["left_hash"] is not None)
     rubrics = {
@@ -197,7 +196,7 @@ def _cases(
         yield (
             row["query_id"],
             JudgedCase(
-                queries[row["query_id"]],
+                queries[row["query_id"]] or "",
                 contexts[: metric.cutoff],
                 row["answer"],
                 gold=Gold(row["reference"]),

@@ -13,7 +13,7 @@ from rankbeam.pipelines.holes import JudgeGrades, judge_grades
 from rankbeam.pipelines.plan.counting import counted_tasks
 from rankbeam.pipelines.plan.models import ModelPlan, lines_of, model_plans, refuse_cost
 from rankbeam.pipelines.results.audit import Pair
-from rankbeam.pipelines.results.corpus import corpus_texts
+from rankbeam.pipelines.results.corpus import corpus_texts, stored_texts, texts_of_queries
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import judge_of
@@ -222,14 +222,12 @@ def pools_of(run: Results, depth: int) -> ContextPools:
     for (query_id, digest), documents in _by_judge(judge, by_people):
         relevant[query_id].setdefault(digest, (judge.by_text[query_id, digest], documents))
     digests = {digest for query_texts in relevant.values() for digest in query_texts}
-    by_digest |= {
-        row["text_hash"]: row["text"]
-        for row in run.stream("texts", ("text_hash", "text"))
-        if row["text_hash"] in digests
-    }
-    queries = {row["query_id"]: row["text"] or "" for row in run.stream("query_metrics", ("query_id", "text"))}
+    by_digest |= stored_texts(run, digests)
+    queries = texts_of_queries(run)
     pooled = [
-        _pool(query_id, queries[query_id], relevant[query_id], by_digest) for query_id in queries if relevant[query_id]
+        _pool(query_id, text or "", relevant[query_id], by_digest)
+        for query_id, text in queries.items()
+        if relevant[query_id]
     ]
     return ContextPools(
         tuple(pool for pool, _ in pooled),

@@ -1,4 +1,4 @@
-"""Texts of a run's dataset: the corpus that it searched, and the conversations of its queries."""
+"""Texts of a run: its corpus, its queries with their conversations, and the texts that models wrote or judged."""
 
 from collections.abc import Collection, Iterator
 
@@ -14,6 +14,16 @@ def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
     corpus = run.run["versions"].get("dataset.corpus")
     for _, entry in () if corpus is None else texts.entries_in(corpus, "corpus"):
         yield entry.id, entry.titled_text
+
+
+def stored_texts(run: Results, hashes: Collection[str | None] | None = None) -> dict[str, str]:
+    """Texts of answers, claims and contexts that a run stored, by hash; by default all."""
+    return {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"), hashes, "text_hash")}
+
+
+def texts_of_queries(run: Results, query_ids: Collection[str] | None = None) -> dict[str, str | None]:
+    """The texts of queries, by default of all, by id; None where a query has none."""
+    return {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), query_ids)}
 
 
 def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, did_you_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -30,6 +30,15 @@ def deciding_metric(results: Results) -> str:
         return results.metrics[0] if name is None else results.metric_named(name)
     except InputError:  # tables whose experiment is not YAML
         return results.metrics[0]
+
+
+def configuration_named(results: Results, name: str) -> Row:
+    """The row of the configuration that `--configuration` names."""
+    row = next((row for row in results.configurations if row["name"] == name), None)
+    if row is None:
+        hint = did_you_mean(name, [row["name"] for row in results.configurations])
+        raise InputError(f"--configuration {name!r}: no configuration has this name; {hint}")
+    return row
 
 
 def distinct(results: Results, first: str | None = None) -> list[Row]:

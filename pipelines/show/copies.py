@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.pipelines.results.leaderboard import configuration_named
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.cases.copy import Values, write_copy
 from rankbeam.transforms.clients.formats.cases.read import Case, read_rows
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError
 
 STATUS = "rankbeam_status"
 """The column that lists a row's metrics without a value, with reasons."""
@@ -54,21 +55,19 @@ def write_rows(results: Results, source: CaseSource, new: str, configuration: st
 
 def config_ids(results: Results, path: str, target: str | None) -> dict[str | None, str]:
     """The configuration whose results a row gets, by the row's `config`, or None for any."""
-    names = [row["name"] for row in results.configurations]
-    if target is not None and target not in names:
-        raise InputError(f"--configuration {target!r}: no configuration has this name; {did_you_mean(target, names)}")
+    if target is not None:
+        return {None: configuration_named(results, target)["config_id"]}
     result: dict[str | None, str] = {}
     for row in results.configurations:
         answers = json.loads(row["parameters"]).get("answers", {})
-        is_like = answers.get("type") == "replay" and _name(answers.get("path", "")) == _name(path)
-        if (target is None and not is_like) or target not in (None, row["name"]):
+        if answers.get("type") != "replay" or _name(answers.get("path", "")) != _name(path):
             continue
-        config = None if target is not None else answers.get("config")
-        if config in result:
+        if (config := answers.get("config")) in result:
             raise InputError(f"several configurations have answered {path}; choose one: --configuration NAME")
         result[config] = row["config_id"]
     if not result:
-        problem = f"no configuration replays a file of this name; choose one of {', '.join(names)} with --configuration"
+        names = ", ".join(row["name"] for row in results.configurations)
+        problem = f"no configuration replays a file of this name; choose one of {names} with --configuration"
         raise InputError(problem, path=path)
     return result
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.results.leaderboard import distinct
+from rankbeam.pipelines.results.leaderboard import configuration_named, distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.tabular import WHOLE, Screen, printable
-from rankbeam.transforms.records.errors import InputError, did_you_mean, pluralize, shortened
+from rankbeam.transforms.records.errors import InputError, pluralize, shortened
 
 _LONGEST_TEXT = 400
 _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "reference", "message")
@@ -70,12 +70,8 @@ def _short(text: str) -> str:
 
 
 def _configuration(results: Results, name: str | None) -> dict[str, Any]:
-    rows = distinct(results)
-    match = next((row for row in [*rows, *results.configurations] if name in (None, row["name"])), None)
-    if match is None:
-        names = [row["name"] for row in results.configurations]
-        raise InputError(f"--configuration {name!r}: no configuration has this name; {did_you_mean(str(name), names)}")
-    return match
+    match = next((row for row in distinct(results) if name in (None, row["name"])), None)
+    return match or configuration_named(results, str(name))
 
 
 def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.results.corpus import stored_texts
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.leaderboard import configuration_named
 from rankbeam.transforms.clients.formats import texts
 from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, case_of, eval_set, row_of, turns_in
 from rankbeam.transforms.clients.formats.references import reference_rows
@@ -15,7 +17,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import parse_literal
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
-from rankbeam.transforms.records.errors import InputError, did_you_mean
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, in_rows, steps_in
 
 _ROWS = ".jsonl"
@@ -58,11 +60,7 @@ def write_vertex_rows(experiment: Experiment, path: str, configuration: str | No
 def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswer]:
     """A configuration's first answers in the last run, with their contexts, by query; without failed ones."""
     run = find_run(experiment.output, None, experiment.name)
-    by_name = {row["name"]: row["config_id"] for row in run.configurations}
-    if configuration not in by_name:
-        hint = did_you_mean(configuration, by_name)
-        raise InputError(f"--configuration {configuration!r}: no configuration has this name; {hint}")
-    texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"))}
+    config_id, texts = configuration_named(run, configuration)["config_id"], stored_texts(run)
     return {
         row["query_id"]: ModelAnswer(
             row["answer"],
@@ -70,7 +68,7 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswe
             None if row.get("steps") is None else steps_in(json.loads(row["steps"])),
         )
         for row in run.stream("answers", ("config_id", "query_id", "sample", "answer", "contexts", "steps"))
-        if row["config_id"] == by_name[configuration] and row["sample"] == 0 and row["answer"]
+        if row["config_id"] == config_id and row["sample"] == 0 and row["answer"]
     }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.results.leaderboard import deciding_metric
+from rankbeam.pipelines.results.leaderboard import configuration_named, deciding_metric
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.start.first_experiment import write_files
-from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean
+from rankbeam.transforms.records.errors import InputError, InputErrors
 
 _BESIDE = (
     "relative paths are those of the run's experiment; name a file in its folder, or, for a run without an experiment "
@@ -20,10 +20,7 @@ _BESIDE = (
 
 def write_winner(path: Path, results: Results, name: str | None) -> str:
     """Write the experiment of a configuration, by default of the best by the deciding metric; return its name."""
-    rows = {row["name"]: row for row in results.configurations}
-    if name is not None and name not in rows:
-        raise InputError(f"--configuration {name}: the run has none of this name; {did_you_mean(name, rows)}")
-    row = _best(results) if name is None else rows[name]
+    row = _best(results) if name is None else configuration_named(results, name)
     source = f"# {row['name']}, of {results.named}\n"
     value = {**_narrowed(results.experiment_file.value, row["name"]), "name": path.stem}
     text = source + yaml.safe_dump(value, sort_keys=False, allow_unicode=True)

@@ -143,7 +143,7 @@ def test_a_fusion_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, monkeypatch, **FUSED, grid={"k1": [1.2]}, dialects=None, gates=None, baseline=None)
     for words, problem in (
-        (["--configuration", "bm2"], "--configuration bm2: the run has none of this name"),
+        (["--configuration", "bm2"], "--configuration 'bm2': no configuration has this name"),
         (["--configuration", "both"], "both fuses configurations of a grid"),
         (["--template", "bm25"], "--winner copies the run's experiment"),
     ):
