@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
+from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table, bytes_text
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.merging import CompactionResult
 from rankbeam.transforms.clients.ledger.merging import compact as merge_parts
@@ -17,7 +17,6 @@ from rankbeam.transforms.records.errors import InputError, pluralize
 
 _NAME = "ledger"
 _SPANS = (("year", 31_536_000), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
-_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 _MOST_FOREIGN = 10
 
 
@@ -68,7 +67,7 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
     now = now or datetime.now(UTC)
     lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_duplicates_text(survey)}"]
-    lines.append(f"size     {_size(survey.bytes)} in {pluralize(survey.files, 'file')}")
+    lines.append(f"size     {bytes_text(survey.bytes)} in {pluralize(survey.files, 'file')}")
     if survey.oldest is not None and survey.newest is not None:
         ages = dict.fromkeys((_span(now - survey.newest), _span(now - survey.oldest)))
         lines.append(f"age      {' to '.join(ages)}")
@@ -102,15 +101,15 @@ def _cleared_text(folder: str, cleared: ClearResult) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
     answers = pluralize(cleared.answers, "answer")
-    answers += f", {_size(cleared.bytes)} in {pluralize(cleared.files, 'file')}"
+    answers += f", {bytes_text(cleared.bytes)} in {pluralize(cleared.files, 'file')}"
     return f"{folder}: cleared {answers}"
 
 
 def _compacted_text(folder: str, compacted: CompactionResult) -> str:
-    before = f"{pluralize(compacted.files_before, 'file')} of {_size(compacted.bytes_before)}"
+    before = f"{pluralize(compacted.files_before, 'file')} of {bytes_text(compacted.bytes_before)}"
     if compacted.files_after == compacted.files_before:
         return f"{folder}: {before}, none to merge"
-    return f"{folder}: {before} became {compacted.files_after:,} of {_size(compacted.bytes_after)}"
+    return f"{folder}: {before} became {compacted.files_after:,} of {bytes_text(compacted.bytes_after)}"
 
 
 def _is_file(place: str) -> bool:
@@ -158,15 +157,6 @@ def _foreign(survey: LedgerSurvey) -> list[str]:
 def _duplicates_text(survey: LedgerSurvey) -> str:
     more = survey.answers - survey.entries
     return f", and {more:,} older or lesser ones to the same calls" if more else ""
-
-
-def _size(count: int) -> str:
-    """Bytes as text.
-
-    >>> _size(999), _size(1_250_000)
-    ('999 bytes', '1.2 MB')
-    """
-    return next((f"{count / unit:.1f} {name}" for unit, name in _SIZES if count >= unit), pluralize(count, "byte"))
 
 
 def _span(time: timedelta) -> str:

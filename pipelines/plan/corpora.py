@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.local.progress import clock
+from rankbeam.pipelines.show.tabular import bytes_text
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.cases.source import file_of
 from rankbeam.transforms.records.errors import RankbeamError, pluralize
-
-_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class TablePlan:
         """
         price = "the query processes" if self.is_query else "at most"
         way = "by a dry run" if self.is_query else "read by the Storage Read API"
-        return f"{self.source}: {price} {_size(self.bytes)}, {way}"
+        return f"{self.source}: {price} {bytes_text(self.bytes)}, {way}"
 
 
 def table_plans(experiment: Experiment) -> tuple[TablePlan, ...]:
@@ -123,15 +122,3 @@ def table_plans(experiment: Experiment) -> tuple[TablePlan, ...]:
     paths = dict.fromkeys(file_of(path) for path in experiment.inputs())
     tables = [TableSource.parse(path) for path in paths if is_table(path)]
     return tuple(TablePlan(str(table), *read.volume(table)) for table in tables)
-
-
-def _size(number: int) -> str:
-    """A number of bytes, in the unit that keeps it below 1,000.
-
-    >>> _size(0), _size(999), _size(1_000), _size(2_340_000_000_000_000)
-    ('0 bytes', '999 bytes', '1.0 kB', '2,340.0 TB')
-    """
-    value, unit = float(number), 0
-    while value >= 1000 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:,.0f} {_UNITS[unit]}" if unit == 0 else f"{value:,.1f} {_UNITS[unit]}"

@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 import click
 from rich.cells import cell_len
 
+from rankbeam.transforms.records.errors import pluralize
+
 NO_VALUE = "–"
 GAP = 3
 """Number of blanks between two columns."""
 
+_UNITS = ("kB", "MB", "GB", "TB")
 _PARTS = re.compile(r"\(?[^\s,:/=;(-]*[\s,:/=;-]*")
 
 _SPECIALS = re.compile(r"([\\`*_{}\[\]|~$])")
@@ -33,6 +36,18 @@ def number(value: float | None, form: str = ".4f") -> str:
 
 def interval(low: float | None, high: float | None, form: str = "+.4f") -> str:
     return NO_VALUE if low is None or high is None else f"{low:{form}} to {high:{form}}"
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes, in the unit that keeps it below 1,000.
+
+    >>> bytes_text(1), bytes_text(999), bytes_text(1_000_000), bytes_text(2_340_000_000_000_000)
+    ('1 byte', '999 bytes', '1.0 MB', '2,340.0 TB')
+    """
+    if count < 1000:
+        return pluralize(count, "byte")
+    place = min(len(_UNITS), (len(str(count)) - 1) // 3)
+    return f"{count / 1000**place:,.1f} {_UNITS[place - 1]}"
 
 
 @dataclass(frozen=True)
