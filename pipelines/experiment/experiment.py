@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.experiment.call_settings import CallSettings
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
-from rankbeam.pipelines.experiment.grid.components import Reranking
+from rankbeam.pipelines.experiment.grid.components import Reranking, Retrieval
 from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName, pinned_path
 from rankbeam.transforms.clients.models.base import Role
@@ -105,22 +105,25 @@ class Experiment:
         return self.calls.ledger_of(self.output)
 
     @property
+    def _retrievers(self) -> dict[int, Retrieval]:
+        return {source: planned.retriever for source, planned in enumerate(self.sources)}
+
+    @property
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are called over the network, by source."""
-        called = ((source, item.retriever) for source, item in enumerate(self.sources))
-        remote = ((source, entry.remote) for source, entry in called if entry.parameters.route is Route.CALLED)
-        return {source: parameters for source, parameters in remote if parameters is not None}
+        called = {source: entry for source, entry in self._retrievers.items() if entry.parameters.route is Route.CALLED}
+        return {source: remote for source, entry in called.items() if (remote := entry.remote) is not None}
 
     @property
     def rewritten(self) -> dict[int, RewrittenQuery]:
         """The texts that sources get instead of queries."""
-        rewritten = ((number, source.rewrite) for number, source in enumerate(self.evaluation.sources))
-        return {number: rewrite for number, rewrite in rewritten if rewrite is not None}
+        sources = enumerate(self.evaluation.sources)
+        return {number: rewrite for number, source in sources if (rewrite := source.rewrite) is not None}
 
     @property
     def joined(self) -> list[int]:
         """The sources that also get the messages before a query."""
-        return [number for number, source in enumerate(self.sources) if source.retriever.parameters.query == HISTORY]
+        return [source for source, entry in self._retrievers.items() if entry.parameters.query == HISTORY]
 
     @property
     def own_texts(self) -> set[int]:
@@ -148,8 +151,8 @@ class Experiment:
     @property
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that run in process, by source."""
-        retrievers = ((source, item.retriever) for source, item in enumerate(self.sources))
-        return {source: entry.parameters for source, entry in retrievers if entry.parameters.route is Route.OPENED}
+        parameters = {source: entry.parameters for source, entry in self._retrievers.items()}
+        return {source: entry for source, entry in parameters.items() if entry.route is Route.OPENED}
 
     @property
     def embedders(self) -> dict[int, Embed]:
@@ -161,10 +164,7 @@ class Experiment:
         """The models that embed texts for retrievers in process, by source."""
         named = {source: self.sources[source].retriever.embedder for source in self.local}
         names = {source: service.name for source, service in named.items() if service is not None}
-        services = {source: self.calls.services[name] for source, name in names.items()}
-        return {
-            source: Embed(embedder.name, embedder.kind, embedder.parameters) for source, embedder in services.items()
-        }
+        return {source: self.calls.services[name].embed for source, name in names.items()}
 
     def role_of_queries(self, source: int) -> Role:
         """The role in which a source's texts are embedded instead of queries: passages as documents."""
@@ -203,8 +203,8 @@ class Experiment:
     @property
     def replayed(self) -> dict[int, Replay]:
         """The existing answers, by source."""
-        retrievers = ((source, item.retriever.parameters) for source, item in enumerate(self.sources))
-        return {source: retriever for source, retriever in retrievers if isinstance(retriever, Replay)}
+        parameters = {source: entry.parameters for source, entry in self._retrievers.items()}
+        return {source: entry for source, entry in parameters.items() if isinstance(entry, Replay)}
 
     @property
     def applications(self) -> dict[int, HttpApplication]:

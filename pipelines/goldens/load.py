@@ -24,7 +24,6 @@ from rankbeam.transforms.clients.formats.documents.files import (
     list_files,
     refuse_unreadable,
 )
-from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
 from rankbeam.transforms.clients.storage import files, matching
@@ -132,7 +131,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
         pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),
         duplicates=None
         if duplicates is None
-        else Duplicates(_embedder_of(models[duplicates.embedding_model]), duplicates.cosine),
+        else Duplicates(models[duplicates.embedding_model].embed, duplicates.cosine),
         split=model.split,
         calls=CallSettings(
             pools=pools.quotas,
@@ -181,14 +180,10 @@ def _pool_retrievers(
 ) -> Iterator[PoolRetriever]:
     """The retrievers of the pool, independent of the file."""
     for number, (retriever, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
-        embedder = None if retriever.embedder is None else _embedder_of(models[retriever.embedder.name])
+        embedder = None if retriever.embedder is None else models[retriever.embedder.name].embed
         yield PoolRetriever(
             f"{retriever.kind}-{number}", retriever.kind, retriever.parameters.resolved(folder), embedder, pool
         )
-
-
-def _embedder_of(service: ConfiguredService) -> Embed:
-    return Embed(service.name, service.kind, service.parameters)
 
 
 def _dimensions(

@@ -9,6 +9,7 @@ from rankbeam.pipelines.config.sections import parse_part
 from rankbeam.pipelines.config.yaml_lines import Place, YamlDocument
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.batch_settings import Batch
+from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
@@ -32,6 +33,10 @@ class ConfiguredService:
     def account(self) -> str:
         """Identity of its quota pool: services of one type, project, region and model share a pool."""
         return f"{self.kind} {self.parameters.scope()}".strip()
+
+    @property
+    def embed(self) -> Embed:
+        return Embed(self.name, self.kind, self.parameters)
 
     @property
     def batch(self) -> Batch | None:
