@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import apache_beam as beam
 import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
 from support.cli import rankbeam
 from support.helpdesk import few
 from support.inputs import write
@@ -14,8 +16,10 @@ from support.runs import evaluated
 from support.standin_answers import model, write_experiment
 from support.standins import Faults, Standin, serve
 
+from rankbeam.pipelines.goldens import stages
 from rankbeam.pipelines.nuggets.make import pools_of
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.run.folders import WORK, owner_files
 from rankbeam.transforms.records.slices import ALL
 
 QUERIES = 16
@@ -99,6 +103,22 @@ def test_pools_do_not_depend_on_the_order_of_configurations(collected: tuple[str
     by_query = [{pool.query_id: pool.contexts for pool in one.pools} for one in pools]
     assert by_query[0] == by_query[1]
     assert all(len(set(contexts)) == len(contexts) for contexts in by_query[0].values())
+
+
+def test_a_collection_at_work_has_the_file_that_names_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = experiment(tmp_path, "working")
+    evaluated(path)
+    owners, build = list[int](), stages.new_pipeline
+
+    def look(options: PipelineOptions) -> beam.Pipeline:
+        owners.append(len(owner_files(str(tmp_path / "working"), WORK)))
+        return build(options)
+
+    monkeypatch.setattr(stages, "new_pipeline", look)
+    done("nuggets", path)
+    assert owners == [1]
 
 
 def test_grades_of_people_come_before_those_of_the_judge(tmp_path: Path) -> None:
