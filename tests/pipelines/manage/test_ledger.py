@@ -52,7 +52,7 @@ def test_what_people_see(output: str) -> None:
     lines = text.splitlines()
     assert lines[0] == f"ledger   {output}/ledger"
     assert lines[1] == "answers  2, and 1 older or lesser ones to the same calls"
-    assert lines[2].endswith("KB in 3 files")
+    assert lines[2].endswith("kB in 3 files")
     assert "age      3 hours to 5 days" in lines
     assert "calls    took 4 minutes in all" in lines
     assert "hits     1,200 calls saved, 1,203 calls made" in lines
