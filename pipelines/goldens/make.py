@@ -63,11 +63,8 @@ def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outc
         folder.save_reviews({**plan.previous.reviews, **folder.reviews()}.values())
     owner = new_owner(goldens.calls)
     with work_folder(goldens.output, WORK, owner.run_id) as work:
-        making = BenchmarkMaker(
-            goldens, plan, options, owner, work, lambda rounds: _write(folder, goldens, plan, rounds)
-        )
-        progress = making.run()
-    _write(folder, goldens, plan, progress)
+        for progress in BenchmarkMaker(goldens, plan, options, owner, work).run():
+            _write(folder, goldens, plan, progress)
     folder.publish()
     lacking = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
     return Outcome(

@@ -8,7 +8,7 @@ A round only depends on the outcomes of earlier rounds. The ledger has every ans
 killed, goes through the same rounds without paying for a call again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -240,7 +240,7 @@ class RoundSearches:
         return retriever.parameters.search(Documents(path, embeddings=embeddings_of(embed, self.goldens.ledger)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class BenchmarkMaker:
     """A benchmark that is being made."""
 
@@ -249,59 +249,59 @@ class BenchmarkMaker:
     options: PipelineOptions
     owner: Owner
     folder: str
-    keep: Callable[[RoundProgress], None]
 
-    def run(self) -> RoundProgress:
-        progress = RoundProgress(pooled=self.plan.previous.pooled)
-        do = partial(self._do, progress)
-        finding = RoundSearches(self.goldens, self.plan.library, self.folder, do, progress.warnings)
-        progress.items = self._grade(progress, finding, self.plan.previous.items, 0)
+    def __post_init__(self) -> None:
+        self._progress = RoundProgress(pooled=self.plan.previous.pooled)
+        library, warnings = self.plan.library, self._progress.warnings
+        self._searches = RoundSearches(self.goldens, library, self.folder, self._do, warnings)
+
+    def run(self) -> Iterator[RoundProgress]:
+        """Yield the progress after each round, and once more at the end."""
+        progress = self._progress
+        progress.items = self._grade(self.plan.previous.items, 0)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
-            sources = finding.with_context(sources, number)
+            sources = self._searches.with_context(sources, number)
             if not sources or progress.failed:  # a failure of one item would probably repeat for others
                 break
             progress.rounds = number
-            written = self._write(progress, sources, number)
-            new = self._screen(progress, finding, written, number)
-            progress.items += self._grade(progress, finding, new, number)
-            self.keep(progress)
-        return progress
+            new = self._screen(self._write(sources, number), number)
+            progress.items += self._grade(new, number)
+            yield progress
+        yield progress
 
-    def _write(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[WrittenItem]:
+    def _write(self, sources: Sequence[WritingTask], number: int) -> list[WrittenItem]:
         """The outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
-        records = self._do(progress, self.goldens.stage(self.goldens.writing), tasks, number, WrittenItem)
+        records = self._do(self.goldens.stage(self.goldens.writing), tasks, number, WrittenItem)
         by_id = {record.item_id: record for record in records}  # a repeated bundle wrote some items twice
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
-    def _screen(
-        self, progress: RoundProgress, finding: RoundSearches, written: Sequence[WrittenItem], number: int
-    ) -> list[WrittenItem]:
+    def _screen(self, written: Sequence[WrittenItem], number: int) -> list[WrittenItem]:
         """Reject new items that are near-duplicates or exceed the quotas."""
+        progress = self._progress
         candidates = [item for item in (*progress.accepted, *written) if item.state is State.ACCEPTED]
-        vectors, missing = finding.vectors(candidates, number)
+        vectors, missing = self._searches.vectors(candidates, number)
         new = [mark_failed(item, missing) for item in written]
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
         return screen_items(self.plan, progress.items, progress.accepted, new, vectors, least)
 
-    def _grade(
-        self, progress: RoundProgress, finding: RoundSearches, new: Sequence[WrittenItem], number: int
-    ) -> list[WrittenItem]:
+    def _grade(self, new: Sequence[WrittenItem], number: int) -> list[WrittenItem]:
         """Grade other documents that may answer new items, and reject items that they answer."""
-        searched, missing = finding.pools_of([item for item in new if item.state is State.ACCEPTED], number)
+        progress = self._progress
+        accepted = [item for item in new if item.state is State.ACCEPTED]
+        searched, missing = self._searches.pools_of(accepted, number)
         new = [mark_failed(item, missing) for item in new]
         progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
         pools = [(ranking.pool.item_id, progress.ungraded(ranking.pool)) for ranking in searched]
         pools = [(item_id, pool) for item_id, pool in pools if pool.passages]
         stage = self.goldens.stage(GradePassages(self.goldens.asking))
-        progress.add_grades(self._do(progress, stage, pools, number, PooledPassages) if pools else ())
+        progress.add_grades(self._do(stage, pools, number, PooledPassages) if pools else ())
         return apply_grades(new, progress.pooled)
 
-    def _do(
-        self, progress: RoundProgress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
-    ) -> list[Any]:
+    def _do(self, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]) -> list[Any]:
         """Do the tasks of a stage with the remaining budget."""
+        progress = self._progress
         progress.stages += 1
         folder = files.join(self.folder, f"round-{number}-{stage.name}-{progress.stages}")
         # For the ledger, each stage is a separate run: it looks for calls of lost bundles by the run's name.
