@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 def of_record(record: dict[str, Any], place: str, endpoint: str | None = None) -> "DataflowJob | EngineJob":
     """The job in a record; `endpoint` is another address of Dataflow's API."""
-    from rankbeam.pipelines.portable import job
+    from rankbeam.pipelines.portable.job import EngineJob, is_record_of_engine
 
-    if job.is_record_of_engine(record):
-        return job.of_record(record, place)
-    from rankbeam.pipelines.dataflow import record as dataflow
+    if is_record_of_engine(record):
+        return EngineJob.of_record(record, place)
+    from rankbeam.pipelines.dataflow.record import DataflowJob
 
-    on_dataflow = dataflow.of_record(record, place)
+    on_dataflow = DataflowJob.of_record(record, place)
     return on_dataflow if endpoint is None else replace(on_dataflow, endpoint=endpoint)
 
 

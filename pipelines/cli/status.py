@@ -138,13 +138,13 @@ def cancel(place: str, run_id: str | None) -> None:
 
 def _on_engine(record: dict[str, object], place: str) -> str:
     from rankbeam.pipelines.manage import jobs
-    from rankbeam.pipelines.portable.job import of_record
+    from rankbeam.pipelines.portable.job import EngineJob
     from rankbeam.pipelines.portable.launch import recovery_hint
     from rankbeam.pipelines.portable.service import JobServerError
     from rankbeam.pipelines.run.evaluate import delete_rows
     from rankbeam.transforms.records.errors import InputError
 
-    job = of_record(record, place)
+    job = EngineJob.of_record(record, place)
     if job.is_at_work():
         if not job.cancel(_CANCELLING_S):
             problem = f"was asked to end, but has not ended within {_CANCELLING_S:.0f} s"
@@ -157,11 +157,11 @@ def _on_engine(record: dict[str, object], place: str) -> str:
 
 
 def _on_dataflow(record: dict[str, object], place: str) -> str:
-    from rankbeam.pipelines.dataflow.record import of_record
+    from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.dataflow.service import DataflowService
     from rankbeam.transforms.records.errors import InputError
 
-    job = of_record(record, place)
+    job = DataflowJob.of_record(record, place)
     service = DataflowService(job.endpoint)
     job = service.with_job_id(job)
     if (snapshot := service.snapshot(job)).has_ended:

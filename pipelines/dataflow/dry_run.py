@@ -100,7 +100,7 @@ class DryRun:
 
 def describe(experiment: Experiment, execution: Run, options: PipelineOptions, path: str | None) -> DryRun:
     """Build the job of a run, and describe it; `path` is that of the experiment's file."""
-    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.calls.pools.values()))
+    package.set_defaults(options, execution, experiment.calls.lanes)
     setup, cloud = options.view_as(SetupOptions), options.view_as(GoogleCloudOptions)
     if setup.prebuild_sdk_container_engine:
         raise InputError("--prebuild_sdk_container_engine builds an image before a job; leave it out with --dry-run")

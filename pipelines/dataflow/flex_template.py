@@ -78,7 +78,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     worker = options.view_as(WorkerOptions)
     worker.sdk_container_image = worker.sdk_container_image or os.environ.get(_IMAGE) or None
     execution = evaluate.new_run(experiment, parameters.run_id)
-    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.calls.pools.values()))
+    package.set_defaults(options, execution, experiment.calls.lanes)
     with TemporaryDirectory(prefix="rankbeam-") as folder, translate_errors(execution.run_id):
         package.stage(options, folder)
         run = RunRecord.of(experiment, execution)

@@ -28,7 +28,7 @@ def submit(
     experiment: Experiment, execution: Run, options: PipelineOptions, run: RunRecord, *, waits: bool
 ) -> DataflowJob:
     """Submit a run as a job; return as soon as Dataflow has accepted it."""
-    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.calls.pools.values()))
+    package.set_defaults(options, execution, experiment.calls.lanes)
     _refuse_no_job(options)
     _refuse_unwritable(options)
     with tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:

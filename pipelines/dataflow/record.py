@@ -10,10 +10,8 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 
 from rankbeam.pipelines.dataflow.remedies import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.cluster_job import ClusterJob
 from rankbeam.pipelines.manage.jobs import RunRecord
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
 _JOB_ID = re.compile(r"\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d-\d+")
@@ -126,15 +124,3 @@ def of_run(experiment: Experiment, execution: Run, options: PipelineOptions, run
         job_name=cloud.job_name,
         run=run,
     )
-
-
-def find(output: str, run_id: str | None = None) -> DataflowJob:
-    """The job of a run; by default the latest one."""
-    return of_record(jobs.find(output, run_id), output)
-
-
-def of_record(record: dict[str, Any], output: str) -> DataflowJob:
-    try:
-        return DataflowJob(**{**record, "run": jobs.run_of(record, output)})
-    except TypeError as error:
-        raise InputError(f"holds no job on Dataflow: {error}", path=output) from error

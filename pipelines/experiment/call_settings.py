@@ -58,6 +58,11 @@ class CallSettings:
     spent: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def lanes(self) -> int:
+        """The calls that all pools together may make at a time."""
+        return sum(quota.lanes for quota in self.pools.values())
+
+    @property
     def batched(self) -> list[str]:
         """The services whose calls batch jobs make."""
         return [name for name, service in self.services.items() if service.batch is not None]

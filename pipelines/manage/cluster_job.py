@@ -5,7 +5,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.manage import jobs
@@ -25,6 +25,13 @@ class ClusterJob(ABC):
     output: str
     submitted_at: str
     run: RunRecord | None
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any], output: str) -> Self:
+        try:
+            return cls(**{**record, "run": jobs.run_of(record, output)})
+        except TypeError as error:
+            raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
 
     @property
     def title(self) -> str:

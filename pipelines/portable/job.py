@@ -20,7 +20,7 @@ from rankbeam.pipelines.portable.service import JobServerError, JobService, poll
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.counters import Counter, Counts
-from rankbeam.transforms.records.errors import InputError, shortened
+from rankbeam.transforms.records.errors import shortened
 
 _STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
 _LONGEST = 600
@@ -183,13 +183,6 @@ class EngineJob(ClusterJob):
         if self.machine != process.machine() or self.pid == os.getpid():
             return False  # this process follows one job at a time
         return process.start_time(self.pid) == self.pid_started
-
-
-def of_record(record: dict[str, Any], output: str) -> EngineJob:
-    try:
-        return EngineJob(**{**record, "run": jobs.run_of(record, output)})
-    except TypeError as error:
-        raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
 
 
 def is_record_of_engine(record: dict[str, Any]) -> bool:
