@@ -13,7 +13,7 @@ from rankbeam.pipelines.local.interrupt import Interrupted
 from rankbeam.pipelines.local.messages import say
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.corpora import needed_corpora, needless_in, translate_errors, unstage
-from rankbeam.pipelines.show.tabular import WHOLE, Screen, Table
+from rankbeam.pipelines.show.tabular import Screen, Table
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import DATA_QUOTA, CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.description import RUN
@@ -82,7 +82,7 @@ def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
     return locations
 
 
-def format_list(corpora: Sequence[ExistingCorpus], form: str, screen: Screen = WHOLE) -> str:
+def format_list(corpora: Sequence[ExistingCorpus], form: str, screen: Screen) -> str:
     if form == "json":
         return json.dumps([_values(corpus) for corpus in corpora], indent=2, ensure_ascii=False)
     if not corpora:

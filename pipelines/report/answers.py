@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rankbeam.pipelines.report.rankings import Cells, cut
+from rankbeam.pipelines.report.rankings import Cells, cut, queries_of
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.kernels.grouping import grouped
@@ -37,12 +36,12 @@ Verdicts = dict[tuple[Any, ...], Row]
 
 def read_answers(results: Results, ids: pa.Array, cells: Cells) -> Row | None:
     """The answers in some cells; only the first of several samples or judgements."""
-    query_ids = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
+    positions = queries_of(cells, ids)
+    query_ids = pa.array(list(positions), ids.type)
     answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, query_ids) if row["sample"] == 0]
     if not answers:
         return None
     owners = {row["config_id"]: place for place, row in enumerate(results.configurations)}
-    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in query_ids}
     page = _Page(*_claims_and_verdicts(results, query_ids), _texts(results, answers))
     lists: defaultdict[int, dict[int, Row]] = defaultdict(dict)
     for row in sorted(answers, key=lambda row: (owners[row["config_id"]], positions[row["query_id"]])):

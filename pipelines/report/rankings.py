@@ -4,7 +4,6 @@ from collections import defaultdict
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.values import QueryValues
@@ -50,11 +49,17 @@ def are_written(results: Results) -> bool:
         return False  # the files may have been deleted; the rest of the report is not affected
 
 
+def queries_of(cells: Cells, ids: pa.Array) -> dict[str, int]:
+    """The queries in some cells, each with its position."""
+    positions = sorted({query for _, query in cells})
+    return dict(zip(ids.take(pa.array(positions, pa.int64())).to_pylist(), positions, strict=True))
+
+
 def read_rankings(results: Results, ids: pa.Array, cells: Cells) -> dict[str, Any]:
     """The rankings in some cells, with each document's title and text once, and relevant documents in no ranking."""
     owners = [row["config_id"] for row in results.configurations]
-    query_ids = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
-    positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in query_ids}
+    positions = queries_of(cells, ids)
+    query_ids = pa.array(list(positions), ids.type)
     cells_read: dict[tuple[int, int], tuple[list[Any], int]] = {}
     retrieved: defaultdict[int, set[str]] = defaultdict(set)
     for row in results.stream("rankings", ["config_id", "query_id", "documents"], query_ids):

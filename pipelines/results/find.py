@@ -26,7 +26,7 @@ def find_run(output: str, run_id: str | None = None, experiment: str | None = No
     return candidates[-1]
 
 
-def find_baseline(run: Results, output: str, run_id: str | None = None) -> Results:
+def find_baseline(run: Results, output: str, run_id: str | None) -> Results:
     """The run to compare another one with: by default the latest other run of the same experiment."""
     if run_id is not None:
         other = find_run(output, run_id)

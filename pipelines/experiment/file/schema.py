@@ -76,8 +76,8 @@ def experiment_schema() -> Schema:
     keys, dataset, configuration = root["properties"], defs["DatasetModel"], defs["ConfigurationModel"]
     keys["services"]["additionalProperties"] = _union(MODELS, defs)
     keys["corpora"]["additionalProperties"] = _union(CORPORA, defs, swept=True)
-    keys["quotas"]["additionalProperties"] = _define_model(QuotaModel, "quota", defs)
-    keys["quotas"]["properties"] = {"rag_engine_import": _define_model(ImportQuotaModel, "quota", defs)}
+    keys["quotas"]["additionalProperties"] = _define_quotas(QuotaModel, defs)
+    keys["quotas"]["properties"] = {"rag_engine_import": _define_quotas(ImportQuotaModel, defs)}
     for role in ("qrels", "queries", "corpus"):
         dataset["properties"][role]["anyOf"].append(_QUERY)
     dataset["properties"]["corpus"]["anyOf"].append(_FOLDER)
@@ -134,8 +134,8 @@ def _further_keys(model: type[BaseModel], properties: Mapping[str, Any]) -> Iter
             yield DISTANCE, {"type": "number", "exclusiveMinimum": 0}
 
 
-def _define_model(model: type[BaseModel], label: str, defs: Schema) -> Schema:
-    defs[model.__name__] = _schema(model, f"{label}.", defs)
+def _define_quotas(model: type[BaseModel], defs: Schema) -> Schema:
+    defs[model.__name__] = _schema(model, "quota.", defs)
     return {"$ref": f"#/$defs/{model.__name__}"}
 
 
