@@ -7,6 +7,7 @@ starts again. If there are several processes at once, one works and the others w
 """
 
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import wait
 from datetime import UTC, datetime
@@ -16,7 +17,6 @@ from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.derived import build_duckdb, monitor
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
 from rankbeam.transforms.clients.ledger.leases.places import place_of
 from rankbeam.transforms.records.errors import InputError, RankbeamError
@@ -25,7 +25,7 @@ _LOOK_S, _MOST_S = 1.0, 3600.0
 _logger = logging.getLogger(__name__)
 
 
-def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = SYSTEM_CLOCK) -> tuple[str, ...]:
+def finish(output: str, run_id: str, *, is_loaded: bool = False) -> tuple[str, ...]:
     """Finish a run whose job has ended, unless this was done before; wait for another process that is doing it.
 
     Returns notes about the steps, in the order in which they were done.
@@ -34,8 +34,8 @@ def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = 
     """
     execution = jobs.run_of(jobs.find(output, run_id), output)
     me = Holder.here(run_id, "" if execution is None else execution.started)
-    lease = Lease(place_of(jobs.folder(output)), f"finish {run_id}", me, clock.monotonic, clock.now)
-    _claim(lease, run_id, output, clock)
+    lease = Lease(place_of(jobs.folder(output)), f"finish {run_id}", me)
+    _claim(lease, run_id, output)
     try:
         record = jobs.find(output, run_id)
         if record.get("finished_at") or (run := jobs.run_of(record, output)) is None:
@@ -53,16 +53,15 @@ def mark(output: str, run_id: str) -> None:
     jobs.save(output, run_id, jobs.find(output, run_id) | {"finished_at": moment})
 
 
-def _claim(lease: Lease, run_id: str, output: str, clock: Clock) -> None:
-    deadline, condition, waits = clock.monotonic() + _MOST_S, clock.condition(), False
-    with condition, clock.at_work():
-        while (holder := lease.claim()) is not None:
-            if not waits:
-                _logger.info("run %s is being finished by another process: %s", run_id, holder)
-            waits = True
-            if clock.monotonic() > deadline:
-                raise InputError(f"{holder} has been finishing run {run_id} for an hour", path=output)
-            condition.wait(_LOOK_S)
+def _claim(lease: Lease, run_id: str, output: str) -> None:
+    deadline, waits = time.monotonic() + _MOST_S, False
+    while (holder := lease.claim()) is not None:
+        if not waits:
+            _logger.info("run %s is being finished by another process: %s", run_id, holder)
+        waits = True
+        if time.monotonic() > deadline:
+            raise InputError(f"{holder} has been finishing run {run_id} for an hour", path=output)
+        time.sleep(_LOOK_S)
 
 
 def _with_lease(lease: Lease, work: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:

@@ -101,11 +101,11 @@ DAYS = 30.0
 """By default, an index that no run has used for this long is not needed."""
 
 
-def unused_indexes(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
+def unused_indexes(output: str, days: float) -> list[index_folder.KeptIndex]:
     """The indexes in an output folder that no run has used for some days."""
     if is_table(output):
         raise InputError("is not a folder with results, beside which indexes are kept", path=output)
-    limit = (now or datetime.now(UTC)) - timedelta(days=days)
+    limit = datetime.now(UTC) - timedelta(days=days)
     try:
         return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < limit]
     except files.errors(output) as error:

@@ -255,7 +255,7 @@ def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> Agreemen
     return AgreementRows(work.labels, judges, work.panel.levels, statistics.confidence, statistics.seed)
 
 
-def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[AskKnown] = ()) -> Stage:
+def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[AskKnown]) -> Stage:
     works: dict[str, Work[Any]] = {WORK: work, **{ask.work: ask for ask in asks}}
     return experiment.calls.stage(STAGE, works, batches=True)
 
