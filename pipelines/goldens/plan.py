@@ -4,9 +4,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from rankbeam.pipelines.goldens.goldens import Goldens
+from rankbeam.pipelines.plan.counting import KnownAnswers
 from rankbeam.pipelines.plan.models import Range, clocks, format_range, refuse_cost, saved_by_jobs, seconds_of
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -14,12 +14,10 @@ from rankbeam.transforms.goldens.distilling import EnlargeClues
 from rankbeam.transforms.goldens.forecast import OUTPUT_TOKENS, CallCost, forecast, size_of
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
-from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Call
-from rankbeam.transforms.records.errors import CallError, pluralize
+from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
-from rankbeam.transforms.records.reply import Reply, Tokens
+from rankbeam.transforms.records.reply import Tokens
 
 WRITTEN_AGAIN = 2
 """Approximate maximum number of candidates for an item: every second one is rejected."""
@@ -104,10 +102,12 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     anywhere = plan.library.passages[: goldens.context.passages]  # the actual passages are not known before a search
     first = plan.round(1, plan.previous.items, plan.previous.goldens)
     sources = [replace(source, context=anywhere) for source in first]
-    sizes = [*forecast(work, sources, lambda calls: _known_outcomes(goldens.ledger, work, calls)).values()]
+    lookup = Ledger(goldens.ledger).lookup()
+    lookup.refresh()
+    sizes = [*forecast(work, sources, KnownAnswers(lookup, work).recall).values()]
     if goldens.context.passages and goldens.context.enlarged:
         calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
-        known = {entry.key for entry in Ledger(goldens.ledger).find(dict.fromkeys(call.key or "" for call in calls))}
+        known = {entry.key for entry in lookup.read(dict.fromkeys(call.key or "" for call in calls))}
         sizes += [size_of(call, call.key in known) for call in calls]
     graded = [*_grading_costs(goldens, plan), *_search_costs(goldens, plan, len(sources))]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
@@ -130,17 +130,6 @@ def refuse_above_budget(goldens: Goldens, costs: Costs, path: str) -> None:
     """Refuse a benchmark whose calls cost more than its limit, even if every question is accepted."""
     advice = ", or make fewer calls (`rankbeam goldens plan` shows what each part costs)"
     refuse_cost(goldens.calls.max_cost, costs.cost, goldens.text, path, advice)
-
-
-def _known_outcomes(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str, Any]:
-    by_key = {call.key: call for call in calls if call.key is not None}
-    known: dict[str, Any] = {}
-    for entry in Ledger(ledger).find(dict.fromkeys(by_key)):
-        try:
-            known[entry.key] = work.read(by_key[entry.key], Reply(entry.answer, entry.tokens))
-        except CallError as error:
-            known[entry.key] = error
-    return known
 
 
 def _grading_costs(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
