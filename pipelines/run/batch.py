@@ -23,6 +23,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
 from rankbeam.pipelines.run.folders import ROUND, delete_abandoned, owner_files, owner_of, work_folder
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchFolder, BatchRound
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -39,7 +40,9 @@ _logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def run_batch_rounds(experiment: Experiment, execution: Run, options: PipelineOptions) -> Iterator[Experiment]:
+def run_batch_rounds(
+    experiment: Experiment, execution: Run, options: PipelineOptions, clock: Clock = SYSTEM_CLOCK
+) -> Iterator[Experiment]:
     """Run the rounds of an experiment with batch jobs; yields the experiment of the pipeline that publishes."""
     if not experiment.calls.batched:
         if experiment.makes_calls:
@@ -55,7 +58,7 @@ def run_batch_rounds(experiment: Experiment, execution: Run, options: PipelineOp
     from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few experiments need it
 
     ledger = Ledger(experiment.ledger, owner_of(experiment.calls, execution))
-    jobs = BatchJobs(ledger, services_of(experiment.calls.services, experiment.calls.pools))
+    jobs = BatchJobs(ledger, services_of(experiment.calls.services, experiment.calls.pools), clock)
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
 
     def run_round(batch: BatchRound) -> None:
