@@ -187,7 +187,6 @@ def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -
 
 
 def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) -> list[str]:
-    """The metrics to compare."""
     theirs = run.metrics if other is None else other.metrics
     common = [name for name in run.metrics if name in theirs]
     if not common:

@@ -179,7 +179,6 @@ def _pool_cost(
 
 
 def _is_batched(step: StepCost, end: int, goldens: Goldens) -> bool:
-    """Return whether the calls of a step are left to batch jobs."""
     model = goldens.calls.services.get(step.service)
     if model is None or model.batch is None or not isinstance(model.parameters, RemoteModel):
         return False

@@ -45,7 +45,6 @@ _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 
 
 def comparisons(study: Study, metric: str) -> dict[str, Any]:
-    """The comparisons by one metric, for the page."""
     order = study.order(metric)
     shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]

@@ -19,7 +19,6 @@ _MOST_NAMED = 3  # in a sentence; the table marks all of them
 
 
 def board(study: Study, metric: str) -> dict[str, Any]:
-    """The leaderboard of a metric, for the page."""
     order = study.order(metric)
     rows = [study.mean(position, metric) for position in order]
     scale, ranks = _scale(rows), _ranks(study, metric, order)

@@ -174,7 +174,6 @@ def _overview(study: Study) -> list[dict[str, Any]]:
 
 
 def origin(study: Study) -> list[tuple[str, str]]:
-    """Provenance of the run, as label and value."""
     versions = study.results.run["versions"]
     costs = [row["cost"] for row in study.usage if row["cost"] is not None]
     facts = {

@@ -40,7 +40,6 @@ def shown_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Cells:
 
 
 def are_written(results: Results) -> bool:
-    """Return whether the run wrote any ranking."""
     try:
         return any(batch.num_rows for batch in results.batches("rankings", ["config_id"]))
     except InputError:

@@ -75,9 +75,14 @@ def best_mean(results: Results, name: str, metric: str) -> float | None:
     return max(known, key=lambda mean: sign * mean, default=None)
 
 
+def distinct_means(results: Results, metric: str) -> dict[str, ConfigurationMetric]:
+    """The means over all queries, by the name of each configuration of `distinct`."""
+    return {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
+
+
 def without_value(results: Results, metric: str) -> str:
     """A sentence that names the configurations without a value of a metric; "" if all have one."""
-    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
+    rows = distinct_means(results, metric)
     missing = [name for name, row in rows.items() if row.mean is None]
     verb = "has" if len(missing) == 1 else "have"
     return f"{len(missing)} of {len(rows)} {verb} no value: {list_names(missing)}." if missing else ""

@@ -5,7 +5,14 @@ import string
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rankbeam.pipelines.results.leaderboard import distinct, geometric_words, list_names, offline_words, without_value
+from rankbeam.pipelines.results.leaderboard import (
+    distinct,
+    distinct_means,
+    geometric_words,
+    list_names,
+    offline_words,
+    without_value,
+)
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, FEW_QUERIES, ConfigurationMetric, significance_level
 from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
@@ -121,7 +128,7 @@ def best_by(results: Results, metric: str) -> str:
 
 
 def _comparison(results: Results, metric: str) -> str:
-    rows = {row["name"]: results.means[row["config_id"], ALL, metric] for row in distinct(results)}
+    rows = distinct_means(results, metric)
     ranked = {name: row for name, row in rows.items() if row.may_be_best is not None}
     if len(set(results.dialects)) > 1 or not ranked:
         return ""  # values by different tools' rules cannot be ranked against each other

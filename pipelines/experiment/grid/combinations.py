@@ -145,7 +145,6 @@ class _Combination:
     def _retriever(
         self, parameters: RetrieverParameters | None, corpus_parameters: CorpusParameters | None
     ) -> Retrieval | None:
-        """The retriever with its corpus and its service; None if the service is unknown."""
         if parameters is None:
             return None
         component, described = self.settings.retriever, self.settings.corpus
@@ -163,7 +162,6 @@ class _Combination:
         return None if embedder is None else replace(retrieving, embedder=embedder)
 
     def _reranker(self, parameters: Reranker | ModelRerankParameters | None) -> Reranking | None:
-        """The reranker; None if absent or invalid."""
         component = self.settings.rerank
         if component is None or parameters is None:
             return None
@@ -182,7 +180,6 @@ class _Combination:
         return reranking
 
     def _generator(self, parameters: GenerateParameters | None) -> Generating | None:
-        """The generator; None if absent or invalid."""
         component = self.settings.generate
         if component is None or parameters is None:
             return None
@@ -191,7 +188,6 @@ class _Combination:
         return None if service is None or template is None else Generating(parameters, service, template)
 
     def _rewriter(self, parameters: RewriteParameters | None) -> RewritingQueries | None:
-        """The model that rewrites queries; None if absent or invalid."""
         component = self.settings.rewrite
         if component is None or parameters is None:
             return None
@@ -209,7 +205,6 @@ class _Combination:
     def _writer(
         self, component: ComponentSettings[Parameters], parameters: GenerateParameters | RewriteParameters
     ) -> ConfiguredService | None:
-        """The model that writes; None if unknown."""
         located, services = self.file.located, self.file.services
         self.problems += services.not_writing(located, self._place(component, "service"), parameters.service)
         service = services.valid.get(parameters.service)
