@@ -6,12 +6,14 @@ Mistakes in a table are refused with their lines; applying a table again changes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.pipelines.run.folders import sole_writer
 from rankbeam.transforms.clients.formats.syntax import spreadsheets
 from rankbeam.transforms.goldens.publishing import apply_reviews
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Review, ReviewDecision
-from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
+from rankbeam.transforms.kernels.statistics.raters import cohen, confusion
 from rankbeam.transforms.records.chunking import parse_chunk_id
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
 from rankbeam.transforms.records.forms import place_of
@@ -105,16 +107,14 @@ def _apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
     for place, name in enumerate(both):
         if first[place] == second[place] == _EDIT and name in differing:
             second[place] = f"another {_EDIT}"
-    kappa = cohen_kappa(first, second) if both else None
+    kappa = _kappa(first, second)
     new = {name: review for table in reversed(tables) for name, review in table.items() if name not in differing}
     reviews = {**folder.reviews(), **new}
     folder.save_reviews(reviews.values())
     folder.publish()
     present = [(item, reviews[name]) for name, item in items.items() if name in reviews]
     edited = sum(bool(item.made.nuggets) and review.answer is not None for item, review in present)
-    return AppliedReview(
-        len(present), len(items), differing, None if kappa is None else float(kappa), len(both), edited
-    )
+    return AppliedReview(len(present), len(items), differing, kappa, len(both), edited)
 
 
 def _decisions(
@@ -195,6 +195,13 @@ def _locate(
         if (place := place_of(quote, text)) is not None:
             return GoldenEvidence(doc_id, start + place[0], start + place[1], text[slice(*place)])
     raise InputError(f"the quote {shortened(quote)!r} does not occur word for word in {', '.join(names)}")
+
+
+def _kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
+    """Cohen's kappa of two reviewers' decisions about the same items."""
+    categories = sorted({*first, *second})
+    one, other = (np.array([categories.index(word) for word in words], np.int64) for words in (first, second))
+    return cohen(confusion(one, other, len(categories)))
 
 
 def _category(review: Review) -> str:

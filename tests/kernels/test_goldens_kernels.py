@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.kernels.minhash import first_alike, jaccard, shingles
 from rankbeam.transforms.kernels.sampling import apportion, apportion_by_root, in_turn, proportional_table, shuffled
-from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.kernels.topics import profiles, topics
 from rankbeam.transforms.kernels.wording import length, longest_common_run, words
 
@@ -119,14 +118,6 @@ def test_names_come_in_turn_and_in_another_order_for_another_seed() -> None:
     names = [f"n{number}" for number in range(6)]
     assert [sorted(in_turn(6 * block + place, names, 1) for place in range(6)) for block in range(3)] == [names] * 3
     assert shuffled(names, 1) != shuffled(names, 2)
-
-
-def test_kappa_of_a_table_worked_by_hand() -> None:
-    # 20 both accept, 5 only the first, 10 only the second, 15 both reject: (0.7 - 0.5) / (1 - 0.5).
-    first = ["accept"] * 25 + ["reject"] * 25
-    second = ["accept"] * 20 + ["reject"] * 5 + ["accept"] * 10 + ["reject"] * 15
-    assert cohen_kappa(first, second) == Fraction(2, 5)
-    assert cohen_kappa(["accept"], ["accept"]) is None
 
 
 def test_words_keep_their_marks_and_two_characters_of_scripts_without_blanks_are_a_word() -> None:

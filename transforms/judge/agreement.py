@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +14,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.statistics import raters
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
-from rankbeam.transforms.kernels.statistics.raters import MISSING, Level
+from rankbeam.transforms.kernels.statistics.raters import MISSING
 from rankbeam.transforms.records import holes, tables
 from rankbeam.transforms.records.answer_tables import AGREEMENT
 from rankbeam.transforms.records.judging.answers import LabelledVerdict, Votes
@@ -23,7 +24,6 @@ PEOPLE, JUDGES = "people", "judges"
 AUDIT = "qrels_holes"
 """The name of an audit's row. Its grades are on the people's scale, not on the 0 to 3 of the judge's step `grade`."""
 
-_QUADRATIC = 2
 Formula = Callable[[raters.Counts], float | None]
 
 
@@ -47,7 +47,7 @@ class Scale:
             scores = (float(step.verdicts(step.decided([word]))[0].score) for word in step.decisions)
             return cls(name, step.decisions, tuple(scores), step.is_ordered)
         ranked = tuple(sorted(levels, key=levels.__getitem__))
-        return cls(name, ranked, tuple(levels[word] for word in ranked), is_ordered=len(ranked) > _QUADRATIC)
+        return cls(name, ranked, tuple(levels[word] for word in ranked), is_ordered=len(ranked) > 2)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class AgreementRows:
             yield row | {"unmatched": judged.count(None), "undecided": consensus.count(None)}
 
     def _row(self, step: Scale, first: str, second: str, pair: IntArray, queries: IntArray) -> dict[str, Any]:
-        size, power = len(step.words), _power(step)
+        size = len(step.words)
         both = (pair >= 0).all(axis=1)
         pair, queries = pair[both], queries[both]
         counts = raters.confusion(pair[:, 0], pair[:, 1], size)
@@ -119,7 +119,7 @@ class AgreementRows:
             "queries": len(np.unique(queries)),
             "weights": _weights(step),
             "confusion": _cells(step.words, counts),
-            **_estimates(_formulas(power, np.array(step.scores)), counts, drawn, self.confidence),
+            **_estimates(_formulas(np.array(step.scores), is_ordered=step.is_ordered), counts, drawn, self.confidence),
         }
 
 
@@ -131,14 +131,10 @@ def _together(step: Scale, who: str, columns: Sequence[IntArray]) -> dict[str, A
         "second": who,
         "items": int(((every >= 0).sum(axis=1) > 1).sum()),
         "weights": _weights(step),
-        "alpha": raters.krippendorff(every, size, Level.ORDINAL if step.is_ordered else Level.NOMINAL),
-        "ac": raters.gwet(every, size, _power(step)),
+        "alpha": raters.krippendorff(every, size, is_ordered=step.is_ordered),
+        "ac": raters.gwet(every, size, is_ordered=step.is_ordered),
         "confusion": [],
     }
-
-
-def _power(step: Scale) -> int:
-    return _QUADRATIC if step.is_ordered else 0
 
 
 def _weights(step: Scale) -> str:
@@ -164,7 +160,7 @@ def _cells(words: Sequence[str], counts: IntArray) -> list[dict[str, Any]]:
     ]
 
 
-def _formulas(power: int, scores: FloatArray) -> dict[str, Formula]:
+def _formulas(scores: FloatArray, *, is_ordered: bool) -> dict[str, Formula]:
     """Agreement coefficients of a confusion matrix; the bias is the second rater's mean score minus the first's."""
 
     def bias(matrix: raters.Counts) -> float | None:
@@ -173,8 +169,8 @@ def _formulas(power: int, scores: FloatArray) -> dict[str, Formula]:
 
     return {
         "agreement": raters.observed_agreement,
-        "kappa": lambda matrix: raters.cohen(matrix, power),
-        "ac": lambda matrix: raters.gwet_of(matrix, power),
+        "kappa": partial(raters.cohen, is_ordered=is_ordered),
+        "ac": partial(raters.gwet_of, is_ordered=is_ordered),
         "bias": bias,
     }
 
@@ -225,7 +221,7 @@ def audit_table(
         "confusion": _cells(list(map(str, range(size))), counts),
     }
     if len(first):
-        formulas = {**_formulas(_QUADRATIC, np.arange(size, dtype=float)), "overrating": _overrating}
+        formulas = {**_formulas(np.arange(size, dtype=float), is_ordered=True), "overrating": _overrating}
         row |= _estimates(formulas, weighted, replicates, confidence)
     if row.get("overrating") is not None:
         row |= _overrating_interval(row, weight[first == 0], confidence)

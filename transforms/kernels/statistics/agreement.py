@@ -76,27 +76,3 @@ def pair_agreement(verdicts: Sequence[Hashable]) -> Fraction:
     """
     equal = sum(math.comb(times, 2) for times in Counter(verdicts).values())
     return Fraction(equal, math.comb(len(verdicts), 2))
-
-
-def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Fraction | None:
-    """Cohen's kappa: agreement of two people on the same items, beyond chance.
-
-    Cohen, "A coefficient of agreement for nominal scales", 1960.
-
-    Args:
-        first: the decisions of the first person, by item.
-        second: the decisions of the other, for the same items.
-
-    Returns:
-        At most 1; None without items, or if all decisions are the same, so that chance explains the agreement.
-
-    >>> cohen_kappa(["accept", "accept", "reject", "reject"], ["accept", "reject", "reject", "reject"])
-    Fraction(1, 2)
-    """
-    count = len(first)
-    if not count:
-        return None
-    first_counts, second_counts = Counter(first), Counter(second)
-    observed = Fraction(sum(a == b for a, b in zip(first, second, strict=True)), count)
-    expected = Fraction(sum(first_counts[value] * second_counts[value] for value in first_counts), count * count)
-    return None if expected == 1 else (observed - expected) / (1 - expected)

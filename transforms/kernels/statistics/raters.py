@@ -8,7 +8,6 @@ kappa below 0 and an AC1 of .96, since kappa measures agreement beyond what such
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
@@ -20,31 +19,23 @@ Counts = IntArray | FloatArray
 """A confusion matrix, of items or of weighted ones."""
 
 
-class Level(StrEnum):
-    """Scale of measurement: the meaning of differences between categories."""
-
-    NOMINAL = "nominal"
-    ORDINAL = "ordinal"
-    INTERVAL = "interval"
-
-
-def category_weights(categories: int, power: int = 0) -> FloatArray:
-    """Weight of a pair of categories, from 0 to 1: only equal ones (0), linear (1) or quadratic (2).
+def category_weights(categories: int, *, is_ordered: bool) -> FloatArray:
+    """Weight of a pair of categories, from 0 to 1: quadratic by distance on an ordered scale, else only equal ones.
 
     Args:
         categories: k, at least 2.
-        power: exponent of the distance.
+        is_ordered: the categories are an ordered scale.
 
     Returns:
         float64[k, k].
 
-    >>> category_weights(3, 1).tolist()
-    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    >>> category_weights(3, is_ordered=True).tolist()
+    [[1.0, 0.75, 0.0], [0.75, 1.0, 0.75], [0.0, 0.75, 1.0]]
     """
-    if not power:
+    if not is_ordered:
         return np.eye(categories)
     place = np.arange(categories)
-    weights: FloatArray = 1.0 - (np.abs(place[:, None] - place) / (categories - 1)) ** power
+    weights: FloatArray = 1.0 - ((place[:, None] - place) / (categories - 1)) ** 2
     return weights
 
 
@@ -110,12 +101,12 @@ def observed_agreement(counts: Counts) -> float | None:
     return float(np.trace(counts)) / total if total else None
 
 
-def cohen(counts: Counts, power: int = 0) -> float | None:
-    """Cohen's kappa, weighted by the distance of categories: "Weighted kappa", Psychological Bulletin 1968.
+def cohen(counts: Counts, *, is_ordered: bool = False) -> float | None:
+    """Cohen's kappa: agreement beyond chance, by `category_weights`: "Weighted kappa", Psychological Bulletin 1968.
 
     Args:
         counts: int64[k, k] or float64[k, k], a confusion matrix.
-        power: 0 unweighted, 1 linear, 2 quadratic.
+        is_ordered: the categories are an ordered scale.
 
     Returns:
         At most 1; None without items, and if both annotators chose one category only.
@@ -124,19 +115,19 @@ def cohen(counts: Counts, power: int = 0) -> float | None:
     [-0.02, 0.479, 0.92]
     """
     total = float(counts.sum())
-    apart = 1.0 - category_weights(len(counts), power)
+    apart = 1.0 - category_weights(len(counts), is_ordered=is_ordered)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / (total or 1.0)
     chance = float((apart * expected).sum())
     return 1.0 - float((apart * counts).sum()) / chance if total and chance > 0.0 else None
 
 
-def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
-    """Gwet's AC1 (power 0) or AC2: "Computing inter-rater reliability in the presence of high agreement", 2008.
+def gwet(ratings: IntArray, categories: int, *, is_ordered: bool = False) -> float | None:
+    """Gwet's AC1, or AC2 if ordered: "Computing inter-rater reliability in the presence of high agreement", 2008.
 
     Args:
         ratings: int64[n, r], by item and annotator.
         categories: k of the scale, also those that nobody chose.
-        power: 0 unweighted, 1 linear, 2 quadratic.
+        is_ordered: the categories are an ordered scale.
 
     Returns:
         At most 1; 1 if all decisions are one category; None if no item has two ratings.
@@ -144,7 +135,7 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     >>> gwet(np.array([[0, 0], [0, 0]]), 2)
     1.0
     """
-    weights = category_weights(categories, power)
+    weights = category_weights(categories, is_ordered=is_ordered)
     counts = _counts(ratings, categories)
     raters = counts.sum(axis=1)
     rated, several = counts[raters >= 1], counts[raters >= 2]
@@ -155,13 +146,13 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     return _beyond_chance(agreement, weights, (rated / rated.sum(axis=1)[:, None]).mean(axis=0))
 
 
-def gwet_of(counts: Counts, power: int = 0) -> float | None:
+def gwet_of(counts: Counts, *, is_ordered: bool = False) -> float | None:
     """As `gwet`, for a confusion matrix.
 
     >>> round(gwet_of(np.array([[96, 2], [2, 0]])), 3)
     0.958
     """
-    total, weights = float(counts.sum()), category_weights(len(counts), power)
+    total, weights = float(counts.sum()), category_weights(len(counts), is_ordered=is_ordered)
     if not total:
         return None
     shares = (counts.sum(axis=0) + counts.sum(axis=1)) / (2.0 * total)
@@ -180,13 +171,13 @@ def _counts(ratings: IntArray, categories: int) -> FloatArray:
     return np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
 
 
-def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINAL) -> float | None:
+def krippendorff(ratings: IntArray, categories: int, *, is_ordered: bool = False) -> float | None:
     """Krippendorff's alpha, for annotators who rated different items: "Content analysis", 2004.
 
     Args:
         ratings: int64[n, r], by item and annotator; items with one rating are left out.
         categories: k of the scale.
-        level: scale of measurement.
+        is_ordered: the categories are an ordered scale; else all differences are equal.
 
     Returns:
         At most 1; None if no item has two ratings, and if all decisions are one category.
@@ -200,19 +191,13 @@ def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINA
     pairs[:, range(categories), range(categories)] -= counts
     coincidences = (pairs / (counts.sum(axis=1) - 1.0)[:, None, None]).sum(axis=0)
     totals = coincidences.sum(axis=0)
-    distance = _distance(totals, level)
+    distance = _ordinal_distance(totals) if is_ordered else 1.0 - np.eye(categories)
     chance = float((np.outer(totals, totals) * distance).sum()) / max(1.0, float(totals.sum()) - 1.0)
     return 1.0 - float((coincidences * distance).sum()) / chance if chance > 0.0 else None
 
 
-def _distance(totals: FloatArray, level: Level) -> FloatArray:
-    """The squared distance of categories; on an ordinal scale, by the number of ratings between them."""
-    place = np.arange(len(totals))
-    if level is Level.NOMINAL:
-        return 1.0 - np.eye(len(totals))
-    if level is Level.INTERVAL:
-        squares: FloatArray = (place[:, None] - place).astype(np.float64) ** 2
-        return squares
+def _ordinal_distance(totals: FloatArray) -> FloatArray:
+    """The squared distance of categories, by the number of ratings between them."""
     middle = np.cumsum(totals) - totals / 2.0
     between: FloatArray = (middle[:, None] - middle) ** 2
     return between
