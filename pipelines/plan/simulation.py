@@ -15,8 +15,7 @@ from typing import Any
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.answers import work_of
-from rankbeam.transforms.judge.answering import AnswerText
-from rankbeam.transforms.judge.judge import JudgeReply
+from rankbeam.transforms.judge.judge import ModelReply
 from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.kernels.grouping import grouped
@@ -101,7 +100,7 @@ def known_queries(work: EvaluateAnswers, items: Sequence[Item], unknown: Unknown
 def repeat_shares(work: EvaluateAnswers, queries: int) -> tuple[float, float]:
     """Bounds of the share of questions that are asked again; which ones are depends on answers that are unknown.
 
-    >>> repeat_shares(EvaluateAnswers({}, None, {}, repeat_share=0.1), 400)
+    >>> repeat_shares(EvaluateAnswers({}, (), {}, repeat_share=0.1), 400)
     (0.025, 0.175)
     """
     share = work.repeat_share
@@ -117,15 +116,15 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
         return None
 
 
-def _imagined_reply(call: Call, query_id: str, assumed: Assumption) -> JudgeReply | AnswerText:
+def _imagined_reply(call: Call, query_id: str, assumed: Assumption) -> ModelReply:
     prompt = Prompt.parse(call.payload)
     step = step_of(prompt.step)
     if step is not None:
         key = call.key or ""
         parts = (f"{number} {key[:8]} ".ljust(assumed.of_a_claim, ".") for number in range(_claims(prompt, assumed)))
-        return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
+        return ModelReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
     name = f"answer to {query_id if assumed.alike else call.key} "
-    return AnswerText(name + imagined_text(assumed.characters), "")
+    return ModelReply(name + imagined_text(assumed.characters), "")
 
 
 def _claims(prompt: Prompt, assumed: Assumption) -> int:
@@ -220,7 +219,7 @@ def again_plans(again: Mapping[str, Mapping[str, int]]) -> tuple[AgainPlan, ...]
 def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
     """The experiment's work with every version of the prompts, and with long questions whole or in parts."""
     judging = experiment.judging
-    if judging is None or work_of(experiment).judge is None:
+    if judging is None or not work_of(experiment).judges:
         return ()
     examples_known = dict.fromkeys([None, judging.examples])
     wordings = {(version, examples): PROMPTS[version] for version in VERSIONS for examples in examples_known}

@@ -91,12 +91,12 @@ def answers_of(
     tables = {name: [part] for name, part in row_tables.items()}
     tables["failures"].append(failed_rows)
     warnings = (called.warnings, _thought_warnings(experiment, called.answers)) | "WarningsOfAnswers" >> beam.Flatten()
-    if work.judge is not None:
+    if work.judges:
         is_strict = experiment.judging is not None and experiment.judging.strict_version
         measure = MeasureJudge(quality_rows_of(experiment, work), asks, Ledger(experiment.ledger), is_strict)
         quality, quality_warnings = called.answers | "MeasureJudge" >> measure
         tables["judge_quality"] = [quality]
-        if work.labels.rows or work.others:
+        if work.labels.rows or work.panel.votes:
             labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(
                 lambda answer: (*answer.value.labelled, *answer.value.votes)
             )
@@ -157,7 +157,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     }
     answerers = _answerers(experiment, answering)
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
-        return EvaluateAnswers(answering, None, metrics, answerers=answerers)
+        return EvaluateAnswers(answering, (), metrics, answerers=answerers)
     asking = judge_of(experiment, judging)
     models = [_model(experiment.calls.services[name]) for name in judging.services[1:]]
     others = tuple(replace(asking, model=model, embedder=None) for model in models)
@@ -166,7 +166,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     fills_holes = experiment.evaluation.holes is not None
     samples, share = judging.samples, judging.repeat_share
     return EvaluateAnswers(
-        answering, asking, metrics, samples, share, labels, baseline, others, fills_holes, answerers=answerers
+        answering, (asking, *others), metrics, samples, share, labels, baseline, fills_holes, answerers
     )
 
 
@@ -232,7 +232,7 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
     names = [configuration.name for configuration in experiment.evaluation.configurations]
     answering = {names[position]: answerer.model for position, answerer in work.answering.items()}
     yield from self_preference([judge.model for judge in work.judges], answering)
-    for judge in work.others and work.judges:
+    for judge in work.judges if work.panel.votes else ():
         if (offline := judge.model.parameters.offline) is not None:
             yield f"judge={judge.model.name}: {offline}; its verdicts count in every majority"
     if experiment.evaluation.holes is not None:
@@ -250,7 +250,7 @@ def quality_rows_of(experiment: Experiment, work: EvaluateAnswers) -> QualityRow
 def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> AgreementRows:
     """Rows about the agreement of judges with people and with each other."""
     judges: dict[str | None, str] = dict(work.panel.names.items())
-    judges |= {None: MAJORITY} if work.others else {}
+    judges |= {None: MAJORITY} if work.panel.votes else {}
     statistics = experiment.evaluation.statistics
     return AgreementRows(work.labels, judges, work.panel.levels, statistics.confidence, statistics.seed)
 

@@ -199,7 +199,7 @@ def work(case: Case, metrics: tuple[Any, ...] = METRICS) -> EvaluateAnswers:
         {0: AnswerGenerator(Model("reader", "lexical", Lexical()), GENERATION)} if case.form == "generate" else {}
     )
     return EvaluateAnswers(
-        answering, Judge(JUDGE, built_in_templates(), Model("m", "lexical", Lexical())), {0: metrics}
+        answering, (Judge(JUDGE, built_in_templates(), Model("m", "lexical", Lexical())),), {0: metrics}
     )
 
 
@@ -328,7 +328,7 @@ def test_two_of_three_judges_have_every_value_whatever_is_absent(step: int) -> N
     ]
     metrics, failed = tuple(by_judges()), set()
     for case in list(cases())[::step]:
-        planned = replace(work(case, metrics), judge=judges[0], others=tuple(judges[1:]))
+        planned = replace(work(case, metrics), judges=tuple(judges))
         values = list(evaluated(case, planned).values)
         assert {value.metric for value in values} == set(map(str, metrics))
         for value in values:

@@ -44,7 +44,7 @@ def values(
     )
     (item,) = items_in(batch_of([Item("q", "Who?", {}, (), (system,), Gold(expected_steps=parsed(expected)))]))
     answerers = {} if quota is None else {0: Answerer(quota=quota)}
-    work = EvaluateAnswers({}, None, {0: tuple(map(parse_judged, METRICS))}, answerers=answerers)
+    work = EvaluateAnswers({}, (), {0: tuple(map(parse_judged, METRICS))}, answerers=answerers)
     evaluated = without_calls(work.steps(item))
     return {value.metric: value.reason if value.value is None else value.value for value in evaluated.values}
 
@@ -91,6 +91,6 @@ def test_the_canonical_name_says_how_arguments_are_compared() -> None:
 def test_equal_samples_have_the_mean_of_one() -> None:
     """The mean of three samples that took 0.7 s was 0.6999999999999998 s, and won against one sample."""
     system = System(0, (), False, SuppliedAnswer("Owners pay.", consumption=Consumption(seconds=0.7)))
-    work = EvaluateAnswers({}, None, {0: (parse_judged("Seconds"),)})
+    work = EvaluateAnswers({}, (), {0: (parse_judged("Seconds"),)})
     (value,) = without_calls(work.steps(Item("q", "Who?", {}, (), (system,) * 3, Gold()))).values
     assert value.value == 0.7

@@ -18,7 +18,7 @@ from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps
 from rankbeam.transforms.judge.definitions import JUDGED
-from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
+from rankbeam.transforms.judge.judge import Judge, Model, ModelReply
 from rankbeam.transforms.judge.measure import texts_in
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.rows import Rows
@@ -75,7 +75,7 @@ def test_what_is_said_to_a_known_item_is_one_verdict_beside_the_right_one(item: 
     steps = ask.steps(item)
     next(steps)
     with pytest.raises(StopIteration) as ended:
-        steps.send([JudgeReply(step_named(item.step).read(item.values, right_answer(item)), "v7")])
+        steps.send([ModelReply(step_named(item.step).read(item.values, right_answer(item)), "v7")])
     (row,) = Rows((), {}, {}, ask.judge.templates).verdicts(ended.value.value)
     verdict = row["verdict"] if row["grade"] is None or item.step == "answer_kind" else str(row["grade"])
     assert (row["item_id"], row["is_sentinel"]) == (item.id, True)

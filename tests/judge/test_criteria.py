@@ -177,7 +177,7 @@ def test_every_value_is_that_of_plain_python_whatever_is_absent(data: st.DataObj
     item = Item("q", "who?", attributes, passages, (System(0, tuple(range(len(contexts)))),), Gold(reference))
     generation = Generation("reader", "{query} {contexts}", contexts=5)
     work = EvaluateAnswers(
-        {0: AnswerGenerator(READER, generation)}, Judge(JUDGE, built_in_templates()), {0: tuple(metrics)}
+        {0: AnswerGenerator(READER, generation)}, (Judge(JUDGE, built_in_templates()),), {0: tuple(metrics)}
     )
     values = {value.metric: value.reason if value.value is None else value.value for value in run(work, item)}
     assert values == {
@@ -202,7 +202,7 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
     metric = JudgedMetric("Criterion(Better)", criterion=criterion)
     generation = Generation("reader", "{query} {contexts}", contexts=5)
     work = EvaluateAnswers(
-        dict.fromkeys(range(len(answers)), AnswerGenerator(READER, generation)), Judge(JUDGE, built_in_templates()),
+        dict.fromkeys(range(len(answers)), AnswerGenerator(READER, generation)), (Judge(JUDGE, built_in_templates()),),
         dict.fromkeys(range(len(answers)), (metric,)), baseline=baseline,
     )  # fmt: skip
     evaluated = evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(reference)))
@@ -240,7 +240,10 @@ def test_judged_texts_that_are_examples_in_the_prompt_are_counted() -> None:
         JudgedMetric("Criterion(Tone)", criterion=criterion),
         AnswerGenerator(READER, Generation("reader", "{query}")),
     )
-    work = EvaluateAnswers({0: answerer, 1: answerer}, Judge(JUDGE, built_in_templates()), {0: (metric,), 1: (metric,)})
+    judge = Judge(JUDGE, built_in_templates())
+    work = EvaluateAnswers({0: answerer, 1: answerer}, (judge,), {0: (metric,), 1: (metric,)})
+        {0: answerer, 1: answerer}, (Judge(JUDGE, built_in_templates()),), {0: (metric,), 1: (metric,)}
+    )
     systems = (System(place, (), supplied=SuppliedAnswer(text)) for place, text in enumerate(["Owners pay.", "Owners"]))
     (note,) = notes_of(Quality.of(evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(None)))))
     assert note.startswith(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 
 from rankbeam.transforms.clients.models.offline import Lexical
-from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
+from rankbeam.transforms.judge.judge import Judge, Model, ModelReply
 from rankbeam.transforms.judge.nuggets import (
     CollectNuggets,
     NuggetPool,
@@ -128,7 +128,7 @@ def test_a_query_goes_through_its_windows_and_its_nuggets_are_weighed_ten_at_a_t
     first = [DraftNugget(f"fact {number}", (), (number % 10,)) for number in range(11)]
     second = [DraftNugget("facts 0 and 1", (0, 1), (1,)), *(DraftNugget(f"fact {n}", (n,), ()) for n in range(3, 11))]
     weights = [ReasonedVerdict(weight, "") for weight in [Weight.VITAL, *[Weight.OKAY] * 8]]
-    value, calls = taken(pool, [JudgeReply(tuple(first), "v1"), JudgeReply(tuple(second), "v1"), JudgeReply(weights)])
+    value, calls = taken(pool, [ModelReply(tuple(first), "v1"), ModelReply(tuple(second), "v1"), ModelReply(weights)])
     assert [[call.step for call in step] for step in calls] == [["nuggets"], ["nuggets"], ["nugget_weight"]]
     assert value.nuggets[:2] == (PooledNugget("facts 0 and 1", True, (0, 1, 11)), PooledNugget("fact 3", False, (3,)))
     assert (len(value.nuggets), value.dropped, value.problem) == (9, 1, None)
@@ -141,15 +141,15 @@ def test_one_failed_call_leaves_a_query_without_nuggets() -> None:
     pool = NuggetPool("q", "how?", ("a", "b"))
     failed = CallError(FailureKind.TIMEOUT, "too slow")
     assert taken(pool, [failed])[0] == PooledNuggets("q", problem="timeout: too slow")
-    drafts = JudgeReply((DraftNugget("a", (), (0,)),))
+    drafts = ModelReply((DraftNugget("a", (), (0,)),))
     assert taken(pool, [drafts, failed])[0] == PooledNuggets("q", problem="timeout: too slow")
 
 
 def test_ten_nuggets_are_weighed_in_one_call() -> None:
     pool = NuggetPool("q", "how?", tuple(f"context {number}" for number in range(12)))
-    drafts = [JudgeReply(tuple(DraftNugget(f"f{n}", (), (0,)) for n in range(30)))] * 2
-    weights = [JudgeReply([ReasonedVerdict(Weight.OKAY, "")] * 10)] * 3
+    drafts = [ModelReply(tuple(DraftNugget(f"f{n}", (), (0,)) for n in range(30)))] * 2
+    weights = [ModelReply([ReasonedVerdict(Weight.OKAY, "")] * 10)] * 3
     _, calls = taken(pool, [*drafts, *weights])
     assert [len(step) for step in calls] == [1, 1, 3]
-    _, calls = taken(pool, [JudgeReply(())] * 2)
+    _, calls = taken(pool, [ModelReply(())] * 2)
     assert [len(step) for step in calls if step] == [1, 1]

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.models.offline import Extractive, Hashed, Lexical
 from rankbeam.transforms.judge.answering import Answerer, AnswerGenerator, finish_answer
-from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
+from rankbeam.transforms.judge.judge import Judge, Model, ModelReply
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.templates import built_in_templates
@@ -211,7 +211,7 @@ def test_consistency_is_the_mean_over_all_pairs_of_samples(
 
     generation = Generation("reader", "{query}", contexts=3, samples=len(texts))
     metrics = {0: (parse_judged(name),)}
-    asking = EvaluateAnswers({0: AnswerGenerator(READER, generation)}, Judge(JUDGE, built_in_templates()), metrics)
+    asking = EvaluateAnswers({0: AnswerGenerator(READER, generation)}, (Judge(JUDGE, built_in_templates()),), metrics)
     assert by_metric(driven(asking, ITEM, outcome=outcome), 0) == {name: pytest.approx(expected)}
 
 
@@ -232,8 +232,8 @@ def test_a_reply_is_not_held_against_every_configuration(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(AnswerGenerator, "is_asked_by", spied)
     asking = work(*ALL, configurations=range(50))
-    assert asking.judge is not None
-    shared = replace(asking, judge=replace(asking.judge, model=replace(JUDGE, name=READER.name)))
+    (judge,) = asking.judges
+    shared = replace(asking, judges=(replace(judge, model=replace(JUDGE, name=READER.name)),))
     sent: list[Call] = []
     models: dict[bool, LocalModel] = {True: Extractive(), False: Lexical()}
     outcome = lambda call: Reply(  # noqa: E731
@@ -245,11 +245,11 @@ def test_a_reply_is_not_held_against_every_configuration(monkeypatch: pytest.Mon
 
 def test_calls_are_planned_where_the_ledger_has_some_vectors() -> None:
     plain = work("AnswerSimilarity", configurations=(0,))
-    assert plain.judge is not None
-    planned = replace(plain, judge=replace(plain.judge, embedder=Model("embedder", "hashed", Hashed())))
+    (judge,) = plain.judges
+    planned = replace(plain, judges=(replace(judge, embedder=Model("embedder", "hashed", Hashed())),))
 
     def recall(calls: Sequence[Call]) -> dict[str, Any]:
-        return {call.key or "": JudgeReply(np.ones(8)) for call in calls if GOLD.reference in call.payload}
+        return {call.key or "": ModelReply(np.ones(8)) for call in calls if GOLD.reference in call.payload}
 
     calls = simulate_calls({"": planned.steps(ITEM)}, LEAST, recall)[""]
     assert sorted(steps([*calls.values()])) == ["answer", "embed", "embed"]
@@ -260,9 +260,9 @@ def work(
 ) -> EvaluateAnswers:
     of_each = tuple(parse_judged(name) for name in metrics)
     positions = configurations if judged is None else judged
-    asking = Judge(JUDGE, built_in_templates())
+    judges = (Judge(JUDGE, built_in_templates()),)
     answering = {position: AnswerGenerator(READER, GENERATION) for position in configurations}
-    return EvaluateAnswers(answering, asking, dict.fromkeys(positions, of_each), **options)
+    return EvaluateAnswers(answering, judges, dict.fromkeys(positions, of_each), **options)
 
 
 def driven(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Completion
-from rankbeam.transforms.judge.judge import Model
+from rankbeam.transforms.judge.judge import Model, ModelReply
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call
@@ -14,7 +14,7 @@ from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting_count
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.stages import Generation
 
 STEP = "answer"
@@ -88,21 +88,11 @@ class AnswerGenerator:
     def is_asked_by(self, call: Call) -> bool:
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
-    def read(self, reply: Reply) -> "AnswerText":
+    def read(self, reply: Reply) -> ModelReply:
         completion = self.model.read(reply.answer)
         if not isinstance(completion, Completion):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts and cannot answer queries")
-        return AnswerText(completion.text, completion.model_version, reply.tokens, reply.attempts)
-
-
-@dataclass(frozen=True)
-class AnswerText:
-    """A model's answer."""
-
-    text: str
-    model_version: str
-    tokens: Tokens = NO_TOKENS
-    attempts: int = 0
+        return ModelReply(completion.text, completion.model_version, reply.tokens, reply.attempts)
 
 
 def finish_answer(begun: Answer, outcome: Any) -> Answer:
@@ -110,5 +100,5 @@ def finish_answer(begun: Answer, outcome: Any) -> Answer:
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
         answer = replace(begun, status=status, message=outcome.message, error=outcome)
     else:
-        answer = replace(begun, text=outcome.text, model_version=outcome.model_version)
+        answer = replace(begun, text=outcome.value, model_version=outcome.model_version)
     return replace(answer, tokens=outcome.tokens, attempts=outcome.attempts)

@@ -53,8 +53,8 @@ def in_conversation(template: Template, instructions: str) -> Template:
 
 
 @dataclass(frozen=True)
-class JudgeReply:
-    """The reply to one question: the value that the step reads from it, or a vector."""
+class ModelReply:
+    """A model's reply: the value that a step reads from it, a vector, or the text of an answer."""
 
     value: Any
     model_version: str | None = None
@@ -84,7 +84,7 @@ class Judge:
         """The calls for a question: one, or one for each part if the text is too long for one call."""
         return [self.call(part, query, sample, history) for window in self._parts(question) for part in window]
 
-    def joined(self, question: JudgeQuestion, outcomes: Sequence[JudgeReply | CallError]) -> JudgeReply | CallError:
+    def joined(self, question: JudgeQuestion, outcomes: Sequence[ModelReply | CallError]) -> ModelReply | CallError:
         """The outcome of a question; it failed if any of its calls failed."""
         if len(outcomes) == 1:
             return outcomes[0]
@@ -98,7 +98,7 @@ class Judge:
         parts = self._parts(question)
         versions = dict.fromkeys(reply.model_version for reply in replies if reply.model_version is not None)
         value = step.joined(parts, [[next(values) for _ in window] for window in parts])
-        return JudgeReply(value, ", ".join(versions) or None, tokens, attempts)
+        return ModelReply(value, ", ".join(versions) or None, tokens, attempts)
 
     def _parts(self, question: JudgeQuestion) -> list[list[JudgeQuestion]]:
         return step_named(question.step).parts(question, self.most_letters, in_windows=self.in_windows)
@@ -118,16 +118,16 @@ class Judge:
         prompt = template.prompt(values, **settings)
         return replace(self.model.call(prompt), positions=frozenset())
 
-    def read(self, call: Call, reply: Reply) -> JudgeReply:
+    def read(self, call: Call, reply: Reply) -> ModelReply:
         """The reply, checked against the question; raises a CallError if it cannot be used."""
         prompt = Prompt.parse(call.payload)
         step = step_named(prompt.step)
         model = self.model if not step.embeds or self.embedder is None else self.embedder
         answer = model.read(reply.answer)
         if isinstance(answer, Embedding):
-            return JudgeReply(np.array(answer.vector), answer.model_version, reply.tokens, reply.attempts)
+            return ModelReply(np.array(answer.vector), answer.model_version, reply.tokens, reply.attempts)
         value = step.read(prompt.values, answer.text)
-        return JudgeReply(value, answer.model_version, reply.tokens, reply.attempts)
+        return ModelReply(value, answer.model_version, reply.tokens, reply.attempts)
 
 
 @dataclass(frozen=True)
@@ -140,5 +140,5 @@ class JudgeWork:
     def services(self) -> Sequence[str]:
         return [self.judge.model.name]
 
-    def read(self, call: Call, reply: Reply) -> JudgeReply:
+    def read(self, call: Call, reply: Reply) -> ModelReply:
         return self.judge.read(call, reply)

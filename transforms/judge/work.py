@@ -51,20 +51,15 @@ class EvaluateAnswers:
     """Answer a query and judge the answers; a `Work` whose items are `Item`s."""
 
     answering: Mapping[int, AnswerGenerator]
-    judge: Judge | None  # the only one, or the first
+    judges: tuple[Judge, ...]
     metrics: Mapping[int, tuple[JudgedMetric, ...]]
     samples: int = 1
     repeat_share: float = 0.0
     labels: Labels = NO_LABELS
     baseline: int = 0
-    others: tuple[Judge, ...] = ()
     fills_holes: bool = False
     answerers: Mapping[int, Answerer] = field(default_factory=dict)
     stage: ClassVar[str] = STAGE
-
-    @property
-    def judges(self) -> tuple[Judge, ...]:
-        return () if self.judge is None else (self.judge, *self.others)
 
     @property
     def services(self) -> Sequence[str]:
@@ -172,7 +167,7 @@ class EvaluateAnswers:
 
     @property
     def templates(self) -> Mapping[str, Template]:
-        return {} if self.judge is None else self.judge.templates
+        return self.judges[0].templates if self.judges else {}
 
     @cached_property
     def panel(self) -> JudgePanel:

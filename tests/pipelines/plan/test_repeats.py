@@ -40,7 +40,7 @@ def test_a_run_makes_no_fewer_and_no_more_calls(
     generator = AnswerGenerator(reader, Generation("reader", "{query}\n{contexts}", contexts=2))
     metrics = tuple(map(parse_judged, ("Faithfulness", "ClaimRecall")))
     own = {"samples": samples, "repeat_share": share}
-    work = EvaluateAnswers({0: generator}, Judge(judge, built_in_templates()), {0: metrics}, **own)
+    work = EvaluateAnswers({0: generator}, (Judge(judge, built_in_templates()),), {0: metrics}, **own)
     passages = (Passage("a", f"Owners pay {seed}."), Passage("b", "It rains in spring. Snow falls."))
     items = [
         Item(f"q{number}", f"Who pays {seed + number}?", {}, passages, (System(0, (0, 1)),), Gold("Owners pay."))
