@@ -175,12 +175,8 @@ def _batch(values: Sequence[tuple[str, Value]]) -> pa.RecordBatch:
         [_status(value) for _, value in values],
         [value.reason for _, value in values],
     )
-    arrays = [_array(column, field.type) for column, field in zip(columns, VALUES, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, VALUES, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=VALUES)
-
-
-def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
-    return pa.array(column, pa.string()).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(column, kind)
 
 
 def _status(value: Value) -> Status:

@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.counters import Counter
@@ -64,7 +65,7 @@ class RetrieveRankings(beam.PTransform):
         if self.shares > 1:
             prepared = (
                 judged.pipeline
-                | "EachIndex" >> beam.Create(list(by_documents(self.searched)))
+                | "EachIndex" >> beam.Create(by_documents(self.searched))
                 | "SpreadIndexes" >> beam.Reshuffle()
                 | "Prepare" >> beam.FlatMap(prepare, self.retrievers, self.searched, *after)
             )
@@ -151,11 +152,9 @@ def sum_pairs(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return firsts, seconds
 
 
-def by_documents(searched: Mapping[int, Documents]) -> Iterator[list[int]]:
+def by_documents(searched: Mapping[int, Documents]) -> list[list[int]]:
     """Groups of sources that search the same documents with the same chunking, so they may share an index."""
-    cuts = {source: (index.path, index.chunking) for source, index in searched.items()}
-    for cut in dict.fromkeys(cuts.values()):
-        yield [source for source, other in cuts.items() if other == cut]
+    return list(grouped(((index.path, index.chunking), source) for source, index in searched.items()).values())
 
 
 def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:

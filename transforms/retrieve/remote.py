@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -40,9 +39,7 @@ from rankbeam.transforms.retrieve.local import (
 _RECALLED_AT_ONCE = 4096  # rankings of all buckets
 
 
-def tasks_of(
-    element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None] = MappingProxyType({})
-) -> Iterator[TaskBatch]:
+def tasks_of(element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None]) -> Iterator[TaskBatch]:
     bucket, judged = element
     order = order_of(judged["query_id"])
     for source, work in works.items():

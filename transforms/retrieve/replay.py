@@ -9,7 +9,6 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import apache_beam as beam
@@ -25,6 +24,7 @@ from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
 from rankbeam.transforms.kernels.grouping import grouped
+from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.read_files import ReadSources
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.steps import CallAnswer
@@ -110,7 +110,7 @@ class ReplayAnswers(beam.PTransform):
         )
         warnings = (
             outputs[_TALLIES]
-            | "Tally" >> beam.CombinePerKey(merge_tallies)
+            | "Tally" >> beam.CombinePerKey(MergeFn(ReplayTally))
             | "Warn" >> beam.FlatMap(tally_warnings, self.replays, self.is_ranked)
         )
         return outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings
@@ -213,10 +213,6 @@ def _documents(contexts: list[dict[str, Any]] | None, steps: AgentSteps | None) 
     if contexts is None or any(context["doc_id"] is None for context in contexts):
         return None
     return [{"doc_id": context["doc_id"], "score": None, "text": context["text"]} for context in contexts]
-
-
-def merge_tallies(tallies: Iterable[ReplayTally]) -> ReplayTally:
-    return reduce(ReplayTally.merge, tallies, ReplayTally())
 
 
 def tally_warnings(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_ranked: bool) -> Iterator[str]:
