@@ -13,10 +13,10 @@ from rankbeam.pipelines.run.folders import sole_writer
 from rankbeam.transforms.clients.formats.syntax import spreadsheets
 from rankbeam.transforms.goldens.publishing import apply_reviews
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Review, ReviewDecision
+from rankbeam.transforms.kernels.quoting import exact_place
 from rankbeam.transforms.kernels.statistics.raters import cohen, confusion
 from rankbeam.transforms.records.chunking import parse_chunk_id
 from rankbeam.transforms.records.errors import InputError, InputErrors, did_you_mean, pluralize, shortened
-from rankbeam.transforms.records.forms import place_of
 
 COLUMNS = (
     "item_id", "decision", "question", "answer", "quotes", "doc_ids", "type", "split", "difficulty", "votes", "flags",
@@ -192,7 +192,7 @@ def _locate(
     names = item.made.doc_ids or tuple(doc_id for doc_id, *_ in spans)
     for doc_id, start, end in [*spans, *((name, 0, len(texts[name])) for name in names)]:
         text = texts[doc_id][start:end]
-        if (place := place_of(quote, text)) is not None:
+        if (place := exact_place(quote, text)) is not None:
             return GoldenEvidence(doc_id, start + place[0], start + place[1], text[slice(*place)])
     raise InputError(f"the quote {shortened(quote)!r} does not occur word for word in {', '.join(names)}")
 

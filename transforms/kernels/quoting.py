@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 _LEFT_OUT = re.compile(
@@ -24,11 +24,7 @@ def place_of(quote: str, text: str) -> Span | None:
     >>> place_of("pay an  invoice", "Owners pay an\\ninvoice."), place_of("don't PAY", "We **don’t** pay [1].")
     ((7, 21), (5, 16))
     """
-    words = quote.split()
-    if not words:
-        return None
-    exact = _exact(words, text)
-    if exact is not None:
+    if (exact := exact_place(quote, text)) is not None or not quote.split():
         return exact
     folded, places = _fold_typography(text)
     needle, _ = _fold_typography(quote)
@@ -39,11 +35,19 @@ def place_of(quote: str, text: str) -> Span | None:
     return None
 
 
-def _exact(words: Sequence[str], text: str) -> Span | None:
+def exact_place(quote: str, text: str) -> Span | None:
+    """The first span of a quote in a text, whatever white space is between its words; None if the text lacks it.
+
+    >>> exact_place("pay an  invoice", "Owners pay an\\ninvoice."), exact_place(" ", "a b")
+    ((7, 21), None)
+    """
+    words = quote.split()
+    if not words:
+        return None
     if text.split() == text.split(" "):  # no pattern is needed, and compiling one takes a millisecond
-        quote = " ".join(words)
-        start = text.find(quote)
-        return None if start < 0 else (start, start + len(quote))
+        plain = " ".join(words)
+        start = text.find(plain)
+        return None if start < 0 else (start, start + len(plain))
     match = re.search(r"\s+".join(map(re.escape, words)), text)
     return None if match is None else match.span()
 

@@ -60,16 +60,6 @@ def malformed(message: str) -> CallError:
     return CallError(FailureKind.MALFORMED, f"the answer breaks its schema: {message}")
 
 
-def place_of(quote: str, text: str) -> tuple[int, int] | None:
-    """The span of a quote in a text, whatever white space is between its words; None if the text lacks it.
-
-    >>> place_of("pay an  invoice", "Owners pay an\\ninvoice.")
-    (7, 21)
-    """
-    match = re.search(r"\s+".join(map(re.escape, quote.split())), text)
-    return None if match is None else match.span()
-
-
 def object_of(**properties: dict[str, Any]) -> dict[str, Any]:
     """The schema of an object whose properties are all required, in their order."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

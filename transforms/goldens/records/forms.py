@@ -27,8 +27,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, WithJsonSchema
 
 from rankbeam.transforms.goldens.records.items import Dimension, Nugget, ProfileValue, Vote, repeated_name
+from rankbeam.transforms.kernels.quoting import exact_place
 from rankbeam.transforms.records.errors import shortened
-from rankbeam.transforms.records.forms import Form, Text, malformed, parse_form, place_of, schema_of
+from rankbeam.transforms.records.forms import Form, Text, malformed, parse_form, schema_of
 
 CRITERIA: Mapping[str, str] = MappingProxyType(
     {
@@ -160,7 +161,7 @@ class _Facts(_Reply):
         facts = []
         for fact in self.facts:
             text = values["texts"].get(str(fact.source))
-            place = None if text is None else place_of(fact.quote, text)
+            place = None if text is None else exact_place(fact.quote, text)
             if text is not None and place is not None:
                 facts.append(Fact(fact.text, fact.source, *place, text[place[0] : place[1]]))
         return Facts(tuple(facts), len(self.facts) - len(facts))
