@@ -39,14 +39,13 @@ from rankbeam.transforms.goldens.searching import (
     PassageSearch,
     PoolRetriever,
     Rankings,
-    SearchOutcome,
     TextEmbedding,
     UnansweredCall,
-    text_name,
 )
 from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.errors import FailureKind, InputError, pluralize
+from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.queries import Documents
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
@@ -172,7 +171,7 @@ class RoundSearches:
 
     def pools_of(
         self, items: Sequence[WrittenItem], number: int
-    ) -> tuple[list[SearchOutcome], dict[str, UnansweredCall]]:
+    ) -> tuple[list[GradingPool], dict[str, UnansweredCall]]:
         if not items:
             return [], {}
         pool = self.goldens.pool
@@ -184,7 +183,7 @@ class RoundSearches:
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
         searches = [
-            self._search.outcome_of(item, pool.documents, rankings[item.item_id].doc_ids, names)
+            self._search.grading_pool(item, pool.documents, rankings[item.item_id].doc_ids, names)
             for item in items
             if item.item_id not in failed
         ]
@@ -209,7 +208,7 @@ class RoundSearches:
 
     def _embed(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, UnansweredCall]:
         """Embed texts; return failures that may succeed later, by name of the text."""
-        tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
+        tasks = [(text_hash(text), text) for text in dict.fromkeys(texts)]
         records = self.do(self.goldens.stage(EmbedTexts(embed)), tasks, number, TextEmbedding) if tasks else ()
         missing = {record.name: record.missing for record in records if record.missing is not None}
         return {name: call for name, call in missing.items() if call.failure not in _FINAL}
@@ -292,8 +291,8 @@ class BenchmarkMaker:
         accepted = [item for item in new if item.state is State.ACCEPTED]
         searched, missing = self._searches.pools_of(accepted, number)
         new = [mark_failed(item, missing) for item in new]
-        progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
-        pools = [(ranking.pool.item_id, progress.ungraded(ranking.pool)) for ranking in searched]
+        progress.ranks |= {pool.item_id: pool.rank for pool in searched}
+        pools = [(pool.item_id, progress.ungraded(pool)) for pool in searched]
         pools = [(item_id, pool) for item_id, pool in pools if pool.passages]
         stage = self.goldens.stage(GradePassages(self.goldens.asking))
         progress.add_grades(self._do(stage, pools, number, PooledPassages) if pools else ())
@@ -338,5 +337,5 @@ def mark_failed(item: WrittenItem, missing: Mapping[str, UnansweredCall]) -> Wri
 
 
 def _by_item(items: Sequence[WrittenItem], missing: Mapping[str, UnansweredCall]) -> dict[str, UnansweredCall]:
-    named = {item.item_id: text_name(item.question) for item in items}
+    named = {item.item_id: text_hash(item.question) for item in items}
     return {item_id: missing[name] for item_id, name in named.items() if name in missing}

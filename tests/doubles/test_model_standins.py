@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
+from support.judging import VARIABLES
 from support.model_calls import outcome, outcomes, question, replies, support
 from support.standins import Faults, serve
 from support.standins.models import Question
 
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply

@@ -242,8 +242,6 @@ def test_judged_texts_that_are_examples_in_the_prompt_are_counted() -> None:
     )
     judge = Judge(JUDGE, built_in_templates())
     work = EvaluateAnswers({0: answerer, 1: answerer}, (judge,), {0: (metric,), 1: (metric,)})
-        {0: answerer, 1: answerer}, (Judge(JUDGE, built_in_templates()),), {0: (metric,), 1: (metric,)}
-    )
     systems = (System(place, (), supplied=SuppliedAnswer(text)) for place, text in enumerate(["Owners pay.", "Owners"]))
     (note,) = notes_of(Quality.of(evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(None)))))
     assert note.startswith(

@@ -4,12 +4,13 @@ from collections import Counter
 
 import pytest
 from scipy.stats import binomtest
+from support.judging import VARIABLES
 from support.known_answers import known_items, right_answer
 
 from rankbeam.transforms.judge.known_items import KnownItem, accuracies, drift_p_value
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment
 from rankbeam.transforms.records.calls.prompt import Prompt
 

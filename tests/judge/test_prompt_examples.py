@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 from support.inputs import write
+from support.judging import VARIABLES
 
 from rankbeam.transforms.judge import steps
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import VARIABLES, VERSIONS, built_in_templates, templates
+from rankbeam.transforms.judge.templates import VERSIONS, built_in_templates, templates
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, split_template
 from rankbeam.transforms.records.errors import InputError
 

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.judging import VARIABLES
 
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates, templates
+from rankbeam.transforms.judge.templates import built_in_templates, templates
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, split_template
 from rankbeam.transforms.records.errors import InputError
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+from rankbeam.transforms.judge.steps import STEPS
 from rankbeam.transforms.records.calls.steps import Call, Steps, Subject, Task, results_or_raise
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 TOKENS = Tokens(input=100, cached=10, output=20)
+VARIABLES = {step.name: step.variables for step in STEPS if not step.embeds}
 
 Behaviour = Callable[[str, int, int], str | None]
 """The reply to a text by the number of times it was sent and of the attempt; None for the usual reply."""

@@ -4,7 +4,6 @@ A pool holds the documents that several retrievers return for a question, best f
 rankings of services are requested beforehand.
 """
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +24,7 @@ from rankbeam.transforms.goldens.records.items import PooledPassages, PoolGrade,
 from rankbeam.transforms.kernels.search.words import has_pairs
 from rankbeam.transforms.records.calls.steps import Call, Steps
 from rankbeam.transforms.records.errors import CallError, FailureKind
+from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.queries import Query
 from rankbeam.transforms.records.reply import Reply
 
@@ -38,6 +38,7 @@ class GradingPool:
     item_id: str
     question: str
     passages: tuple[SourceSpan, ...]
+    rank: int | None = None  # worst rank of the question's own documents; None if bm25 misses one
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,6 @@ def _pool_grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
     return PoolGrade(passage.id, passage.doc_id, outcome.value.grade, outcome.value.reason)
 
 
-Opened = Mapping[str, Retriever]
-"""Retrievers that answer in process, by name."""
 _PASSAGES = 1000  # depth of a ranking: enough for a hundred documents
 
 
@@ -113,10 +112,12 @@ class PassageSearch:
 
     index: Retriever
     passages: dict[str, SourceSpan]
-    retrievers: Opened = field(default_factory=dict)
+    retrievers: Mapping[str, Retriever]  # those that answer in process, by name
 
     @classmethod
-    def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "PassageSearch":
+    def of(
+        cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Mapping[str, Retriever]
+    ) -> "PassageSearch":
         pairs = sum(has_pairs(span.text) for span in passages)
         index = Bm25(**words_of(language), tokenizer="bigrams" if 2 * pairs > len(passages) else "words").open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
@@ -125,13 +126,13 @@ class PassageSearch:
         """The best passage of every document, best first."""
         return self._ranked(self.index, question)
 
-    def outcome_of(
+    def grading_pool(
         self, item: WrittenItem, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]
-    ) -> "SearchOutcome":
+    ) -> GradingPool:
         best = self.best(item.question)
         pooled = self.pooled(item.question, best, depth, services, order)
         others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
-        return SearchOutcome(self.rank(best, item.doc_ids), GradingPool(item.item_id, item.question, others))
+        return GradingPool(item.item_id, item.question, others, self.rank(best, item.doc_ids))
 
     def pooled(
         self,
@@ -187,14 +188,6 @@ class PassageSearch:
         return self._best_of(retriever.retrieve(Query("", question), _PASSAGES).doc_ids)
 
 
-@dataclass(frozen=True)
-class SearchOutcome:
-    """The results of searching for an accepted question."""
-
-    rank: int | None
-    pool: GradingPool
-
-
 EMBED, SEARCH = "embed", "search"
 
 
@@ -228,7 +221,7 @@ class EmbedTexts:
     def steps(self, item: str) -> Steps[TextEmbedding]:
         """Make the call once; the ledger keeps the answer."""
         (outcome,) = yield [self.embed.call(item)]
-        return TextEmbedding(text_name(item), _unanswered_call(outcome))
+        return TextEmbedding(text_hash(item), _unanswered_call(outcome))
 
     def read(self, call: Call, reply: Reply) -> Any:
         return self.embed.read(call, reply)
@@ -268,11 +261,6 @@ class SearchServices:
 
     def read(self, call: Call, reply: Reply) -> Any:
         return self.retrieve[call.service].read(call, reply)
-
-
-def text_name(text: str) -> str:
-    """The name of a text's task: equal texts have equal names."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _unanswered_call(outcome: Any) -> UnansweredCall | None:

@@ -10,16 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.clients.formats.syntax import json_lines
-from rankbeam.transforms.judge.steps import STEPS, step_named, steps
+from rankbeam.transforms.judge.steps import step_named, steps
 from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.records.calls.prompt import FENCE, SEPARATOR, Template, check_template, newest
 from rankbeam.transforms.records.errors import CallError, InputError, did_you_mean
-
-VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {step.name: step.variables for step in STEPS if not step.embeds}
-)
-"""The variables of the prompt of each built-in step."""
-
 
 VERSION_1 = "v1"
 """The version whose keys are those of the first release; it sends long questions whole."""

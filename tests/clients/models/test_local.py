@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 from support.data import REPOSITORY
+from support.judging import VARIABLES
 
 from rankbeam.transforms.clients.models.base import Completion, Embedding, ModelParameters
 from rankbeam.transforms.clients.models.local import share, stems
@@ -16,7 +17,7 @@ from rankbeam.transforms.clients.models.offline import NO_ANSWER, Extractive, Ha
 from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.judge.templates import VARIABLES, built_in_templates
+from rankbeam.transforms.judge.templates import built_in_templates
 from rankbeam.transforms.kernels.judged import AnswerKind
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.kernels.sentences import sentences

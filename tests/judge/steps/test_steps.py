@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.judging import VARIABLES
 
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.answer_kind import JudgedKind
@@ -14,7 +15,6 @@ from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.steps.questions import GeneratedQuestion
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.judge.templates import VARIABLES
 from rankbeam.transforms.kernels.judged import AnswerKind, NuggetAssignment
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.judging.steps import LONGEST_REASON
@@ -70,7 +70,7 @@ def test_the_other_steps_are_read_as_what_they_say() -> None:
     assert read("sentences", {"sentences": ["a", "b", "c"]}, '{"sentences": [3, 1]}') == (True, False, True)
     three = {"questions": [{"question": f"{number}?", "noncommittal": number == 2} for number in range(3)]}
     assert read("questions", {}, json.dumps(three)) == tuple(
-        GeneratedQuestion(f"{number}?", number == 2) for number in range(3)
+        GeneratedQuestion(question=f"{number}?", noncommittal=number == 2) for number in range(3)
     )
 
 

@@ -1,7 +1,6 @@
 """`questions`: questions that an answer would answer; their similarity to the query is the answer's relevance."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,21 +26,15 @@ QUESTIONS = 3
 """The number of questions generated from one answer."""
 
 
-@dataclass(frozen=True)
-class GeneratedQuestion:
+class GeneratedQuestion(Form):
     """A question that an answer would answer; noncommittal if the answer is evasive."""
 
-    text: str
-    noncommittal: bool
-
-
-class _Question(Form):
     question: Text
     noncommittal: bool
 
 
 class _Questions(Form):
-    questions: Annotated[list[_Question], Field(min_length=QUESTIONS, max_length=QUESTIONS)]
+    questions: Annotated[list[GeneratedQuestion], Field(min_length=QUESTIONS, max_length=QUESTIONS)]
 
 
 def _noncommittal(case: JudgedCase) -> Inquiry:
@@ -55,7 +48,7 @@ def _cosines(case: JudgedCase) -> Inquiry:
     """The cosine of the query and each generated question."""
     questions, query = _questions(case), embed_question(case.query)
     replies = yield [query, *questions]
-    generated = [embed_question(one.text) for question in questions for one in replies[question]]
+    generated = [embed_question(one.question) for question in questions for one in replies[question]]
     replies = yield generated
     vector = replies[query]
     return [cosine(vector, replies[question]) for question in generated]
@@ -80,13 +73,12 @@ class QuestionsStep(JudgeStep):
         return object_of(questions=list_of(question, QUESTIONS))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[GeneratedQuestion, ...]:  # noqa: ARG002
-        return tuple(
-            GeneratedQuestion(one.question, one.noncommittal) for one in parse_form(_Questions, text).questions
-        )
+        return tuple(parse_form(_Questions, text).questions)
 
     def imagined(self, imagined: Imagined) -> tuple[GeneratedQuestion, ...]:
         """Questions that differ from those of every other answer."""
-        return tuple(GeneratedQuestion(f"{number} of {imagined.key}", False) for number in range(QUESTIONS))
+        names = (f"{number} of {imagined.key}" for number in range(QUESTIONS))
+        return tuple(GeneratedQuestion(question=name, noncommittal=False) for name in names)
 
     def known_class(self, reply: Sequence[GeneratedQuestion]) -> str:
         return "noncommittal" if all(question.noncommittal for question in reply) else "committal"
