@@ -12,75 +12,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.api.judged import judge
-    from rankbeam.pipelines.api.result import Result
-    from rankbeam.pipelines.api.run import evaluate, score
-    from rankbeam.transforms.clients.calls.services import Connection
-    from rankbeam.transforms.clients.corpora.base import CorpusParameters
-    from rankbeam.transforms.clients.models.base import ModelParameters, Stored
-    from rankbeam.transforms.clients.retrievers.base import RemoteRetriever, Retriever, RetrieverParameters
-    from rankbeam.transforms.clients.retrievers.rerankers import Reranker
-    from rankbeam.transforms.judge.definitions import JudgedDefinition
-    from rankbeam.transforms.kernels.judged import Undefined
-    from rankbeam.transforms.kernels.ranking.rankings import Assessment
-    from rankbeam.transforms.kernels.ranking.ties import Ties
-    from rankbeam.transforms.records.calls.prompt import Prompt
-    from rankbeam.transforms.records.calls.quota import Quota
-    from rankbeam.transforms.records.chunking import Chunker
-    from rankbeam.transforms.records.errors import CallError, FailureKind, InputError, InputErrors, RankbeamError
-    from rankbeam.transforms.records.forms import Form
-    from rankbeam.transforms.records.judging.steps import (
-        Imagined,
-        JudgedCase,
-        JudgedInput,
-        JudgeQuestion,
-        JudgeStep,
-        JudgeVerdict,
-        Need,
-    )
-    from rankbeam.transforms.records.metrics.definitions import MetricDefinition
-    from rankbeam.transforms.records.queries import Query, Ranking
-    from rankbeam.transforms.records.reply import Reply, Tokens
-
-__all__ = [
-    "Assessment",
-    "CallError",
-    "Chunker",
-    "Connection",
-    "CorpusParameters",
-    "FailureKind",
-    "Form",
-    "Imagined",
-    "InputError",
-    "InputErrors",
-    "JudgeQuestion",
-    "JudgeStep",
-    "JudgeVerdict",
-    "JudgedCase",
-    "JudgedDefinition",
-    "JudgedInput",
-    "MetricDefinition",
-    "ModelParameters",
-    "Need",
-    "Prompt",
-    "Query",
-    "Quota",
-    "RankbeamError",
-    "Ranking",
-    "RemoteRetriever",
-    "Reply",
-    "Reranker",
-    "Result",
-    "Retriever",
-    "RetrieverParameters",
-    "Stored",
-    "Ties",
-    "Tokens",
-    "Undefined",
-    "evaluate",
-    "judge",
-    "score",
-]
+    from rankbeam.pipelines.api.judged import judge as judge
+    from rankbeam.pipelines.api.result import Result as Result
+    from rankbeam.pipelines.api.run import evaluate as evaluate
+    from rankbeam.pipelines.api.run import score as score
+    from rankbeam.transforms.clients.calls.services import Connection as Connection
+    from rankbeam.transforms.clients.corpora.base import CorpusParameters as CorpusParameters
+    from rankbeam.transforms.clients.models.base import ModelParameters as ModelParameters
+    from rankbeam.transforms.clients.models.base import Stored as Stored
+    from rankbeam.transforms.clients.retrievers.base import RemoteRetriever as RemoteRetriever
+    from rankbeam.transforms.clients.retrievers.base import Retriever as Retriever
+    from rankbeam.transforms.clients.retrievers.base import RetrieverParameters as RetrieverParameters
+    from rankbeam.transforms.clients.retrievers.rerankers import Reranker as Reranker
+    from rankbeam.transforms.judge.definitions import JudgedDefinition as JudgedDefinition
+    from rankbeam.transforms.kernels.judged import Undefined as Undefined
+    from rankbeam.transforms.kernels.ranking.rankings import Assessment as Assessment
+    from rankbeam.transforms.kernels.ranking.ties import Ties as Ties
+    from rankbeam.transforms.records.calls.prompt import Prompt as Prompt
+    from rankbeam.transforms.records.calls.quota import Quota as Quota
+    from rankbeam.transforms.records.chunking import Chunker as Chunker
+    from rankbeam.transforms.records.errors import CallError as CallError
+    from rankbeam.transforms.records.errors import FailureKind as FailureKind
+    from rankbeam.transforms.records.errors import InputError as InputError
+    from rankbeam.transforms.records.errors import InputErrors as InputErrors
+    from rankbeam.transforms.records.errors import RankbeamError as RankbeamError
+    from rankbeam.transforms.records.forms import Form as Form
+    from rankbeam.transforms.records.judging.steps import Imagined as Imagined
+    from rankbeam.transforms.records.judging.steps import JudgedCase as JudgedCase
+    from rankbeam.transforms.records.judging.steps import JudgedInput as JudgedInput
+    from rankbeam.transforms.records.judging.steps import JudgeQuestion as JudgeQuestion
+    from rankbeam.transforms.records.judging.steps import JudgeStep as JudgeStep
+    from rankbeam.transforms.records.judging.steps import JudgeVerdict as JudgeVerdict
+    from rankbeam.transforms.records.judging.steps import Need as Need
+    from rankbeam.transforms.records.metrics.definitions import MetricDefinition as MetricDefinition
+    from rankbeam.transforms.records.queries import Query as Query
+    from rankbeam.transforms.records.queries import Ranking as Ranking
+    from rankbeam.transforms.records.reply import Reply as Reply
+    from rankbeam.transforms.records.reply import Tokens as Tokens
 
 _HOMES = {
     "Assessment": "transforms.kernels.ranking.rankings",
@@ -121,6 +89,7 @@ _HOMES = {
     "judge": "pipelines.api.judged",
     "score": "pipelines.api.run",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

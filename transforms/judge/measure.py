@@ -60,22 +60,23 @@ class QualityRows:
         }
 
     def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: EarlierAnswers | None) -> Row:
-        row: Row = {"sentinels": len(answers), "sentinel_groups": []}
         if not answers:
-            return row
+            return {"sentinels": 0, "sentinel_groups": []}
         items = [item for item in known_items_of(step) if item.id in answers]
         classes = {name: answer for name, answer in answers.items() if answer is not None}
-        classes_of = accuracies(items, classes, self.confidence)
-        groups = [
-            {"name": name, "correct": accuracy.right, "count": accuracy.count}
-            for name, accuracy in classes_of.items()
-            if name
-        ]
-        row |= {
-            "sentinels_right": classes_of[""].right,
-            "sentinel_accuracy": classes_of[""].right / classes_of[""].count,
+        by_group = accuracies(items, classes, self.confidence)
+        whole = by_group.pop("")
+        row: Row = {
+            "sentinels": len(answers),
+            "sentinels_right": whole.right,
+            "sentinel_accuracy": whole.right / whole.count,
+            "sentinel_low": whole.low,
+            "sentinel_high": whole.high,
+            "sentinel_groups": [
+                {"name": name, "correct": accuracy.right, "count": accuracy.count}
+                for name, accuracy in by_group.items()
+            ],
         }
-        row |= {"sentinel_low": classes_of[""].low, "sentinel_high": classes_of[""].high, "sentinel_groups": groups}
         if earlier is not None:
             row["drift_since"] = earlier.week
             row["drift_p_value"] = drift_p_value(items, earlier.classes, classes)

@@ -168,33 +168,29 @@ def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation,
         "p50_s": total.percentile_s(50),
         "p95_s": total.percentile_s(95),
         "configurations": [
-            _usage_of(evaluation.configurations[position].config_id, usages[position], quota)
-            for position in sorted(usages)
+            {
+                **_usage_of(evaluation, position, use, quota),
+                "shared_calls": use.shared,
+                "p50_s": use.percentile_s(50),
+                "p95_s": use.percentile_s(95),
+            }
+            for position, use in sorted(usages.items())
         ],
         "from_ledger": [
-            _from_ledger(evaluation.configurations[position].config_id, recalled[position], quota)
-            for position in sorted(recalled)
+            {**_usage_of(evaluation, position, use, quota), "ledger_hits": use.hits}
+            for position, use in sorted(recalled.items())
         ],
     }
     return pa.Table.from_pylist([row], tables.own_columns(tables.USAGE))
 
 
-def _usage_of(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, object]:
+def _usage_of(evaluation: Evaluation, position: int, usage: CallUsage, quota: Quota) -> dict[str, object]:
     return {
-        "config_id": config_id,
+        "config_id": evaluation.configurations[position].config_id,
         "calls": usage.calls,
-        "shared_calls": usage.shared,
-        "p50_s": usage.percentile_s(50),
-        "p95_s": usage.percentile_s(95),
         **usage.tokens.by_column(),
         "cost": quota.cost(usage.calls, usage.tokens),
     }
-
-
-def _from_ledger(config_id: str, usage: CallUsage, quota: Quota) -> dict[str, object]:
-    cost = quota.cost(usage.calls, usage.tokens)
-    hits, tokens = usage.hits, usage.tokens.by_column()
-    return {"config_id": config_id, "ledger_hits": hits, **tokens, "cost": cost, "calls": usage.calls}
 
 
 def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:
