@@ -88,13 +88,9 @@ class Goldens:
     def searching(self) -> Stage:
         """The stage that calls those retrievers of the pool that are services."""
         depth = SearchDepth(self.pool.documents)
-        pools = {service.name: service.pool for service in self.pool.services}
-        retrieve = {
-            service.name: Retrieve(service.name, service.kind, service.remote, depth)
-            for service in self.pool.services
-            if service.remote is not None
-        }
-        called = {name: (work.retriever, pools[name]) for name, work in retrieve.items()}
+        services = [(service, service.remote) for service in self.pool.services if service.remote is not None]
+        retrieve = {one.name: Retrieve(one.name, one.kind, remote, depth) for one, remote in services}
+        called = {one.name: (remote, one.pool) for one, remote in services}
         return self.calls.stage(SEARCH, {SEARCH: SearchServices(retrieve)}, called)
 
     def stage(self, work: Work[Any]) -> Stage:

@@ -22,8 +22,7 @@ from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.stages import RERANK
 from rankbeam.transforms.retrieve import rerank
-from rankbeam.transforms.retrieve.rerank import Called as CalledReranking
-from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranking, ScoreInProcess
+from rankbeam.transforms.retrieve.rerank import CalledReranking, CollectReranked, Reranking, ScoreInProcess
 
 
 def rerank_all(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:

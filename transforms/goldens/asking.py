@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Embedding
@@ -30,6 +30,7 @@ JUDGED = ("support", "nugget_assign", "grade")
 """The steps that use a judge's prompts."""
 _JUDGED_VERSION = 1
 """The version of these prompts: making a benchmark may take weeks, and the keys of paid calls must not change."""
+_MOST_OUTPUT_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,6 @@ class WriterAndChecker:
 
     writer: Model
     checker: Model
-    max_output_tokens: int = 4096
 
     @property
     def services(self) -> list[str]:
@@ -56,8 +56,7 @@ class WriterAndChecker:
         return self.writer if step in WRITTEN else self.checker
 
     def call(self, step: str, values: Mapping[str, Any], sample: int = 0) -> Call:
-        template = built_in_templates(_JUDGED_VERSION)[step] if step in JUDGED else templates()[step]
-        prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
+        prompt = _template(step).prompt(values, max_output_tokens=_MOST_OUTPUT_TOKENS, sample=sample)
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
     def read(self, call: Call, reply: Reply) -> ParsedReply:
@@ -65,9 +64,10 @@ class WriterAndChecker:
         completion = self.model(prompt.step).read(reply.answer)
         if isinstance(completion, Embedding):
             raise CallError(FailureKind.INVALID, f"{call.service} embeds texts and does not generate any")
-        judged = step_named(prompt.step) if prompt.step in JUDGED else None
-        read = partial(forms.parse_reply, prompt.step) if judged is None else judged.read
-        value = read(prompt.values, completion.text)
+        if prompt.step in JUDGED:
+            value = step_named(prompt.step).read(prompt.values, completion.text)
+        else:
+            value = forms.parse_reply(prompt.step, prompt.values, completion.text)
         tokens = reply.tokens
         numbers = (tokens.input, tokens.cached, tokens.output, bool(tokens.batch_input))
         return ParsedReply(
@@ -89,10 +89,10 @@ class AskingWork:
         return self.asking.read(call, reply)
 
 
+def _template(step: str) -> Template:
+    return (built_in_templates(_JUDGED_VERSION) if step in JUDGED else templates())[step]
+
+
 def prompt_names() -> dict[str, str]:
-    names = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
-    judged = {
-        step: f"{built_in_templates(_JUDGED_VERSION)[step].name} {built_in_templates(_JUDGED_VERSION)[step].hash}"
-        for step in JUDGED
-    }
-    return dict(sorted((names | judged).items()))
+    known = {step: _template(step) for step in sorted((*templates(), *JUDGED))}
+    return {step: f"{template.name} {template.hash}" for step, template in known.items()}

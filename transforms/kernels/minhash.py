@@ -65,12 +65,11 @@ def jaccard(first: HashArray, second: HashArray) -> float:
     return common / (len(first) + len(second) - common)
 
 
-def first_alike(texts: Sequence[str], least: float = LEAST_JACCARD) -> list[int]:
+def first_alike(texts: Sequence[str]) -> list[int]:
     """For each text, the position of the first kept text that it nearly duplicates; its own if it is kept.
 
     Args:
         texts: the texts in order of preference.
-        least: the lowest Jaccard index at which two texts are near-duplicates.
 
     >>> first_alike(["How do I pay an invoice?", "Who can see reports?", "how do I pay an invoice"])
     [0, 1, 0]
@@ -83,7 +82,9 @@ def first_alike(texts: Sequence[str], least: float = LEAST_JACCARD) -> list[int]
     for place, text in enumerate(texts):
         alike = [by_band[band] for band in of_texts[place].tolist() if band in by_band]
         candidates = sorted({other for others in alike for other in others})
-        first = next((other for other in candidates if jaccard(grams(texts[other]), grams(text)) >= least), place)
+        first = next(
+            (other for other in candidates if jaccard(grams(texts[other]), grams(text)) >= LEAST_JACCARD), place
+        )
         originals.append(first)
         if first == place:
             for others in alike:

@@ -13,6 +13,7 @@ from rankbeam.transforms.kernels.grouping import grouped
 
 _WORDS = 32  # most words of a document's profile
 _ROUNDS = 6
+_LABEL_WORDS = 3
 _SCALE = 64
 MOST_TOPICS = 24
 
@@ -75,8 +76,8 @@ def topics(documents: Sequence[Profile], count: int) -> list[int]:
     return [order[topic] for topic in assigned]
 
 
-def label(documents: Sequence[Profile], words: int = 3) -> tuple[str, ...]:
-    """The words that the documents of a topic share most, by weight.
+def label(documents: Sequence[Profile]) -> tuple[str, ...]:
+    """The three words that the documents of a topic share most, by weight.
 
     >>> label([{"cat": 2, "paw": 1}, {"cat": 2}])
     ('cat', 'paw')
@@ -84,7 +85,7 @@ def label(documents: Sequence[Profile], words: int = 3) -> tuple[str, ...]:
     sums: Counter[str] = Counter()
     for profile in documents:
         sums.update(profile)
-    return tuple(sorted(sums, key=lambda word: (-sums[word], word))[:words])
+    return tuple(sorted(sums, key=lambda word: (-sums[word], word))[:_LABEL_WORDS])
 
 
 def _heaviest(weights: Profile) -> Profile:

@@ -46,10 +46,10 @@ Left = tuple[tuple[int, str], tuple[int, int]]
 """A source and a reason; the number of documents that were not scored for this reason, and of their queries."""
 
 
-Called = Rate | Rerank
+CalledReranking = Rate | Rerank
 """Work that scores a query's texts by calls."""
 
-Reranking = Called | CrossEncode
+Reranking = CalledReranking | CrossEncode
 """Work that scores a query's texts."""
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -262,7 +262,7 @@ class WrittenItem:
     agreement: float | None = None
     closed_book: float | None = None
     votes: tuple[Vote, ...] = ()
-    asked: tuple[CallRecord, ...] = field(default=())
+    asked: tuple[CallRecord, ...] = ()
 
     @property
     def source_documents(self) -> tuple[str, ...]:
