@@ -26,7 +26,6 @@ from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings,
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
-from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, apply_grades, screen_items
@@ -42,6 +41,7 @@ from rankbeam.transforms.goldens.searching import (
     TextEmbedding,
     UnansweredCall,
 )
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.calls.steps import Usage
 from rankbeam.transforms.records.errors import FailureKind, InputError, pluralize
@@ -145,18 +145,18 @@ class RoundSearches:
         around = self.goldens.context.neighbours
         if not around:
             return span
-        passages, document = self._passages_of[span.doc_id]
+        passages = self._passages_of[span.doc_id]
         place = next((at for at, passage in enumerate(passages) if passage.start >= span.start), len(passages) - 1)
         start, end = passages[max(0, place - around)].start, passages[min(len(passages) - 1, place + around)].end
-        return SourceSpan(span.doc_id, start, end, document.text[start:end], span.title)
+        return SourceSpan(span.doc_id, start, end, self._texts[span.doc_id][start:end], span.title)
 
     @cached_property
-    def _passages_of(self) -> Mapping[str, tuple[list[SourceSpan], Document]]:
-        documents = {document.id: document for document in self.library.documents}
-        passages: dict[str, tuple[list[SourceSpan], Document]] = {}
-        for span in self.library.passages:
-            passages.setdefault(span.doc_id, ([], documents[span.doc_id]))[0].append(span)
-        return passages
+    def _passages_of(self) -> Mapping[str, Sequence[SourceSpan]]:
+        return grouped((span.doc_id, span) for span in self.library.passages)
+
+    @cached_property
+    def _texts(self) -> Mapping[str, str]:
+        return {document.id: document.text for document in self.library.documents}
 
     def vectors(self, items: Sequence[WrittenItem], number: int) -> tuple[Vectors, dict[str, UnansweredCall]]:
         """The embeddings of questions, if they are used to find duplicates."""

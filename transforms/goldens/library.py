@@ -55,10 +55,8 @@ class Library:
     @cached_property
     def _neighbours(self) -> Mapping[int, Neighbours]:
         """The documents from which questions are made, by topic."""
-        members: dict[int, dict[str, Profile]] = {}
-        for name in self._by_document:
-            members.setdefault(self.topics[name], {})[name] = self.profiles[name]
-        return {topic: Neighbours.of(profiles) for topic, profiles in members.items()}
+        members = grouped((self.topics[name], (name, self.profiles[name])) for name in self._by_document)
+        return {topic: Neighbours.of(dict(topic_profiles)) for topic, topic_profiles in members.items()}
 
 
 def library_of(gathered: GatheredDocuments, span_tokens: int, language: str, path: str) -> Library:

@@ -30,6 +30,7 @@ from rankbeam.transforms.goldens.records.items import (
     WrittenItem,
     item_id,
 )
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sampling import apportion, apportion_by_root, in_turn, proportional_table, shuffled
@@ -70,9 +71,7 @@ class GoldensPlan:
     @cached_property
     def strata(self) -> Mapping[Stratum, tuple[SourceSpan, ...]]:
         """The spans by stratum: one from each document in turn, in an order that the seed decides."""
-        members: dict[Stratum, dict[str, list[SourceSpan]]] = {}
-        for span in self.library.spans:
-            members.setdefault(self._stratum_of[span.doc_id], {}).setdefault(span.doc_id, []).append(span)
+        members = grouped((self._stratum_of[span.doc_id], span) for span in self.library.spans)
         return {stratum: tuple(self._in_turn(members[stratum])) for stratum in sorted(members)}
 
     @cached_property
@@ -139,14 +138,12 @@ class GoldensPlan:
             for document in self.library.documents
         }
 
-    def _in_turn(self, by_document: Mapping[str, Sequence[SourceSpan]]) -> Iterator[SourceSpan]:
+    def _in_turn(self, spans: Sequence[SourceSpan]) -> Iterator[SourceSpan]:
         """The first span of every document, then the second span of every document, and so on."""
         seed = self.planned.seed
-        named = {span.id: span for spans in by_document.values() for span in spans}
-        order = [
-            shuffled([span.id for span in by_document[name]], seed, "span")
-            for name in shuffled(by_document, seed, "document")
-        ]
+        named = {span.id: span for span in spans}
+        by_document = grouped((span.doc_id, span.id) for span in spans)
+        order = [shuffled(by_document[name], seed, "span") for name in shuffled(by_document, seed, "document")]
         for names in zip_longest(*order):
             yield from (named[name] for name in names if name is not None)
 

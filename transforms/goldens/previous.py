@@ -13,6 +13,7 @@ from rankbeam.transforms.goldens.records.items import (
     ReviewDecision,
     WrittenItem,
 )
+from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import pluralize
 
 
@@ -61,7 +62,7 @@ class PreviousQuestions:
 
 
 def take_over(
-    items: Iterable[Golden], reviews: Mapping[str, Review], texts: Mapping[str, str], library: Library, pool: int = 0
+    items: Iterable[Golden], reviews: Mapping[str, Review], texts: Mapping[str, str], library: Library, pool: int
 ) -> PreviousQuestions:
     """Choose the questions to take over.
 
@@ -107,16 +108,9 @@ def take_over(
 def new_names(texts: Mapping[str, str], library: Library) -> dict[str, str]:
     """The new ids of documents under their old ids, where only one is gone, and only one is new, with a text."""
     now = {document.id: document.text for document in library.documents}
-    gone = _names_by_text({name: text for name, text in texts.items() if name not in now})
-    new = _names_by_text({name: text for name, text in now.items() if name not in texts})
+    gone = grouped((text, name) for name, text in texts.items() if name not in now)
+    new = grouped((text, name) for name, text in now.items() if name not in texts)
     return {names[0]: new[text][0] for text, names in gone.items() if len(names) == 1 and len(new.get(text, ())) == 1}
-
-
-def _names_by_text(texts: Mapping[str, str]) -> dict[str, list[str]]:
-    names = dict[str, list[str]]()
-    for name, text in texts.items():
-        names.setdefault(text, []).append(name)
-    return names
 
 
 def _with_names(golden: Golden, names: Mapping[str, str]) -> Golden:

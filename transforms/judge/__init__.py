@@ -1,1 +1,1 @@
-"""Judging: prompts and known items that ship with rankbeam."""
+"""Judging: metrics of answers, the steps that they ask of judges, panels of judges, and how good these are."""

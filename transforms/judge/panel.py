@@ -86,10 +86,8 @@ class JudgePanel:
         if reply is not None:
             return reply
         named = zip(self.judges, replies, strict=True)
-        name, error = next(
-            ((judge.model.name, reply) for judge, reply in named if isinstance(reply, CallError)), ("", None)
-        )
-        assert error is not None  # noqa: S101  votes of all judges have a median
+        # Votes of all judges have a median, so one of them has failed.
+        name, error = next((judge.model.name, reply) for judge, reply in named if isinstance(reply, CallError))
         return CallError(error.kind, f"no majority without {name}: {error.message}", 0)
 
     def counted(self, query_id: str, replies: AllReplies) -> Iterator[Votes]:

@@ -37,7 +37,7 @@ class StepQuality:
     repeated: int = 0
     compared: int = 0
     agreement: Fraction = Fraction()
-    variance: Fraction = Fraction()  # sum over these of the variance of their values, from 0 to 1
+    variance: Fraction = Fraction()  # sum over compared items of the variance of their values, from 0 to 1
     versions: Mapping[str, int] = field(default_factory=dict)
     tokens: Tokens = NO_TOKENS
     attempts: int = 0

@@ -1,16 +1,16 @@
 """Replies of the writing and checking steps: JSON schemas, and strict parsers.
 
     step            values of its prompt                         reads as
-    profiles        texts {number: text}                         Dimensions
+    profiles        texts {number: text}                         Dimension, several
     facts           texts {number: text}                         Facts: those whose quote is in its text
     enlarge         text                                         text to search for
     distill         facts, sentences {number: text}              numbers of sentences
-    question        facts {number: text}, type, profile          Draft
-    unanswerable    facts, profile                               Draft without nuggets and facts
+    question        facts {number: text}, type, profile          DraftQuestion
+    unanswerable    facts, profile                               DraftQuestion without nuggets and facts
     checks          question, answer, quotes                     Vote, one for each criterion
-    critic          question, answer, quotes, role               Vote
+    critic          question, answer, quotes, critic, role       Vote
     consensus       as critic, and reviews                       Vote
-    derive          question, quotes                             Derived
+    derive          question, quotes                             DerivedAnswer
     closed_book     question                                     text
 
 A reply that breaks a rule is `MALFORMED`, with a message that a repair quotes. A quote that is not in its text does not
