@@ -75,9 +75,11 @@ class Quality:
         steps: defaultdict[JudgeOfStep, StepQuality] = defaultdict(StepQuality)
         for judgement in evaluated.judgements:
             key = JudgeOfStep(judgement.step, judgement.judge)
+            step = step_named(judgement.step)
             if judgement.known is not None:
-                steps[key] = steps[key].merge(_of_known(judgement))
-            elif not step_named(judgement.step).embeds:
+                answer = None if judgement.verdict is None else step.known_class(judgement.verdict)
+                steps[key] = steps[key].merge(StepQuality(known={judgement.known.id: answer}))
+            elif not step.embeds:
                 items[key, judgement.texts, judgement.items].append(judgement)
         for (key, _, _), judgements in items.items():
             steps[key] = steps[key].merge(_of_item(judgements))
@@ -93,12 +95,6 @@ class Quality:
         for step, quality in other.steps.items():
             merged[step] = merged.get(step, StepQuality()).merge(quality)
         return Quality(merged, self.doubtful_references + other.doubtful_references)
-
-
-def _of_known(judgement: Judgement) -> StepQuality:
-    assert judgement.known is not None  # noqa: S101  as the caller made sure
-    answer = None if judgement.verdict is None else step_named(judgement.step).known_class(judgement.verdict)
-    return StepQuality(known={judgement.known.id: answer})
 
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:

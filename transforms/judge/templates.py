@@ -21,7 +21,6 @@ DEFAULT_VERSION = "v2"
 VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, DEFAULT_VERSION: 2})
 """The versions of the shipped prompts, by name."""
 
-_NO_EXAMPLES = frozenset({CriterionStep.name})  # each criterion has its own
 _REPLY = "reply"
 _STEPS = files("rankbeam.transforms.judge.steps")
 
@@ -66,10 +65,10 @@ def _own_templates(folder: str, known: Mapping[str, Template]) -> Mapping[str, T
 
 def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, Template]:
     """The templates of all steps with examples in the folder; the examples follow the instructions."""
-    steps_known = known.keys() - _NO_EXAMPLES
+    steps_known = known.keys() - {CriterionStep.name}
     shown = {}
     for path in sorted(Path(folder).glob("*.jsonl")):
-        if path.stem in _NO_EXAMPLES:
+        if path.stem == CriterionStep.name:
             raise InputError("a criterion names its examples itself: judge.criteria.NAME.examples", path=str(path))
         if path.stem not in steps_known:
             hint = did_you_mean(path.stem, steps_known)
