@@ -98,7 +98,7 @@ class CallServices(beam.PTransform):
     summary: beam.PCollection[DatasetSummary]
     earlier: beam.PCollection[Usage] | None = None
 
-    def expand(self, tasks: beam.PCollection[TaskBatch]) -> Any:  # a Called; Beam warns about named results
+    def expand(self, tasks: beam.PCollection[TaskBatch]) -> Any:  # a CallResults; Beam warns about named results
         used = [] if self.earlier is None else [beam.pvalue.AsList(self.earlier)]
         outputs = (
             tasks

@@ -1,7 +1,6 @@
-"""The Arrow schema of every table that is written: the only definition there is.
+"""The Arrow schema of every table that is written: Parquet files, DuckDB, BigQuery and LookML are derived from it.
 
-Parquet files, the DuckDB file, and later BigQuery tables and LookML are derived from these. Every table
-carries the columns of `COMMON`, so that each can be partitioned and clustered without a join.
+Every table carries the columns of `COMMON`, so that each can be partitioned and clustered without a join.
 """
 
 import pyarrow as pa

@@ -1,6 +1,6 @@
 """The field of an experiment that takes a path, a table of BigQuery or, as a mapping, a query.
 
-This is not in `read_source`, which all readers of files import, because importing pydantic takes a tenth of a second.
+This is not in `names`, which all readers of files import, because importing pydantic takes a tenth of a second.
 """
 
 from typing import Annotated, Any

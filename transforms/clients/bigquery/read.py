@@ -111,7 +111,7 @@ def refusals(source: TableSource) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except Exception as error:  # `translated` raises again what is not Google's
+    except Exception as error:  # `bigquery_error` raises again what is not Google's
         refusal = error if isinstance(error, BigQueryError) else bigquery_error(error)
         problem = f"{refusal.kind.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal, source)}"
         raise InputError(problem, path=str(source)) from error

@@ -210,5 +210,5 @@ def _translate_errors(work: Callable[[], T]) -> T:
         return work()
     except BigQueryError:
         raise
-    except Exception as error:  # `translated` raises again what is not Google's
+    except Exception as error:  # `errors.bigquery_error` raises again what is not Google's
         raise errors.bigquery_error(error) from error

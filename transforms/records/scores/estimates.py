@@ -135,15 +135,14 @@ def _differences_of_pair(
             labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
             summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
         for metric, summary in zip(panel.metrics, summaries, strict=True):
-            is_lower = evaluation.lower_is_better(metric)
-            if is_lower:
+            if metric.lower_is_better:
                 summary = replace(summary, wins=summary.losses, losses=summary.wins)
             rows[str(metric)] = Comparison(
                 config_id=ours,
                 baseline=theirs,
                 slice=name,
                 metric=str(metric),
-                lower_is_better=is_lower,
+                lower_is_better=metric.lower_is_better,
                 **vars(summary),
             )
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
