@@ -1,12 +1,12 @@
 """The tasks of a lane on their way from the bundle's thread, the only one that may read them, to the event loop."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.task_batches import Group, group_of
 from rankbeam.transforms.clients.ledger import Lookup
-from rankbeam.transforms.records.calls.steps import CallUsage, RecalledTasks
+from rankbeam.transforms.records.calls.steps import RecalledTasks
 
 _AT_ONCE, _BYTES_AT_ONCE = 128, 1 << 20
 _MOST_READY = 512
@@ -18,7 +18,7 @@ class Feed:
     def __init__(self, rows: Iterable[bytes], number: int = 0, recall: Recall | None = None) -> None:
         self._rows: Iterator[bytes] = iter(rows)
         self._number, self._taken = number, 0
-        self._recall = recall
+        self.recall = recall or Recall({}, tuple)
         self._read_bytes = self._taken_bytes = 0  # only one thread changes each of them
         self._ready: deque[bytes] = deque()
         self._is_read = False
@@ -35,19 +35,7 @@ class Feed:
     @property
     def left(self) -> int:
         """Number of groups that have been neither taken nor recalled yet."""
-        return 0 if self.has_ended else max(0, self._number - self._taken - self.recalled.total())
-
-    @property
-    def recalled(self) -> Counter[str]:
-        """Number of calls that the ledger has answered so far, by service; their tasks need not be taken."""
-        return Counter() if self._recall is None else self._recall.counted
-
-    def recalled_usages(self) -> list[tuple[str, CallUsage]]:
-        """Usage of those calls when they were made, by service and position."""
-        return [] if self._recall is None else self._recall.sums.usages()
-
-    def warnings(self) -> list[str]:
-        return [] if self._recall is None else list(self._recall.warnings.values())
+        return 0 if self.has_ended else max(0, self._number - self._taken - self.recall.counted.total())
 
     @property
     def held_bytes(self) -> int:
@@ -60,9 +48,9 @@ class Feed:
             return False
         before, end = self._read_bytes, self._read_bytes + _BYTES_AT_ONCE
         for _ in range(_AT_ONCE):
-            row = next(self._rows, None) or (None if self._recall is None else self._recall.rejected())
+            row = next(self._rows, None) or self.recall.rejected()
             if row is None:
-                self._is_read = self._recall is None or self._recall.has_ended
+                self._is_read = self.recall.has_ended
                 break
             self._read_bytes += len(row)
             self._ready.append(row)
@@ -74,14 +62,13 @@ class Feed:
         return True
 
     def look_up(self, lookup: Lookup) -> None:
-        if self._recall is not None:
-            self._number = self._recall.look_up(lookup)
+        self._number += self.recall.look_up(lookup)
 
     def read_recalled(self) -> RecalledTasks | None:
         """Tasks that the ledger answers, which need not be taken; None if there are no more."""
-        if self._recall is None or self._recall.has_ended:
+        if self.recall.has_ended:
             return None
-        recalled = self._recall.read()
+        recalled = self.recall.read()
         self._on_filled()
         return recalled
 

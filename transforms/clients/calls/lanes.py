@@ -119,14 +119,14 @@ class LaneRun:
     @property
     def tally(self) -> Counts:
         tally = self._tally.copy()
-        for service, number in self.feed.recalled.items():
+        for service, number in self.feed.recall.counted.items():
             tally[Counter.CALLS_PLANNED, service] += number
             tally[Counter.LEDGER_HITS, service] += number
         return tally
 
     def recalled_usages(self) -> list[tuple[str, CallUsage]]:
         """Usage, when they were made, of the calls that the ledger answered; by service and position."""
-        return [*self._recalled_sums.usages(), *self.feed.recalled_usages()]
+        return [*self._recalled_sums.usages(), *self.feed.recall.sums.usages()]
 
     @property
     def waited_s(self) -> dict[str, float]:
@@ -173,7 +173,7 @@ class LaneRun:
 
     def warnings(self) -> list[str]:
         pool_warnings = (warning for pool in self._pools.values() for warning in pool.warnings())
-        return [*self._lookup.warnings(), *self.feed.warnings(), *pool_warnings, *self._unexpected.warnings()]
+        return [*self._lookup.warnings(), *self.feed.recall.warnings.values(), *pool_warnings, *self._unexpected.warnings()]
 
     async def _make_calls(self) -> None:
         number, accounts = self._lane.number, [self._stage.accounts.get(pool) or pool for pool in self._lane.pools]
@@ -200,7 +200,7 @@ class LaneRun:
             return self._driver.expected_bytes < self._room.most_held() * share
 
         while not self._is_over() and not self._is_stopped:
-            for service, number in self.feed.recalled.items():
+            for service, number in self.feed.recall.counted.items():
                 if number:
                     self._pools[self._stage.pools[service]].answered_before(service)
             self._has_room = has_room(1.0 if self._has_room else 0.75)

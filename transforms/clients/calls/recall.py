@@ -39,6 +39,7 @@ class Recall:
         self._read: Iterator[RecalledTasks] = iter(())
         self.sums = CallSums()
         self.warnings: dict[str, str] = {}  # by work
+        # Number of calls that the ledger has answered so far, by service; their tasks need not be taken.
         self.counted = Tally(dict.fromkeys((work.service for work in self._works.values()), 0))
         self.has_ended = True
 
