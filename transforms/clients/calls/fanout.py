@@ -109,7 +109,7 @@ class FanOut:
 
     def begin(self, lane: Lane, feed: Feed) -> None:
         """Begin a lane; returns at once. `outcomes` reads its tasks once all lanes have their shares of the budget."""
-        self._shared.account.limit += self._stage.budget_of_lane(lane.pools)
+        self._shared.budget.limit += self._stage.budget_of_lane(lane.pools)
         self._feeds.append(feed)
         self._ends.append(asyncio.run_coroutine_threadsafe(self._run_lane(lane, feed), self._clock.loop()))
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
@@ -195,7 +195,7 @@ class FanOut:
     def warnings(self) -> list[str]:
         refused: Tally[Pools] = Tally()
         for lane, run in self._runs:
-            refused[lane.pools] += run.budget.refused
+            refused[lane.pools] += run.refused
         texts = [warning for _, run in self._runs for warning in run.warnings()]
         return list(dict.fromkeys([*texts, *(over_budget(pools, number) for pools, number in (+refused).items())]))
 

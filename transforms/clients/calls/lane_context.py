@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.durations import bin_of
 from rankbeam.transforms.records.calls.steps import Call, CallUsage, SearchDepth
-from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.counters import Counts
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
@@ -34,53 +34,43 @@ class BudgetReservation:
     cost: float = 0.0
 
 
-class Account:
+class Budget:
     """The money that the lanes of one loop share: one lane may spend what another does not need."""
 
-    def __init__(self, limit: float = 0.0) -> None:
+    def __init__(self, limit: float) -> None:
         self.limit = limit
-        self.reserved = self.spent = 0.0
-        self.changed = asyncio.Event()
-
-    def is_over(self, cost: float) -> bool:
-        return cost > self.limit * (1 + _ROUNDING)
-
-
-class Budget:
-    """Reserves money for the calls of one lane."""
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-        self.refused = 0
+        self.spent = self._reserved = 0.0
+        self._changed = asyncio.Event()
 
     @property
     def is_limited(self) -> bool:
-        return math.isfinite(self._account.limit)
+        return math.isfinite(self.limit)
 
     @asynccontextmanager
     async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[BudgetReservation]:
         """Reserve the most that an attempt may cost; waits for attempts in flight to settle if too little is left."""
-        account = self._account
-        while most > 0 and account.is_over(account.spent + account.reserved + most):
+        while most > 0 and self._is_over(self.spent + self._reserved + most):
             refuse_when_stopped()
-            if account.is_over(account.spent + most):
-                self.refused += 1
-                left = max(0.0, account.limit - account.spent)
+            if self._is_over(self.spent + most):
+                left = max(0.0, self.limit - self.spent)
                 problem = f"not asked: it may cost {most:,.4g}, and {left:,.4g} of max_cost is left"
                 raise CallError(FailureKind.OVER_BUDGET, problem, 0)
-            account.changed.clear()
-            await account.changed.wait()
-        account.reserved += most
+            self._changed.clear()
+            await self._changed.wait()
+        self._reserved += most
         reservation = BudgetReservation()
         try:
             yield reservation
         finally:
-            account.reserved -= most
-            account.spent += reservation.cost
+            self._reserved -= most
+            self.spent += reservation.cost
             self.wake()
 
     def wake(self) -> None:
-        self._account.changed.set()
+        self._changed.set()
+
+    def _is_over(self, cost: float) -> bool:
+        return cost > self.limit * (1 + _ROUNDING)
 
 
 TakeOutcome = Callable[[Reply | CallError], None]
@@ -96,7 +86,7 @@ class SharedServices:
 
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
-        self.account = Account()
+        self.budget = Budget(0.0)  # every lane that begins adds its part
         self.added: dict[str, SearchDepth | None] = {}  # answers in the ledger that are not in the index yet
         self.flushes: list[Callable[[], None]] = []
         self._requests: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
@@ -218,10 +208,6 @@ class CallSums:
         return [(service, total.usage(position)) for (service, position), total in list(self._sums.items())]
 
 
-Counts = Tally[tuple[Counter, str]]
-"""Counts by counter and service."""
-
-
 class CallOwner(Protocol):
     """The lane that calls are made for."""
 
@@ -243,9 +229,8 @@ class LaneContext:
     owner: CallOwner
     count_in_flight: Callable[[int], None]  # 1 when an attempt begins, -1 when it has ended
     shared: SharedServices
-    tally: Counts
+    tally: Counts  # by service, not by pool
     sums: CallSums
     in_flight: InFlight
-    budget: Budget
     unexpected: UnexpectedErrors
     clock: Clock

@@ -19,14 +19,7 @@ from rankbeam.transforms.clients.calls.attempts import after
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
-from rankbeam.transforms.clients.calls.lane_context import (
-    Budget,
-    CallSums,
-    Counts,
-    InFlight,
-    LaneContext,
-    SharedServices,
-)
+from rankbeam.transforms.clients.calls.lane_context import CallSums, InFlight, LaneContext, SharedServices
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
@@ -34,7 +27,7 @@ from rankbeam.transforms.clients.calls.unexpected_errors import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
 from rankbeam.transforms.records.calls.steps import PAUSE, CallUsage
-from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
 
@@ -94,7 +87,6 @@ class LaneRun:
         self._in_flight = InFlight(self.stop)
         self._driver = Driver(stage.name, stage.works, self._ask, context.emit)
         self._unexpected = UnexpectedErrors(ledger.keep_log)
-        self.budget = Budget(shared.account)
         self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
         lane_context = LaneContext(
             lane.number,
@@ -104,7 +96,6 @@ class LaneRun:
             self._tally,
             self.sums,
             self._in_flight,
-            self.budget,
             self._unexpected,
             clock,
         )
@@ -123,6 +114,11 @@ class LaneRun:
             tally[Counter.CALLS_PLANNED, service] += number
             tally[Counter.LEDGER_HITS, service] += number
         return tally
+
+    @property
+    def refused(self) -> int:
+        """Number of calls that were not made because of their cost."""
+        return sum(pool.refused for pool in self._pools.values())
 
     def recalled_usages(self) -> list[tuple[str, CallUsage]]:
         """Usage, when they were made, of the calls that the ledger answered; by service and position."""
@@ -173,7 +169,12 @@ class LaneRun:
 
     def warnings(self) -> list[str]:
         pool_warnings = (warning for pool in self._pools.values() for warning in pool.warnings())
-        return [*self._lookup.warnings(), *self.feed.recall.warnings.values(), *pool_warnings, *self._unexpected.warnings()]
+        return [
+            *self._lookup.warnings(),
+            *self.feed.recall.warnings.values(),
+            *pool_warnings,
+            *self._unexpected.warnings(),
+        ]
 
     async def _make_calls(self) -> None:
         number, accounts = self._lane.number, [self._stage.accounts.get(pool) or pool for pool in self._lane.pools]

@@ -39,7 +39,9 @@ class PoolCalls:
         self._quota, self._services, self._owner = quota, services, context.owner
         self._tally, self._sums, self._in_flight = context.tally, context.sums, context.in_flight
         self._count_in_flight = context.count_in_flight
-        self._budget, self._unexpected, self._clock = context.budget, context.unexpected, context.clock
+        self._shared, self._unexpected, self._clock = context.shared, context.unexpected, context.clock
+        self._budget = context.shared.budget
+        self.refused = 0  # calls that were not made because of their cost
         self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
         self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
@@ -52,7 +54,6 @@ class PoolCalls:
         self._misreporting: dict[str, None] = {}
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
-        self._shared = context.shared
         self._breakers = {service: context.shared.breaker(service, quota.give_up_after_s) for service in services}
         self._answer_breakers: dict[tuple[str, str], Breaker] = {}
         self._recalled: set[str] = set()  # services with answers in the ledger
@@ -323,8 +324,6 @@ class PoolCalls:
     def _fail(self, open_call: OpenCall, error: CallError) -> None:
         if isinstance(open_call, CombinedCall):
             again = self._together.split(open_call, error)
-            if again and error.kind is FailureKind.OVER_BUDGET:
-                self._budget.refused -= 1  # smaller requests may fit into the budget
             for part in open_call.parts:
                 if again:
                     self.add(part)
@@ -335,6 +334,7 @@ class PoolCalls:
             return
         self._tally[Counter.CALLS_DONE, open_call.call.service] += 1
         self._tally[Counter.CALLS_FAILED, open_call.call.service] += 1
+        self.refused += error.kind is FailureKind.OVER_BUDGET
         self._owner.failed(open_call, error)
 
 
