@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate, RunFacts
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
-from rankbeam.transforms.records.scores.means import QueryAggregate, SumLayout, or_null
+from rankbeam.transforms.records.scores.means import Group, QueryAggregate, SumLayout, or_null
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, MetricSummary
 from rankbeam.transforms.records.slices import ALL, ranked_by
 
@@ -31,6 +32,47 @@ Firsts = Mapping[tuple[str, str], str]
 POSITIONS = ("position", "baseline_position")
 UNCORRECTED = pa.schema([*(pa.field(name, pa.int32()) for name in POSITIONS), *tables.own_columns(tables.COMPARISONS)])
 """Comparisons with the positions of both configurations; neither corrected p-values nor stages are known yet."""
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """One slice of an aggregate, by groups: positions of configurations, or pairs of them."""
+
+    name: str
+    aggregate: RunAggregate
+    evaluation: Evaluation
+    layout: SumLayout
+
+    @classmethod
+    def each(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "dict[str, _Slice]":
+        layout = SumLayout.of(evaluation)  # it lists all pairs, so once
+        return {name: cls(name, aggregate, evaluation, layout) for *_, name in aggregate.queries}
+
+    def replicates(self, group: Group, panel: int) -> FloatArray:
+        """The bootstrap's means or mean differences, float64[m, b]; without a bootstrap, b is 0."""
+        if self._totals is None:
+            return np.empty((len(self.evaluation.panels[panel].metrics), 0))
+        return self.layout.replicates(self._totals, group, panel)
+
+    def clusters(self, group: Group, panel: int) -> list[ClusterStatistics] | None:
+        """The statistics by cluster of each metric; None without clusters."""
+        moments = self.aggregate.clusters.get(self.name)
+        return None if moments is None else self.layout.by_cluster(moments, group, panel)
+
+    @property
+    def is_resampled(self) -> bool:
+        return self._totals is not None
+
+    def has_few(self, queries: int, clusters: Sequence[ClusterStatistics] | None) -> bool:
+        """Return whether the slice has too few units of evidence for intervals: clusters if there are any."""
+        units = queries if clusters is None else max((cluster.count for cluster in clusters), default=0.0)
+        return self.name != ALL and units < self.evaluation.statistics.min_slice
+
+    @cached_property
+    def _totals(self) -> IntArray | None:
+        """The weighted sums of all replicates; None without a bootstrap."""
+        replicates = self.aggregate.replicates.get(self.name)
+        return None if replicates is None else replicates.totals()
 
 
 @dataclass(frozen=True)
@@ -48,12 +90,10 @@ class RunEstimates(RunFacts):
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
-        names = dict.fromkeys(name for *_, name in aggregate.queries)
-        totals = totals_of(aggregate)
-        layout = SumLayout.of(evaluation)
+        slices = _Slice.each(aggregate, evaluation)
         return cls(
-            {name: _means_of(name, totals.get(name), aggregate, evaluation, layout) for name in names},
-            differences_of(aggregate, evaluation, layout, totals),
+            {name: _means_of(slice_) for name, slice_ in slices.items()},
+            _differences(slices, aggregate),
             frozenset(
                 position
                 for (position, panel, name), state in aggregate.queries.items()
@@ -65,7 +105,7 @@ class RunEstimates(RunFacts):
     @classmethod
     def of_differences(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
         """The differences of further pairs, without the means that the first pairs came with."""
-        return cls(differences=differences_of(aggregate, evaluation, SumLayout.of(evaluation), totals_of(aggregate)))
+        return cls(differences=_differences(_Slice.each(aggregate, evaluation), aggregate))
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
         """The estimates of both, which have neither means of one slice nor pairs of one slice in common."""
@@ -78,61 +118,35 @@ class RunEstimates(RunFacts):
         )
 
 
-def totals_of(aggregate: RunAggregate) -> dict[str, IntArray]:
-    """The weighted sums of all replicates of each slice."""
-    return {name: replicates.totals() for name, replicates in aggregate.replicates.items()}
-
-
-def differences_of(
-    aggregate: RunAggregate, evaluation: Evaluation, layout: SumLayout, totals: Mapping[str, IntArray]
-) -> dict[str, pa.Table]:
+def _differences(slices: Mapping[str, _Slice], aggregate: RunAggregate) -> dict[str, pa.Table]:
     """The rows of `UNCORRECTED` of each slice."""
     pairs = grouped((name, (one, other)) for one, other, _, name in aggregate.pairs)
     return {
-        name: _differences_of(name, sorted({*of_slice}), totals.get(name), aggregate, evaluation, layout)
+        name: pa.Table.from_pylist(
+            [
+                dict(zip(POSITIONS, pair, strict=True)) | vars(row)
+                for pair in sorted({*of_slice})
+                for row in _differences_of_pair(pair, slices[name])
+            ],
+            UNCORRECTED,
+        )
         for name, of_slice in pairs.items()
     }
 
 
-def _differences_of(
-    name: str,
-    pairs: Sequence[tuple[int, int]],
-    totals: IntArray | None,
-    aggregate: RunAggregate,
-    evaluation: Evaluation,
-    layout: SumLayout,
-) -> pa.Table:
-    """The rows of `UNCORRECTED` of one slice."""
-    rows = [
-        dict(zip(POSITIONS, pair, strict=True)) | vars(row)
-        for pair in pairs
-        for row in _differences_of_pair(*pair, name, totals, aggregate, evaluation, layout)
-    ]
-    return pa.Table.from_pylist(rows, UNCORRECTED)
-
-
-def _differences_of_pair(
-    one: int,
-    other: int,
-    name: str,
-    totals: IntArray | None,
-    aggregate: RunAggregate,
-    evaluation: Evaluation,
-    layout: SumLayout,
-) -> tuple[Comparison, ...]:
+def _differences_of_pair(pair: tuple[int, int], slice_: _Slice) -> tuple[Comparison, ...]:
     """The comparisons of a pair over one slice, in the order of the metrics; p-values are not corrected yet."""
+    name, aggregate, evaluation = slice_.name, slice_.aggregate, slice_.evaluation
     statistics = evaluation.statistics
-    ours, theirs = (evaluation.configurations[position].config_id for position in (one, other))
-    rows, moments = {}, aggregate.clusters.get(name)
+    ours, theirs = (evaluation.configurations[position].config_id for position in pair)
+    rows = {}
     for number, panel in enumerate(evaluation.panels):
-        state = aggregate.pairs[one, other, number, name]
-        clusters = None if moments is None else layout.by_cluster(moments, (one, other), number)
-        if name != ALL and _unit_count(state.moments.count, clusters) < statistics.min_slice:
+        state, clusters = aggregate.pairs[*pair, number, name], slice_.clusters(pair, number)
+        if slice_.has_few(state.moments.count, clusters):
             continue
-        replicates = _no_replicates(panel) if totals is None else layout.replicates(totals, (one, other), number)
-        summaries = state.result(panel.ranges, replicates, statistics, clusters)
+        summaries = state.result(panel.ranges, slice_.replicates(pair, number), statistics, clusters)
         if panel.has_labels:
-            labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
+            labelled, confidence = aggregate.labelled[*pair, number, name], statistics.confidence
             summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
         for metric, summary in zip(panel.metrics, summaries, strict=True):
             if metric.lower_is_better:
@@ -148,17 +162,14 @@ def _differences_of_pair(
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
 
 
-def _means_of(
-    name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, layout: SumLayout
-) -> dict[tuple[str, str], ConfigurationMetric]:
+def _means_of(slice_: _Slice) -> dict[tuple[str, str], ConfigurationMetric]:
     """The rows of every configuration over one slice, by config_id and metric."""
-    firsts = _firsts(name, aggregate, evaluation)
+    firsts = _firsts(slice_)
     rows: dict[tuple[str, str], ConfigurationMetric] = {}
-    for number in range(len(evaluation.panels)):
-        for contenders in _contenders(name, number, totals, aggregate, evaluation, layout, firsts):
+    for number, panel in enumerate(slice_.evaluation.panels):
+        for contenders in _contenders(slice_, number, firsts):
             # Joint intervals and the best are drawn from replicates, which labels do not have.
-            is_resampled = totals is not None and not evaluation.panels[number].has_labels
-            for row in _ranked_rows(contenders, is_resampled, evaluation):
+            for row in _ranked_rows(contenders, slice_.is_resampled and not panel.has_labels, slice_.evaluation):
                 rows[row.config_id, row.metric] = row
     return rows
 
@@ -171,27 +182,19 @@ class Contender(NamedTuple):
     replicates: FloatArray  # float64[b], the bootstrap's means
 
 
-def _contenders(
-    name: str,
-    number: int,
-    totals: IntArray | None,
-    aggregate: RunAggregate,
-    evaluation: Evaluation,
-    layout: SumLayout,
-    firsts: Firsts,
-) -> Iterator[list[Contender]]:
+def _contenders(slice_: _Slice, number: int, firsts: Firsts) -> Iterator[list[Contender]]:
     """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
-    panel, moments = evaluation.panels[number], aggregate.clusters.get(name)
+    name, aggregate, evaluation = slice_.name, slice_.aggregate, slice_.evaluation
+    panel = evaluation.panels[number]
     by_configuration = []
     for position, configuration in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]
-        replicates = _no_replicates(panel) if totals is None else layout.replicates(totals, position, number)
-        clusters = None if moments is None else layout.by_cluster(moments, position, number)
+        replicates, clusters = slice_.replicates(position, number), slice_.clusters(position, number)
         summaries = state.result(panel.ranges, evaluation.statistics.confidence, clusters)
         if panel.has_labels:
             labelled = aggregate.labelled[position, NO_OTHER, number, name]
             summaries = [with_labels(summaries[0], labelled, panel.ranges[0], evaluation.statistics.confidence)]
-        if name != ALL and _unit_count(state.moments.count, clusters) < evaluation.statistics.min_slice:
+        if slice_.has_few(state.moments.count, clusters):
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [
             _row(configuration.config_id, name, metric, panel, state, summary, firsts)
@@ -199,11 +202,6 @@ def _contenders(
         ]
         by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges, clusters), replicates)))
     yield from map(list, zip(*by_configuration, strict=True))
-
-
-def _unit_count(queries: int, clusters: Sequence[ClusterStatistics] | None) -> float:
-    """The number of units of evidence in a panel: clusters if there are any, else queries."""
-    return queries if clusters is None else max((cluster.count for cluster in clusters), default=0.0)
 
 
 def _row(
@@ -235,7 +233,8 @@ def _row(
     )
 
 
-def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
+def _firsts(slice_: _Slice) -> dict[tuple[str, str], str]:
+    name, aggregate, evaluation = slice_.name, slice_.aggregate, slice_.evaluation
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):
@@ -323,7 +322,3 @@ def _rank(contenders: Sequence[Contender], confidence: float) -> list[OfMany]:
         OfMany(or_null(low), or_null(high), may_be)
         for low, high, may_be in zip(lows.tolist(), highs.tolist(), best.tolist(), strict=True)
     ]
-
-
-def _no_replicates(panel: Panel) -> FloatArray:
-    return np.empty((len(panel.metrics), 0))
