@@ -34,7 +34,7 @@ from rankbeam.transforms.records.metrics.values import (
 )
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
-from rankbeam.transforms.records.rankings.ranked import RankedSource, SeenRankings, by_judgements, cuts_of, fill_pool
+from rankbeam.transforms.records.rankings.ranked import RankedSource, by_judgements, cuts_of, fill_pool
 from rankbeam.transforms.records.rankings.retrieved import RetrievedRows
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
@@ -129,11 +129,13 @@ def score(
     """
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
-    evidence = SpanEvidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
+    evidence = SpanEvidence.of(pool) if evaluation.spans else None
     answers = answers_of(queries, rows, failures, evaluation)
     filled_pool = None
+    pools: list[tuple[Pool, BoolArray | None]] = [(pool, None)]
     if evaluation.holes is not None and highest is not None:
         filled_pool = fill_pool(pool, queries["query_id"], grades, evaluation.holes.scale(highest))
+        pools.append((filled_pool.pool, filled_pool.by_judge))
     bounding = highest if shows_unjudged(evaluation.metrics) else None
     scored: dict[int, ScoredConfiguration] = {}
     order = order_of(queries["query_id"])
@@ -145,18 +147,19 @@ def score(
             if cut.top_k is not None:
                 retrieved = retrieved.first(cut.top_k, queries.num_rows)
             rules = {"ties": evaluation.ties, "spans": evaluation.spans}
-            ranked = RankedSource.of(retrieved, queries["query_id"], pool, answer.source, cut.dialect, **rules)
+            seen = [
+                RankedSource.of(
+                    retrieved, queries["query_id"], part, answer.source, cut.dialect, **rules, by_judge=mask
+                )
+                for part, mask in pools
+            ]
+            ranked = seen[0]
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeat_error(ranked.retrieved, again, queries, answer.source.path)
-            with_holes = None
-            if filled_pool is not None:
-                names = queries["query_id"]
-                with_holes = RankedSource.of(retrieved, names, filled_pool.pool, answer.source, cut.dialect, **rules)
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
                 is_asked = evaluation.configurations[i].query_mask(order)
-                seen = SeenRankings(pool, ranked, filled_pool, with_holes)
                 scored[i] = _score_one(i, seen, spans, failed, absent, is_asked, evaluation, bounding)
     configurations = with_judged(
         [scored[position] for position in sorted(scored)], queries["query_id"], values, evaluation
@@ -211,7 +214,7 @@ def _unranked_counts(answers: Sequence[Answers], unjudged: BoolArray) -> Iterato
 
 def _score_one(
     position: int,
-    seen: SeenRankings,
+    seen: Sequence[RankedSource],
     spans: RankedSpans | None,
     failed: BoolArray,
     absent: BoolArray,
@@ -219,12 +222,13 @@ def _score_one(
     evaluation: Evaluation,
     highest: float | None,
 ) -> ScoredConfiguration:
-    configuration, pool, ranked = evaluation.configurations[position], seen.pool, seen.ranked
+    """Score one configuration, whose ranking is `seen` through people's judgements, and perhaps with holes filled."""
+    configuration, ranked = evaluation.configurations[position], seen[0]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
     metrics = [dialect.metric(metric) for metric in evaluation.retrieval]
     chunks = any(metric.definition.chunks for metric in metrics)
     if spans is None:
-        assessed = seen.assess(top_k, chunks=chunks)
+        assessed = [part.assess(top_k, chunks=chunks) for part in seen]
         values, retrieved = by_judgements(metrics, assessed, metric_values), assessed[0][0].retrieved
     else:
         cut = spans.assessment.upto(top_k)
@@ -239,16 +243,16 @@ def _score_one(
     # If a document may have several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None
     if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
-        uncut = seen.assess(None, chunks=chunks)
+        uncut = [part.assess(None, chunks=chunks) for part in seen]
         bounds = by_judgements(metrics, uncut, lambda part, once, every: tie_bounds(part, once, every, top_k))
     row_grade = None if spans is None else spans.row_grade
     unjudged = None
     if highest is not None and spans is None:
         unjudged = by_judgements(metrics, assessed, lambda part, once, _: unjudged_bounds(part, once, highest))
-    kept_documents = seen.documents(top_k, row_grade) if source.keep_rankings else None
+    kept_documents = seen[-1].documents(top_k, row_grade) if source.keep_rankings else None
     has_judged = bool((ranked.judgement >= 0).any()) if spans is None else spans.touches
     has_results = bool(retrieved.any())
-    examples = ranked.first_ids(pool) if has_results and not has_judged and len(pool.doc_id) else None
+    examples = ranked.first_ids() if has_results and not has_judged and len(ranked.pool.doc_id) else None
     retrieval = ScoredPanel(status, values, bounds, unjudged_bounds=unjudged)
     values[~retrieval.scored] = np.nan
     return ScoredConfiguration(position, (retrieval,), kept_documents, has_results, has_judged, examples)

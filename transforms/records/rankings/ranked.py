@@ -32,6 +32,8 @@ class RankedSource:
     """The rankings of one source under one dialect."""
 
     retrieved: RetrievedRows  # the rows
+    pool: Pool  # the judgements through which they are seen
+    by_judge: BoolArray | None  # bool, the judgements of the pool that are a judge's; None if it filled no holes
     judgement: IntArray  # int64[m], the row of the pool for each row, or -1
     ranked: RankedRows  # the rows in order, not cut
     by_score: bool  # whether the scores decide the order
@@ -48,6 +50,7 @@ class RankedSource:
         *,
         ties: bool,
         spans: bool = False,
+        by_judge: BoolArray | None = None,
     ) -> "RankedSource":
         """Order the rows of a source.
 
@@ -60,6 +63,7 @@ class RankedSource:
                 no score still keeps the service's order.
             ties: whether to compute the ranks that ties allow.
             spans: evidence spans are the judgements, so every chunk matters, and none has the id of a judgement.
+            by_judge: as the attribute.
         """
         missing = np.bincount(retrieved.query, minlength=pool.queries) == 0
         if dialect.drops_self:
@@ -79,32 +83,29 @@ class RankedSource:
         by_score = source.path is not None or source.fusion is not None or dialect.by_score
         tied = score if by_score and ties else None
         ranked = RankedRows.of(order, retrieved.query, retrieved.doc_id, pool.queries, key, tied)
-        return cls(retrieved, judgement, ranked, by_score, missing)
+        return cls(retrieved, pool, by_judge, judgement, ranked, by_score, missing)
 
     def first_repeat(self, top_k: int | None) -> int | None:
         """A row within the first `top_k` whose document has an earlier row for the same query, or None."""
         repeated = self.ranked.upto(top_k).repeated
         return int(self.ranked.upto(top_k).row[np.argmax(repeated)]) if repeated.any() else None
 
-    def assess(self, pool: Pool, top_k: int | None, *, chunks: bool) -> tuple[Assessment, Assessment | None]:
-        """The rankings with one row per document, and, if `chunks` is set, with one row per chunk."""
+    def assess(self, top_k: int | None, *, chunks: bool) -> "Assessed":
         cut = self.ranked.upto(top_k)
-        documents = assess(cut.deduplicated(pool.queries), self.judgement, pool)
-        return documents, assess(cut, self.judgement, pool) if chunks else None
+        documents = assess(cut.deduplicated(self.pool.queries), self.judgement, self.pool)
+        return documents, assess(cut, self.judgement, self.pool) if chunks else None
 
-    def first_ids(self, pool: Pool) -> tuple[str, str]:
-        return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
+    def first_ids(self) -> tuple[str, str]:
+        return pc.min(self.retrieved.doc_id).as_py(), pc.min(self.pool.doc_id).as_py()
 
-    def documents(
-        self, pool: Pool, top_k: int | None, row_grade: FloatArray | None = None, by_judge: BoolArray | None = None
-    ) -> pa.ListArray:
+    def documents(self, top_k: int | None, row_grade: FloatArray | None = None) -> pa.ListArray:
         """Lists of `tables.DOCUMENT`; `row_grade` is float64[m], NaN for none, instead of the judgements' grades."""
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
         judgement = self.judgement[ranked.row]
         pool_row = pa.array(judgement, mask=judgement < 0)
         text = pa.nulls(len(row), pa.string()) if retrieved.text is None else retrieved.text.take(row)
-        grade = pa.array(pool.grade).take(pool_row)
+        grade = pa.array(self.pool.grade).take(pool_row)
         if row_grade is not None:
             grade = pa.array(row_grade[ranked.row], from_pandas=True)
         fields = [
@@ -114,11 +115,11 @@ class RankedSource:
             grade,
             text,
             pa.nulls(len(row), pa.string())
-            if by_judge is None
-            else _SOURCES.take(pa.array(by_judge * 1).take(pool_row)),
+            if self.by_judge is None
+            else _SOURCES.take(pa.array(self.by_judge * 1).take(pool_row)),
         ]
         structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
-        return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
+        return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, self.pool.queries), pa.int32()), structs)
 
 
 def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
@@ -161,29 +162,6 @@ class FilledPool:
 
 Assessed = tuple[Assessment, Assessment | None]
 """Rankings with one row per document, and, if a metric needs it, with one row per chunk."""
-
-
-@dataclass(frozen=True)
-class SeenRankings:
-    """The rankings of one source seen through people's judgements, and, if holes are filled, also through both."""
-
-    pool: Pool
-    ranked: RankedSource
-    filled: FilledPool | None = None
-    with_holes: RankedSource | None = None
-
-    def assess(self, top_k: int | None, *, chunks: bool) -> list[Assessed]:
-        """The rankings joined with people's judgements; then with those of people and judge, if there are any."""
-        assessed = [self.ranked.assess(self.pool, top_k, chunks=chunks)]
-        if self.filled is not None and self.with_holes is not None:
-            assessed.append(self.with_holes.assess(self.filled.pool, top_k, chunks=chunks))
-        return assessed
-
-    def documents(self, top_k: int | None, row_grade: FloatArray | None) -> pa.ListArray:
-        """The rankings as lists of `tables.DOCUMENT`; grades of the judge are marked as such."""
-        if self.filled is None or self.with_holes is None:
-            return self.ranked.documents(self.pool, top_k, row_grade)
-        return self.with_holes.documents(self.filled.pool, top_k, by_judge=self.filled.by_judge)
 
 
 def by_judgements(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
+from rankbeam.transforms.kernels.ranking.pools import Pool
 from rankbeam.transforms.kernels.ranking.spans import SpanAssessment, Spans
 from rankbeam.transforms.records.chunking import chunk_id, parse_chunk_id
 from rankbeam.transforms.records.rankings.ranked import RankedSource
@@ -52,18 +53,11 @@ class SpanEvidence:
     document: dict[str, int]
 
     @classmethod
-    def of(cls, queries: int, query: IntArray, ids: pa.StringArray, grade: FloatArray) -> "SpanEvidence":
-        """The evidence in a pool of judgements.
-
-        Args:
-            queries: n.
-            query: int64[p], position of the query of each evidence, ascending.
-            ids: Arrow strings [p], as `evidence_id` makes them.
-            grade: float64[p].
-        """
+    def of(cls, pool: Pool) -> "SpanEvidence":
+        """The evidence in a pool of judgements, whose ids are those of `evidence_id`."""
         document: dict[str, int] = {}
         group: dict[tuple[int, int | str], int] = {}
-        parsed = list(zip(query.tolist(), map(parse_evidence_id, ids.to_pylist()), strict=True))
+        parsed = list(zip(pool.query.tolist(), map(parse_evidence_id, pool.doc_id.to_pylist()), strict=True))
         with_groups = {number for number, (*_, name) in parsed if name is not None}
         rows = []
         for row, (number, (doc_id, start, end, name)) in enumerate(parsed):
@@ -72,7 +66,7 @@ class SpanEvidence:
                 group_number = group.setdefault((number, row if name is None else name), len(group))
             rows.append((document.setdefault(doc_id, len(document)), start, end, group_number))
         documents, starts, ends, groups = np.array(rows, np.int64).reshape(-1, 4).T
-        return cls(queries, Spans(query, documents, starts, ends), grade, groups, document)
+        return cls(pool.queries, Spans(pool.query, documents, starts, ends), pool.grade, groups, document)
 
 
 @dataclass(frozen=True)
