@@ -22,8 +22,8 @@ from rankbeam.pipelines.manage.ledger import run
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, merging, store
 from rankbeam.transforms.clients.ledger.leases import places
 from rankbeam.transforms.clients.ledger.merging import compact
-from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.ledger.survey import clear, survey
+from rankbeam.transforms.clients.storage.whole_files import StoredFile
 from rankbeam.transforms.records.calls.steps import SearchDepth
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,7 +17,8 @@ from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
 from rankbeam.transforms.clients.ledger.leases.places import place_of
 from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import WRITTEN, PartLayout
-from rankbeam.transforms.clients.ledger.store import StoredFile
+from rankbeam.transforms.clients.storage import whole_files
+from rankbeam.transforms.clients.storage.whole_files import StoredFile
 from rankbeam.transforms.records.errors import InputError
 
 TIERS = (1 << 20, 8 << 20)
@@ -102,9 +103,9 @@ def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
     yield
     if {part.path for part in joined} <= {part.path for part in store.parts_in(folder)}:
         for part in joined:
-            store.delete(part.path)
+            whole_files.delete(part.path)
         return merged
-    store.delete(merged.path)
+    whole_files.delete(merged.path)
     return None
 
 

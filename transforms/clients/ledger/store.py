@@ -13,8 +13,6 @@ import pyarrow as pa
 from rankbeam.transforms.clients.storage import files, whole_files
 from rankbeam.transforms.clients.storage.whole_files import UNFINISHED, StoredFile, delete
 
-__all__ = ["StoredFile", "delete"]
-
 USES = "uses"
 _ALSO = "also"
 _PART = re.compile(r"calls-[0-9a-f]{32}\.parquet")

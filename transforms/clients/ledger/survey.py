@@ -10,8 +10,8 @@ from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.lookup import adopt_journals
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, PartVanished
 from rankbeam.transforms.clients.ledger.rows import FIRST, IMPOSSIBLE, are_possible
-from rankbeam.transforms.clients.ledger.store import StoredFile
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, whole_files
+from rankbeam.transforms.clients.storage.whole_files import StoredFile
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.errors import InputError
 
@@ -155,10 +155,10 @@ def _clear_part(folder: str, part: StoredFile, limit: datetime | None) -> tuple[
     if not answers and (any_left or limit is not None):
         return 0, 0, 0
     smaller = store.put(folder, keep.finish()) if any_left else None
-    if store.delete(part.path):
+    if whole_files.delete(part.path):
         return 1, answers, part.bytes - (0 if smaller is None else smaller.bytes)
     if smaller is not None:
-        store.delete(smaller.path)
+        whole_files.delete(smaller.path)
     if files.exists(part.path):
         raise InputError("cannot be deleted; its answers stay. Grant permission to delete files", path=part.path)
     return 0, 0, 0  # merged meanwhile, with the rows to remove
@@ -174,7 +174,7 @@ def _newer(rows: pa.Table, limit: datetime | None) -> pa.Table:
 def _clear_uses(folder: str, limit: datetime | None) -> None:
     for stored in store.uses_in(folder):
         if limit is None or ((use := uses.read(stored)) is not None and use.at < limit):
-            store.delete(stored.path)
+            whole_files.delete(stored.path)
     if limit is None:
         for stored in [*store.unfinished_in(folder), *store.notes_in(folder)]:
-            store.delete(stored.path)
+            whole_files.delete(stored.path)

@@ -17,8 +17,8 @@ from typing import Any
 from pydantic import AwareDatetime, NonNegativeInt, TypeAdapter
 
 from rankbeam.transforms.clients.ledger import store
-from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.whole_files import StoredFile
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.steps import CallUsage
 from rankbeam.transforms.records.errors import InputError

@@ -10,8 +10,8 @@ from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.journal import Journal
 from rankbeam.transforms.clients.ledger.parts import encode_entries
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
-from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files, spill
+from rankbeam.transforms.clients.storage.whole_files import StoredFile
 from rankbeam.transforms.records.errors import InputError
 
 PIECE_BYTES = 32 << 20
