@@ -185,7 +185,7 @@ class CallFn(beam.DoFn):
         is_last = self._stage.batch is None or not self._stage.batch.parks
         limit = FailureLimit(self._stage.max_failure_rate if is_last else 1.0, self._queries)
         reported_at = 0.0
-        for outcome in fan_out.taken():
+        for outcome in fan_out.outcomes():
             if isinstance(outcome, CallAnswer):
                 yield _in_window(outcome)
             elif isinstance(outcome, RecalledTasks):

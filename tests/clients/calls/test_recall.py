@@ -68,7 +68,7 @@ def recalled(
     fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
     values: dict[str, Any] = {}
     known: list[str] = []
-    for taken in fan_out.taken():
+    for taken in fan_out.outcomes():
         if isinstance(taken, RecalledTasks):
             for place, subject in zip(taken.tasks, taken.subjects, strict=True):
                 (values[subject.query_id],) = rankings_in(taken.values.slice(place, 1))

@@ -148,7 +148,7 @@ def test_a_run_that_takes_such_a_page_from_the_ledger_has_the_same_warning(
     with VirtualClock() as clock:
         fan_out = FanOut(stage, ledger, clock)
         fan_out.begin(Lane(("pool",), 0), Feed(recall.missed(), recall=recall))
-        assert [len(taken.tasks) for taken in fan_out.taken() if isinstance(taken, RecalledTasks)] == [1, 1]
+        assert [len(taken.tasks) for taken in fan_out.outcomes() if isinstance(taken, RecalledTasks)] == [1, 1]
     problem = "returned only 2 results for top_k: 50, although it has more: it limits the size of a page"
     assert [text.partition(" (")[0] for text in fan_out.warnings()] == ([f"{CONFIG} {problem}"] if warned else [])
 

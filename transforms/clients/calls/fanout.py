@@ -30,6 +30,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import (
     CallAnswer,
     CallUsage,
+    FailedTask,
     RecalledTasks,
     Subject,
     Task,
@@ -123,11 +124,7 @@ class FanOut:
             run.stop()
         await run.run()
 
-    def outcomes(self) -> Iterator[Outcome | None]:
-        """Like `taken`, for lanes without recalled tasks."""
-        return (taken for taken in self.taken() if not isinstance(taken, RecalledTasks))
-
-    def taken(self) -> Iterator[Outcome | RecalledTasks | None]:
+    def outcomes(self) -> Iterator[Outcome | RecalledTasks | None]:
         """Read the tasks of all lanes that were begun, and yield every outcome as it arrives."""
         with self._clock.at_work():
             try:
@@ -298,7 +295,7 @@ class SingleService:
         for outcome in fan_out.outcomes():
             if isinstance(outcome, CallAnswer):
                 values[int(outcome.name)] = outcome.value
-            elif outcome is not None:
+            elif isinstance(outcome, FailedTask):
                 failure = outcome.failure
                 values[int(failure.query_id)] = CallError(failure.kind, failure.message, failure.attempts)
         self.usage += fan_out.usage()
