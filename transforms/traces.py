@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from heapq import nsmallest
 from itertools import chain
 from typing import Any
@@ -70,13 +71,14 @@ class Choice:
     def hidden(self, turn: Turn) -> Turn:
         if not self.redact:
             return turn
-        hide = lambda text: None if text is None else re.sub("|".join(self.redact), REDACTED, text)  # noqa: E731
-        contexts = None if turn.contexts is None else tuple((name, hide(text)) for name, text in turn.contexts)
-        steps = (
-            None if turn.steps is None else tuple(step.with_texts(lambda text: hide(text) or "") for step in turn.steps)
+        hide = partial(re.compile("|".join(self.redact)).sub, REDACTED)
+        return replace(
+            turn,
+            question=hide(turn.question),
+            answer=turn.answer and hide(turn.answer),
+            contexts=turn.contexts and tuple((name, text and hide(text)) for name, text in turn.contexts),
+            steps=turn.steps and tuple(step.with_texts(hide) for step in turn.steps),
         )
-        hidden = replace(turn, question=hide(turn.question) or "", answer=hide(turn.answer), contexts=contexts)
-        return replace(hidden, steps=steps)
 
     def without_self(self, turn: Turn) -> Turn:
         """The turn without documents that equal its question: a corpus may hold past questions."""

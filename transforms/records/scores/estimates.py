@@ -35,7 +35,7 @@ UNCORRECTED = pa.schema([*(pa.field(name, pa.int32()) for name in POSITIONS), *t
 
 
 @dataclass(frozen=True)
-class _Slice:
+class SliceState:
     """One slice of an aggregate, by groups: positions of configurations, or pairs of them."""
 
     name: str
@@ -44,7 +44,7 @@ class _Slice:
     layout: SumLayout
 
     @classmethod
-    def each(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "dict[str, _Slice]":
+    def each(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "dict[str, SliceState]":
         layout = SumLayout.of(evaluation)  # it lists all pairs, so once
         return {name: cls(name, aggregate, evaluation, layout) for *_, name in aggregate.queries}
 
@@ -90,7 +90,7 @@ class RunEstimates(RunFacts):
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
-        slices = _Slice.each(aggregate, evaluation)
+        slices = SliceState.each(aggregate, evaluation)
         return cls(
             {name: _means_of(slice_) for name, slice_ in slices.items()},
             _differences(slices, aggregate),
@@ -105,7 +105,7 @@ class RunEstimates(RunFacts):
     @classmethod
     def of_differences(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
         """The differences of further pairs, without the means that the first pairs came with."""
-        return cls(differences=_differences(_Slice.each(aggregate, evaluation), aggregate))
+        return cls(differences=_differences(SliceState.each(aggregate, evaluation), aggregate))
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
         """The estimates of both, which have neither means of one slice nor pairs of one slice in common."""
@@ -118,7 +118,7 @@ class RunEstimates(RunFacts):
         )
 
 
-def _differences(slices: Mapping[str, _Slice], aggregate: RunAggregate) -> dict[str, pa.Table]:
+def _differences(slices: Mapping[str, SliceState], aggregate: RunAggregate) -> dict[str, pa.Table]:
     """The rows of `UNCORRECTED` of each slice."""
     pairs = grouped((name, (one, other)) for one, other, _, name in aggregate.pairs)
     return {
@@ -134,7 +134,7 @@ def _differences(slices: Mapping[str, _Slice], aggregate: RunAggregate) -> dict[
     }
 
 
-def _differences_of_pair(pair: tuple[int, int], slice_: _Slice) -> tuple[Comparison, ...]:
+def _differences_of_pair(pair: tuple[int, int], slice_: SliceState) -> tuple[Comparison, ...]:
     """The comparisons of a pair over one slice, in the order of the metrics; p-values are not corrected yet."""
     name, aggregate, evaluation = slice_.name, slice_.aggregate, slice_.evaluation
     statistics = evaluation.statistics
@@ -162,7 +162,7 @@ def _differences_of_pair(pair: tuple[int, int], slice_: _Slice) -> tuple[Compari
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
 
 
-def _means_of(slice_: _Slice) -> dict[tuple[str, str], ConfigurationMetric]:
+def _means_of(slice_: SliceState) -> dict[tuple[str, str], ConfigurationMetric]:
     """The rows of every configuration over one slice, by config_id and metric."""
     firsts = _firsts(slice_)
     rows: dict[tuple[str, str], ConfigurationMetric] = {}
@@ -182,7 +182,7 @@ class Contender(NamedTuple):
     replicates: FloatArray  # float64[b], the bootstrap's means
 
 
-def _contenders(slice_: _Slice, number: int, firsts: Firsts) -> Iterator[list[Contender]]:
+def _contenders(slice_: SliceState, number: int, firsts: Firsts) -> Iterator[list[Contender]]:
     """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
     name, aggregate, evaluation = slice_.name, slice_.aggregate, slice_.evaluation
     panel = evaluation.panels[number]
@@ -233,7 +233,7 @@ def _row(
     )
 
 
-def _firsts(slice_: _Slice) -> dict[tuple[str, str], str]:
+def _firsts(slice_: SliceState) -> dict[tuple[str, str], str]:
     name, aggregate, evaluation = slice_.name, slice_.aggregate, slice_.evaluation
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):

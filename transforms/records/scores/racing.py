@@ -9,7 +9,7 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import sign_of
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.means import SumLayout
+from rankbeam.transforms.records.scores.estimates import SliceState
 from rankbeam.transforms.records.slices import ALL
 
 
@@ -23,20 +23,19 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
         for position, configuration in enumerate(evaluation.configurations)
         if configuration.dropped_at is None
     )
-    totals = aggregate.replicates[ALL].totals()
-    layout = SumLayout.of(evaluation)
+    whole = SliceState.each(aggregate, evaluation)[ALL]
     panel, column = evaluation.raced
     sign = sign_of(lower_is_better=evaluation.panels[panel].metrics[column].lower_is_better)
     left: set[int] = set()
     for positions in groups.values():
         states = [aggregate.queries[position, panel, ALL] for position in positions]
         means = np.array([state.moments.means()[column] for state in states], np.float64)
-        replicates = np.stack([layout.replicates(totals, position, panel)[column] for position in positions])
-        by_cluster = aggregate.clusters.get(ALL)
-        counts: list[float] = [state.moments.count for state in states]
-        if by_cluster is not None:
-            clustered = (layout.by_cluster(by_cluster, position, panel) for position in positions)
-            counts = [metrics[column].count for metrics in clustered]
+        replicates = np.stack([whole.replicates(position, panel)[column] for position in positions])
+        clusters = [whole.clusters(position, panel) for position in positions]
+        counts = [
+            state.moments.count if metrics is None else metrics[column].count
+            for state, metrics in zip(states, clusters, strict=True)
+        ]
         scored = min(filter(None, counts), default=0)
         stays = survivors(sign * means, sign * replicates, scored, look.level)
         left |= {position for position, stay in zip(positions, stays.tolist(), strict=True) if stay}
