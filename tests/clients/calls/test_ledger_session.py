@@ -193,11 +193,14 @@ class Waiting:
     seconds: float = 0.0
     looks: list[float] = field(default_factory=list)
 
+    def monotonic(self) -> float:
+        return self.seconds
+
     def now(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
 
     def lease(self, holder: Holder) -> Lease:
-        return Lease(place_of(str(self.folder)), "pool", holder, lambda: self.seconds, self.now)
+        return Lease(place_of(str(self.folder)), "pool", holder, self)
 
     async def look(self) -> bool:
         self.looks.append(self.seconds)

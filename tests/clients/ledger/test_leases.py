@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ class Time:
 
     seconds: float = 0.0
 
-    def clock(self) -> float:
+    def monotonic(self) -> float:
         return self.seconds
 
     def now(self) -> datetime:
@@ -80,12 +81,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LeasePlace
             yield GcsPlace(f"gs://bucket/{uuid.uuid4().hex}/leases", connect)
     else:
         time = Time()
-        yield ElsewherePlace("mem://bucket/leases", time.clock, time.sleep)
+        yield ElsewherePlace("mem://bucket/leases", time.monotonic, time.sleep)
         memory_filesystem.FILES.clear()
 
 
 def lease(place: LeasePlace, time: Time, me: Holder = THERE) -> Lease:
-    return Lease(place, "pool, lane 0", me, time.clock, time.now)
+    return Lease(place, "pool, lane 0", me, time)
 
 
 def test_one_holds_it_until_it_is_released(place: LeasePlace) -> None:
@@ -153,7 +154,8 @@ def test_one_that_was_left_behind_long_ago_is_taken_over_at_once(place: LeasePla
 def test_a_clock_that_jumps_takes_no_lease_from_a_holder_at_work(place: LeasePlace, jump_s: float) -> None:
     time = Time()
     first = lease(place, time)
-    second = Lease(place, "pool, lane 0", HERE, time.clock, lambda: time.now() + timedelta(seconds=jump_s))
+    jumped = SimpleNamespace(monotonic=time.monotonic, now=lambda: time.now() + timedelta(seconds=jump_s))
+    second = Lease(place, "pool, lane 0", HERE, jumped)
     assert first.claim() is None
     for _ in range(12):
         assert second.claim() is not None
@@ -234,7 +236,7 @@ def test_a_full_disk_loses_the_lease_only_when_others_might_take_it() -> None:
 
 def test_a_claim_that_was_left_behind_by_a_killed_process_is_passed_over() -> None:
     time = Time()
-    place = ElsewherePlace("mem://bucket/leases", time.clock, time.sleep)
+    place = ElsewherePlace("mem://bucket/leases", time.monotonic, time.sleep)
     mine = lease(place, time)
     name = mine._file
     memory_filesystem.FILES[f"mem://bucket/leases/{name}.claim-{'0' * 32}"] = b""

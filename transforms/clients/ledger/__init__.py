@@ -78,8 +78,7 @@ class Ledger:
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
         place = place_of(self.folder if self.owner.leases is None else self.owner.leases)
-        me = Holder.here(self.owner.run_id, self.owner.started)
-        return Lease(place, name, me, clock.monotonic, clock.now)
+        return Lease(place, name, Holder.here(self.owner.run_id, self.owner.started), clock)
 
     def record(self, pool: str, lane: int, counted: Callable[[], LaneCounts], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
         owner = self.owner

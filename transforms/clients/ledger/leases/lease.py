@@ -11,14 +11,13 @@ import hashlib
 import json
 import os
 import socket
-import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.errors import InputError
 
@@ -105,24 +104,17 @@ class LeaseLost(InputError):
 class Lease:
     """The lease with one name. Its methods block on the filesystem."""
 
-    def __init__(
-        self,
-        place: LeasePlace,
-        name: str,
-        me: Holder,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, place: LeasePlace, name: str, me: Holder, clock: Clock = SYSTEM_CLOCK) -> None:
         self._place, self.name = place, name
         self._file = f"lease-{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
-        self._me, self._clock, self._now = me, clock, now
+        self._me, self._clock = me, clock
         self._held: Holder | None = None
         self._watched: tuple[ReadFile, float] | None = None
         self._beaten = 0.0
 
     def claim(self) -> Holder | None:
         """Try to take the lease; returns its holder, or None if this caller has it now."""
-        mine = self._me.claiming(self._now())
+        mine = self._me.claiming(self._clock.now())
         while True:
             seen = self._place.read(self._file)
             if seen is None:
@@ -132,19 +124,19 @@ class Lease:
             else:
                 return Holder.read(seen.content) or replace(mine, token="")
             if won:
-                self._held, self._beaten = mine, self._clock()
+                self._held, self._beaten = mine, self._clock.monotonic()
                 return None  # if not, another process was faster
 
     def beat(self) -> None:
         """Write a heartbeat unless the last one is recent."""
-        if self._held is None or self._clock() - self._beaten < BEAT_S:
+        if self._held is None or self._clock.monotonic() - self._beaten < BEAT_S:
             return
         try:
             self._beat(self._held)
         except LeaseLost:
             raise
         except InputError as error:  # retried with the next beat, unless other runs may have taken over by now
-            if self._clock() - self._beaten > EXPIRY_S - BEAT_S:
+            if self._clock.monotonic() - self._beaten > EXPIRY_S - BEAT_S:
                 raise LeaseLost(f"the lease of {self.name} cannot be renewed: {error}") from error
 
     def release(self) -> None:
@@ -157,9 +149,9 @@ class Lease:
                     self._place.delete(self._file, seen)
 
     def _beat(self, holder: Holder) -> None:
-        began = self._clock()
+        began = self._clock.monotonic()
         seen = self._place.read(self._file)
-        renewed = replace(holder, beat=self._now().isoformat(timespec="seconds"))
+        renewed = replace(holder, beat=self._clock.now().isoformat(timespec="seconds"))
         mine = seen is not None and _is_of(seen, holder) and self._place.replace(self._file, renewed.content(), seen)
         if not mine:
             other = None if seen is None else Holder.read(seen.content)
@@ -175,9 +167,9 @@ class Lease:
         if holder is not None and holder.machine == self._me.machine:
             return process.start_time(holder.pid) != holder.pid_started
         if self._watched is None or self._watched[0] != seen:
-            self._watched = (seen, self._clock())
-        stood_still = self._clock() - self._watched[1] >= EXPIRY_S
-        return stood_still or (holder is not None and _is_old(holder, self._now()))
+            self._watched = (seen, self._clock.monotonic())
+        stood_still = self._clock.monotonic() - self._watched[1] >= EXPIRY_S
+        return stood_still or (holder is not None and _is_old(holder, self._clock.now()))
 
 
 def _is_of(seen: ReadFile, current: Holder) -> bool:
