@@ -44,7 +44,7 @@ class SliceState:
     layout: SumLayout
 
     @classmethod
-    def each(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "dict[str, SliceState]":
+    def by_name(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "dict[str, SliceState]":
         layout = SumLayout.of(evaluation)  # it lists all pairs, so once
         return {name: cls(name, aggregate, evaluation, layout) for *_, name in aggregate.queries}
 
@@ -90,7 +90,7 @@ class RunEstimates(RunFacts):
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
-        slices = SliceState.each(aggregate, evaluation)
+        slices = SliceState.by_name(aggregate, evaluation)
         return cls(
             {name: _means_of(slice_) for name, slice_ in slices.items()},
             _differences(slices, aggregate),
@@ -105,7 +105,7 @@ class RunEstimates(RunFacts):
     @classmethod
     def of_differences(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
         """The differences of further pairs, without the means that the first pairs came with."""
-        return cls(differences=_differences(SliceState.each(aggregate, evaluation), aggregate))
+        return cls(differences=_differences(SliceState.by_name(aggregate, evaluation), aggregate))
 
     def merge(self, other: "RunEstimates") -> "RunEstimates":
         """The estimates of both, which have neither means of one slice nor pairs of one slice in common."""

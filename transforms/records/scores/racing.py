@@ -23,7 +23,7 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
         for position, configuration in enumerate(evaluation.configurations)
         if configuration.dropped_at is None
     )
-    whole = SliceState.each(aggregate, evaluation)[ALL]
+    whole = SliceState.by_name(aggregate, evaluation)[ALL]
     panel, column = evaluation.raced
     sign = sign_of(lower_is_better=evaluation.panels[panel].metrics[column].lower_is_better)
     left: set[int] = set()
