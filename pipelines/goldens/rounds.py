@@ -262,7 +262,7 @@ class BenchmarkMaker:
             sources = self.plan.round(number, progress.items, {item.item_id for item in progress.accepted})
             sources = self._searches.with_context(sources, number)
             if not sources or progress.failed:  # a failure of one item would probably repeat for others
-                return
+                break
             progress.rounds = number
             new = self._screen(self._write(sources, number), number)
             progress.items += self._grade(new, number)
