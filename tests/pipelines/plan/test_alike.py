@@ -51,7 +51,7 @@ def test_a_sweep_of_many_configurations_with_three_rankings_is_simulated_as_one_
         metrics = tuple(map(parse_judged, ("Faithfulness", "ContextRecall")))
         places = range(configurations)
         work = CountedWork(
-            dict.fromkeys(places, generator), Judge(judge, built_in_templates()), dict.fromkeys(places, metrics)
+            dict.fromkeys(places, generator), (Judge(judge, built_in_templates()),), dict.fromkeys(places, metrics)
         )
         systems = tuple(System(place, RANKINGS[place % 3]) for place in places)
         item = Item("q1", "Who pays?", {}, PASSAGES, systems, Gold("Owners pay. It rains."))
@@ -70,7 +70,7 @@ def test_supplied_answers_are_simulated_alone_if_no_metric_compares_them(tmp_pat
     def simulated(configurations: int) -> int:
         CountedWork.simulated.clear()
         judge, metrics = Model("judge", "lexical", Lexical()), (parse_judged("Faithfulness"),)
-        work = CountedWork({}, Judge(judge, built_in_templates()), dict.fromkeys(range(configurations), metrics))
+        work = CountedWork({}, (Judge(judge, built_in_templates()),), dict.fromkeys(range(configurations), metrics))
         systems = tuple(
             System(place, (0,), supplied=SuppliedAnswer(f"Owner {place} pays.")) for place in range(configurations)
         )
@@ -109,7 +109,7 @@ def test_earlier_prompts_ask_a_new_query_no_questions_about_imagined_replies(tmp
 
 def judged(query_id: str, answer: str) -> tuple[CountedWork, Item]:
     judge, metrics = Model("judge", "lexical", Lexical()), (parse_judged("Faithfulness"),)
-    work = CountedWork({}, Judge(judge, built_in_templates()), {0: metrics})
+    work = CountedWork({}, (Judge(judge, built_in_templates()),), {0: metrics})
     return work, Item(query_id, "Who pays?", {}, PASSAGES, (System(0, (0, 1), supplied=SuppliedAnswer(answer)),))
 
 

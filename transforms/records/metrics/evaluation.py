@@ -158,6 +158,10 @@ class Evaluation:
         starts = range(0, len(self.pairs), _PAIRS_AT_ONCE)
         return [replace(self, own_pairs=self.pairs[start : start + _PAIRS_AT_ONCE]) for start in starts]
 
+    def lower_is_better(self, metric: AnyMetric) -> bool:
+        """Return whether lower values of one of its metrics are better; of stored runs, the run itself says so."""
+        return metric.lower_is_better
+
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of queries that define slices, clusters and strata, each once."""

@@ -149,14 +149,15 @@ def _differences_of_pair(pair: tuple[int, int], slice_: SliceState) -> tuple[Com
             labelled, confidence = aggregate.labelled[*pair, number, name], statistics.confidence
             summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
         for metric, summary in zip(panel.metrics, summaries, strict=True):
-            if metric.lower_is_better:
+            is_lower = evaluation.lower_is_better(metric)
+            if is_lower:
                 summary = replace(summary, wins=summary.losses, losses=summary.wins)
             rows[str(metric)] = Comparison(
                 config_id=ours,
                 baseline=theirs,
                 slice=name,
                 metric=str(metric),
-                lower_is_better=metric.lower_is_better,
+                lower_is_better=is_lower,
                 **vars(summary),
             )
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
