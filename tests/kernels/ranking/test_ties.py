@@ -218,6 +218,8 @@ def test_a_cut_inside_a_tie_decides_what_a_metric_of_the_whole_ranking_counts() 
     a = assess([EXAMPLE.groups], [EXAMPLE.pool], chunks=False)
     actual = [bounds(a, kernels.num_relevant_retrieved, {}, top_k=top_k) for top_k in (None, 1, 3, 5)]
     assert [(lowest.item(), highest.item()) for lowest, highest in actual] == [(2, 2), (0, 0), (0, 2), (2, 2)]
+    actual = [bounds(a, incomplete.num_non_relevant_retrieved, {}, top_k=top_k) for top_k in (None, 1, 2, 5)]
+    assert [(lowest.item(), highest.item()) for lowest, highest in actual] == [(1, 1), (0, 0), (0, 1), (1, 1)]
 
 
 def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:

@@ -191,7 +191,8 @@ class Ties:
 
 Ties.BY_GRADE = Ties(lambda a, _: worst_order(a), lambda a, _: best_order(a))
 Ties.ORDER_FREE = Ties(lambda a, _: a, lambda a, _: a, is_free=True)
-_SHARE = Ties(worst_share_order, best_share_order)
+SHARE = Ties(worst_share_order, best_share_order)
+"""For shares of judged documents above a cut, and for numbers of non-relevant ones."""
 SAMPLE = Ties(lambda a, _: worst_sample_order(a), best_sample_order)
 """For `inferred_ap`. If a relevant document is tied with one that is in the pool but not judged, the lower bound may be
 below the value of every order."""
@@ -247,7 +248,7 @@ def bounds(
         tied = np.bincount(a.hit_query, weights=first < last, minlength=a.queries) > 0
         return np.where(tied, 0.0, value), np.where(tied, most, value)
     if judged_only and top_k is not None and ties.is_share:
-        ties = _SHARE  # the order decides how many documents above the cut are judged
+        ties = SHARE  # the order decides how many documents above the cut are judged
     elif ties.is_free:
         if top_k is None:
             return value, value

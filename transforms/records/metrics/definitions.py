@@ -20,7 +20,7 @@ from rankbeam.transforms.kernels.ranking.curves import mean_interpolated_precisi
 from rankbeam.transforms.kernels.ranking.geometric import log_average_precision, log_bpref
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.similarity import compatibility
-from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
+from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, SHARE, Ties
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.other_tools import SAME, plain
 from rankbeam.transforms.records.plug_ins import (
@@ -123,7 +123,7 @@ METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
         "NumRel": _Definition(kernels.num_relevant, ties=_FREE, highest=None, summed=True),
         "NumRelRet": _Definition(kernels.num_relevant_retrieved, ties=_FREE, highest=None, summed=True),
         "NumNonrelRet": _Definition(
-            incomplete.num_non_relevant_retrieved, ties=_FREE, highest=None, summed=True, lower_is_better=True
+            incomplete.num_non_relevant_retrieved, ties=SHARE, highest=None, summed=True, lower_is_better=True
         ),
         "chunk_P": _Definition(kernels.chunk_precision, ties=replace(_GRADED, is_share=True), chunks=True),
         "chunk_R": _Definition(kernels.chunk_recall, ties=CHUNKS, chunks=True),
