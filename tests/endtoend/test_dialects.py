@@ -134,8 +134,11 @@ def test_the_notebook(tmp_path: Path, seed: int) -> None:
     queries = list(qrels)[2:]
     ranks = [(query, rank) for query in queries for rank in range(draw.randint(1, 9))]
     rows = [(query, f"d{draw.randrange(12)}", float(100 - rank)) for query, rank in ranks]
-    results = scored(tmp_path, qrels, rows, "notebook", ["P@5", "R@5", "nDCG@5"], duplicates="collapse")
+    with_gains = "nDCG(gains={1:1,2:1,3:1})@5"
+    results = scored(tmp_path, qrels, rows, "notebook", ["P@5", "R@5", "nDCG@5", with_gains], duplicates="collapse")
     expected = notebook(qrels, rows, 5)
+    binary = {query: {doc: min(grade, 1) for doc, grade in pool.items()} for query, pool in qrels.items()}
+    expected[with_gains] = notebook(binary, rows, 5)["nDCG@5"]
     assert means(results) == pytest.approx(expected, abs=1e-12)
     assert means(scored(tmp_path, qrels, rows, "rankbeam", ["nDCG@5"], duplicates="collapse"))["nDCG@5"] < 1
 

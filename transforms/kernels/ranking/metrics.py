@@ -296,13 +296,13 @@ def chunk_recall(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
     return hits.ratio(hits.count(a, a.hit_query, chosen), hits.relevant_count(a, rel))
 
 
-def chunk_ndcg(a: Assessment, *, cutoff: int, gain: str = "exp") -> FloatArray:
+def chunk_ndcg(a: Assessment, *, cutoff: int, gain: str = "exp", gains: str = "") -> FloatArray:
     """The notebook's nDCG: every chunk of a document gains, so the value can exceed 1; exponential gain by default.
 
     >>> chunk_ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist()
     [0.7262]
     """
-    return ndcg(a, cutoff=cutoff, gain=gain)
+    return ndcg(a, cutoff=cutoff, gain="linear" if gains else gain, gains=gains)
 
 
 def _harmonic_mean(precisions: FloatArray, recalls: FloatArray, beta: float) -> FloatArray:
