@@ -199,6 +199,14 @@ def test_values_that_cannot_be_are_refused(tmp_path: Path, formula: str, problem
     assert problem in refused.stderr
 
 
+def test_options_of_own_metrics_have_no_ranges_of_other_metrics(tmp_path: Path) -> None:
+    text = "def own(a, *, T=1.0, min_rel=2.0, gain='', gains=''): return 0.0 * a.retrieved\n"
+    metrics = "metrics: ['Own(T=0.1,gain=a,gains=b)']"
+    own_experiment(tmp_path, {"rankbeam.metrics": {"Own": "mute:own"}}, text, metrics)
+    accepted = run(tmp_path, "validate", "e.yaml")
+    assert accepted.returncode == 0, accepted.stderr
+
+
 def test_two_packages_with_one_name_are_refused(tmp_path: Path) -> None:
     own_experiment(tmp_path, {"rankbeam.metrics": {"Own": "mute:own"}}, "def own(a): ...\n", "metrics: [Own]")
     install(tmp_path / "site", {"rankbeam.metrics": {"Own": "other:own"}}, "other")

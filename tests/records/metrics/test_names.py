@@ -119,6 +119,7 @@ def test_ir_measures_reads_and_writes_the_same_name(name: str) -> None:
         ("BPM(min_rel=3,max_rel=3)@10", "min_rel=3 is not below max_rel=3"),
         ("INST(min_rel=4)", "min_rel=4 is not below max_rel=4"),
         ("INST(T=0.2)", "T=0.2 is not a number from 0.5 to"),
+        ("NRBP(beta=2)", "beta=2 is not a number from 0 to 1"),
         ("ERR(max_rel=0)", "max_rel=0 is not a number from 1 to 60"),
         ("AP(judged_only=yes)", "judged_only=yes is neither True nor False"),
     ],

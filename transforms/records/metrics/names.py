@@ -20,6 +20,7 @@ from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.metrics.definitions import (
     ALIASES,
     METRICS,
+    SUBTOPIC_METRICS,
     MetricDefinition,
     definition_named,
     families,
@@ -63,11 +64,15 @@ _RANGES = {
     "recall": (0.0, 1.0),
     "beta": (0.0, 1e9),
     "alpha": (0.0, 1.0),
+    "max_rel": (1.0, 60.0),
+}
+_RANGES_OF_RANKINGS = {
+    **_RANGES,
     "multiple": (0.0, 1e9),
     "T": (0.5, 1e9),  # below, INST would go on with a probability above 1
     "min_rel": (0.0, 59.0),
-    "max_rel": (1.0, 60.0),
 }
+_RANGES_OF_SUBTOPICS = {**_RANGES, "beta": (0.0, 1.0)}
 
 
 @dataclass(frozen=True)
@@ -277,11 +282,12 @@ def _checked_metric(
     if cutoff is not None and definition.cutoff == "refused":
         raise InputError(f"metric {text!r} takes no cutoff: write {name}")
     defaults = {option: parameter.default for option, parameter in definition.options.items()}
-    if options.get("gains") and "gain" in options:
+    if name in METRICS and options.get("gains") and "gain" in options:
         raise InputError(f"metric {text!r}: gain and gains exclude each other; remove one")
     if options.get("graded") is True and "rel" in options:
         raise InputError(f"metric {text!r}: with graded=True grades count themselves, and rel has no effect; remove it")
-    if not (known := {**defaults, **options}).get("min_rel", -1) < known.get("max_rel", 0):
+    known = {**defaults, **options}
+    if name in METRICS and "min_rel" in known and not known["min_rel"] < known["max_rel"]:
         raise InputError(f"metric {text!r}: min_rel={known['min_rel']:g} is not below max_rel={known['max_rel']:g}")
     not_default = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
     return Metric(name, not_default, cutoff, judged_only)
@@ -303,7 +309,8 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
         number = float(written)
     except ValueError:
         number = math.nan
-    low, high = _RANGES.get(option, (-_HIGHEST_OPTION, _HIGHEST_OPTION))
+    ranges = _RANGES_OF_RANKINGS if name in METRICS else _RANGES_OF_SUBTOPICS if name in SUBTOPIC_METRICS else _RANGES
+    low, high = ranges.get(option, (-_HIGHEST_OPTION, _HIGHEST_OPTION))
     if not low <= number <= high:
         raise InputError(f"metric {text!r}: {option}={written} is not a number from {low:g} to {high:g}")
     if isinstance(default, float):
