@@ -271,14 +271,16 @@ def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, s
     assert rankbeam("corpora", "delete", path).status == 2
 
 
-def test_ctrl_c_during_a_deletion_leaves_no_staged_documents(tmp_path: Path, server: Standin) -> None:
-    path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid={"chunk_size": [12, 16]})
-    evaluated(path)
-    names = [corpus["name"] for corpus in there(server)]
-    deleting = lambda: server.stats().queries.get("DeleteRagCorpus", 0) > 0  # noqa: E731
-    ended = signalled(["corpora", "delete", path, *names, "--yes"], signal.SIGINT, deleting, tmp_path)
-    assert ended.status == 130
-    assert (there(server), server.stats().extra["objects"]) == ([], [])
+def test_ctrl_c_during_a_deletion_leaves_no_staged_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Faults(only="DeleteRagCorpus", kinds=("hang",), hang_s=3.0)
+    with rag.rag_engine(tmp_path, monkeypatch, faults=slow) as server:
+        path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid={"chunk_size": [12, 16]})
+        evaluated(path)
+        names = [corpus["name"] for corpus in there(server)]
+        deleting = lambda: server.stats().queries.get("DeleteRagCorpus", 0) > 0  # noqa: E731
+        ended = signalled(["corpora", "delete", path, *names, "--yes"], signal.SIGINT, deleting, tmp_path)
+        assert ended.status == 130
+        assert (there(server), server.stats().extra["objects"]) == ([], [])
 
 
 def test_corpora_that_could_not_be_deleted_are_named_after_ctrl_c_too(
