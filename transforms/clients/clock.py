@@ -63,7 +63,7 @@ class SystemClock:
 
 
 SYSTEM_CLOCK = SystemClock()
-GRACE_S = 5.0
+_GRACE_S = 5.0
 """Seconds after a time limit in which a loop that was stopped may read replies."""
 
 _LATE_S = 0.5
@@ -81,7 +81,7 @@ async def time_limit(seconds: float) -> AsyncIterator[None]:
     async with asyncio.timeout(None) as limit:
 
         def expire() -> None:
-            limit.reschedule(loop.time() + (GRACE_S if loop.time() - due > _LATE_S else 0.0))
+            limit.reschedule(loop.time() + (_GRACE_S if loop.time() - due > _LATE_S else 0.0))
 
         timer = loop.call_at(due, expire)
         try:
