@@ -51,12 +51,12 @@ demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	fi
 
 test: environments ## run all tests but campaigns: some minutes
-	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
+	@"$(BIN)/python" -m pytest -n auto -m "not (campaign or long)"
 
-# One after the other in their order, campaigns before laws: where time runs out, whole runs have been tried.
+# Long tests in their order, then campaigns, then laws: where time runs out, whole runs have been tried.
 campaign: environments ## run the tests that take long, and all laws with five times the examples, new ones each time
 	@echo "The seed is $(CAMPAIGN_SEED); CAMPAIGN_SEED=$(CAMPAIGN_SEED) make campaign tries the same examples again"
-	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "campaign or hypothesis" --hypothesis-profile=campaign --hypothesis-seed=$(CAMPAIGN_SEED) tests
+	@"$(BIN)/python" -m pytest -n auto --dist=load --maxschedchunk=1 -m "long or campaign or hypothesis" --hypothesis-profile=campaign --hypothesis-seed=$(CAMPAIGN_SEED) tests
 
 check: $(STAMP)-dev ## linters, types, import floors and plain English
 	@"$(BIN)/ruff" check .

@@ -60,8 +60,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run campaigns before laws, which `make test` has tried already: in CI time may run out."""
-    items.sort(key=lambda item: item.get_closest_marker("campaign") is None)
+    """Run long tests first, then campaigns, then laws, which `make test` has tried already: in CI time may run out."""
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("long", "campaign")])
 
 
 _begun = count(1)

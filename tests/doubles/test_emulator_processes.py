@@ -51,6 +51,7 @@ def refused(addresses: Iterable[str]) -> bool:
 # --- Their processes --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_another_process_reaches_both_without_waiting(emulators: Cloud) -> None:
     path = f"gs://{emulators.gcs.bucket()}/a.txt"
     done = subprocess.run(

@@ -204,6 +204,7 @@ def test_values_are_those_of_the_same_answers_in_a_file(compared: tuple[Path, Ap
     ]
 
 
+@pytest.mark.long
 def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_their_query_only(tmp_path: Path) -> None:
     with serving() as (url, application):
         planned = evaluate(tmp_path, asking(url), command="plan")
@@ -249,6 +250,7 @@ def test_requests_hold_ids_and_attributes_the_grid_changes_them_and_a_path_witho
     assert [warning for row in rows(tmp_path, "runs") for warning in row["warnings"] if problem in warning]
 
 
+@pytest.mark.long
 def test_a_path_without_contexts_is_named_also_for_answers_in_the_ledger(tmp_path: Path) -> None:
     with serving() as (url, application):
         for paths in (["result.souces"], ["result.sauces", "result.sources"]):
@@ -258,6 +260,7 @@ def test_a_path_without_contexts_is_named_also_for_answers_in_the_ledger(tmp_pat
         assert len(application.requests) == len(DATA)
 
 
+@pytest.mark.long
 def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp_path: Path) -> None:
     with serving() as (url, application):
         application.cut = 1
@@ -346,6 +349,7 @@ def answered(query: str) -> dict[str, Any]:
     return {"answer": answer, "contexts": [Node(name, TEXTS[name]) for name in ids]}
 
 
+@pytest.mark.long
 def test_python_functions_are_applications(compared: tuple[Path, Application], experiment: dict[str, Any]) -> None:
     expected = values(compared[0], "app0")
     calls: list[str] = []
@@ -372,6 +376,7 @@ def test_python_functions_are_applications(compared: tuple[Path, Application], e
     assert len(calls) == 6
 
 
+@pytest.mark.long
 def test_what_a_function_raises_fails_its_query(experiment: dict[str, Any]) -> None:
     def system(query: str) -> Any:
         if query == DATA["q1"][0]:

@@ -101,6 +101,7 @@ def table(folder: Path, name: str, run_id: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["run_id"] == run_id]
 
 
+@pytest.mark.long
 def test_wrong_replies_fail_their_query_by_name_and_good_ones_are_paid_once(tmp_path: Path) -> None:
     requests = Counter[str]()
     with serving(requests) as url:

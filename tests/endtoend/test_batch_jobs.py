@@ -50,6 +50,7 @@ def calls(server: Standin) -> list[int]:
     return [number for name, number in queries.items() if not name.startswith(("GET /v1", "POST /v1"))]
 
 
+@pytest.mark.long
 def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
     tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
     assert not list((tmp_path / "out/ledger/batches").glob("round-*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("faults", "answered", "words"),
     [
@@ -277,6 +279,7 @@ def test_the_ledger_names_the_transport_of_each_answer(tmp_path: Path) -> None:
     assert not any("item" in json.loads(json.loads(entry.answer)["text"]) for entry in stored.values())
 
 
+@pytest.mark.long
 def test_the_plan_has_both_prices_and_the_steps_that_wait(tmp_path: Path) -> None:
     with serve("openai_batches") as server:
         for settings in (None, MIN):
@@ -326,6 +329,7 @@ def test_jobs_are_listed_collected_and_cancelled_by_the_command(
     assert "collected" in rankbeam("batch", "list", out).stdout
 
 
+@pytest.mark.long
 def test_a_run_without_batch_names_open_jobs_and_collecting_does_not_wait_for_answers_that_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -360,6 +364,7 @@ def test_a_job_that_is_gone_is_named_and_forgotten_by_cancel(tmp_path: Path, mon
     assert not any(one.is_open for one in jobs_of(tmp_path))
 
 
+@pytest.mark.long
 def test_answers_that_are_gone_are_named_and_their_job_is_forgotten_by_cancel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ FAULTS: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "faults", "answered", "words"),
     [

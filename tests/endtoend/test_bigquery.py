@@ -74,6 +74,7 @@ def assert_loaded(bigquery: StrictBigQuery, output: Path) -> None:
     assert bigquery.names() == set(tables.TABLES)
 
 
+@pytest.mark.long
 def test_a_run_is_in_bigquery_when_the_command_ends_and_replaced_by_the_next(
     bigquery: StrictBigQuery, tmp_path: Path
 ) -> None:
@@ -309,6 +310,7 @@ def counted(dataset: str) -> dict[str, tuple[int, int]]:
     return {name: (count, executions) for name, count, executions in client.query(query).result()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["local", *in_campaigns("cloud")])
 def test_the_emulator_holds_a_run_once_however_often_it_is_made(
     cloud: Cloud, dataset: str, tmp_path: Path, place: str

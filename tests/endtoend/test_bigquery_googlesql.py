@@ -76,6 +76,7 @@ def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
         assert counted(emulator) == {name: (count, f"0{minute}") for name, count in ROWS.items()}
 
 
+@pytest.mark.long
 def test_all_views_can_be_made_and_read(emulator: bigquery.Client) -> None:
     """Over empty tables: with rows this emulator takes minutes, and another one has them."""
     outcome = rankbeam("warehouse", "apply", "--dataset", DATASET)

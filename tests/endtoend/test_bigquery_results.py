@@ -114,6 +114,7 @@ def refused(*arguments: object) -> str:
     return outcome.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run_id", ["main", "pr"])
 def test_tables_are_those_of_the_files(runs: Path, place: str, run_id: str) -> None:
     in_files, in_bigquery = (find_run(output, run_id) for output in (str(runs), place))
@@ -141,6 +142,7 @@ def test_comparisons_within_a_run(runs: Path, place: str, form: str) -> None:
     assert rows.stderr == files.stderr
 
 
+@pytest.mark.long
 def test_comparisons_across_runs_and_places(
     runs: Path, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def written(folder: Path, name: str) -> str:
     return str(path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [*list(FILES)[1:2], *in_campaigns(*(name for name in FILES if "deepeval" not in name))]
 )

@@ -78,6 +78,7 @@ def evaluate(folder: Path, *systems: dict[str, Any], turns: list[dict[str, Any]]
     return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment(folder, *systems, turns=turns))))
 
 
+@pytest.mark.long
 def test_every_kind_of_application_has_the_history_and_means_count_conversations(tmp_path: Path) -> None:
     with serving() as (url, requests):
         body = {"question": "{query}", "before": "{history}"}

@@ -43,6 +43,7 @@ def there(server: Standin) -> list[dict[str, Any]]:
     return corpora
 
 
+@pytest.mark.long
 def test_a_corpus_is_built_asked_and_used_again_until_it_expires(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     before = rankbeam("plan", path)
@@ -63,6 +64,7 @@ def test_a_corpus_is_built_asked_and_used_again_until_it_expires(tmp_path: Path,
     assert json.loads(corpus["description"])["identity"] == row["identity"]
 
 
+@pytest.mark.long
 def test_the_grid_makes_a_corpus_of_each_chunking_and_of_each_model(tmp_path: Path, server: Standin) -> None:
     grid = {"chunk_size": [12, 16], "embedding_model": ["text-embedding-004", "text-embedding-005"], "top_k": [5, 10]}
     done = evaluate(tmp_path, server, grid=grid, corpus={"keep": "always"})
@@ -91,6 +93,7 @@ def test_ctrl_c_while_corpora_of_a_finished_run_are_deleted_keeps_its_results(tm
     assert find_run(str(tmp_path / "out")).table("configuration_metrics").num_rows > 0
 
 
+@pytest.mark.long
 def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     evaluated(path)
@@ -298,6 +301,7 @@ def test_corpora_that_could_not_be_deleted_are_named_after_ctrl_c_too(
     assert all(f"{name}: PERMISSION_DENIED" in ended.stderr for name in names), ended.stderr
 
 
+@pytest.mark.long
 def test_corpora_that_no_run_of_a_folder_searched_are_deleted(tmp_path: Path, server: Standin) -> None:
     grid = {"chunk_size": [16, 20]}
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)

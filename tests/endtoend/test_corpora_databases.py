@@ -76,6 +76,7 @@ def test_the_service_is_told_the_database_and_when_to_build_a_tree(case: str, tm
     assert set(shown["rebuilds"]) == {is_rebuilt}
 
 
+@pytest.mark.long
 def test_a_corpus_is_encrypted_with_the_key_which_is_part_of_it(tmp_path: Path, server: Standin) -> None:
     key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"
     for corpus in ({}, {"kms_key": key}, {"kms_key": key}):

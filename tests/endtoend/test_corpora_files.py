@@ -75,6 +75,7 @@ def recall(folder: Path) -> float:
     return next(row["mean"] for row in rows if row["metric"] == "R@10")
 
 
+@pytest.mark.long
 def test_a_folder_in_a_bucket_is_imported_in_place_and_nothing_in_it_is_touched(
     tmp_path: Path, server: Standin
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_folder_in_a_bucket_is_imported_in_place_and_nothing_in_it_is_touched(
     assert extra["corpora"] == []
 
 
+@pytest.mark.long
 def test_a_folder_of_this_machine_gives_the_same_documents_and_is_uploaded_once(
     tmp_path: Path, server: Standin
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_folder_of_this_machine_gives_the_same_documents_and_is_uploaded_once(
     assert len(documents) == 1
 
 
+@pytest.mark.long
 def test_files_that_fail_or_are_empty_are_failures_with_their_paths(tmp_path: Path, server: Standin) -> None:
     fill({**FILES, "a/broken.pdf": b"%PDF", "b/broken.pdf": b"%PDF-", "empty.md": b""})
     refused = evaluate(tmp_path, server)
@@ -137,6 +140,7 @@ def test_files_that_fail_or_are_empty_are_failures_with_their_paths(tmp_path: Pa
     }
 
 
+@pytest.mark.long
 def test_a_changed_file_makes_another_corpus_and_an_unchanged_folder_none(tmp_path: Path, server: Standin) -> None:
     fill(FILES)
     evaluated(experiment(tmp_path, server, FOLDER, list(FILES)))

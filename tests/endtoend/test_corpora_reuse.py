@@ -107,6 +107,7 @@ def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Pa
     assert objects(server) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "step",
     [Step(objects_of_bucket, "Objects.delete"), Step(corpus_client, "CorpusClient.delete")],
@@ -172,6 +173,7 @@ def test_what_is_kept_for_the_run_is_deleted_by_the_first_report_where_nobody_wa
     assert (server.stats().extra["corpora"], objects(server)) == ([], [])
 
 
+@pytest.mark.long
 def test_a_corpus_that_others_delete_during_its_import_is_built_anew_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

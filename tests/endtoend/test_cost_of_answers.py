@@ -46,6 +46,7 @@ def application(folder: Path, url: str, texts: Sequence[str], usage: dict[str, s
     return write(folder / "e.yaml", yaml.safe_dump(experiment))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("price", PRICES)
 def test_answers_and_judgements_of_models_cost_their_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, price: dict[str, Any]
@@ -71,6 +72,7 @@ def test_answers_and_judgements_of_models_cost_their_attempts(
         assert recalled == pytest.approx(paid)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("are_reported", [True, False])
 def test_answers_of_applications_cost_their_attempts(

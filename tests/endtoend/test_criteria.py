@@ -50,6 +50,7 @@ def steps_planned(path: str, key: str) -> dict[str, int]:
     return {step["step"]: int(step[key][1] if key == "calls" else step[key]) for step in pool["steps"]}
 
 
+@pytest.mark.long
 def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_again(
     tmp_path: Path, server: Standin
 ) -> None:

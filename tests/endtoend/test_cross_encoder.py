@@ -119,6 +119,7 @@ def test_identity_is_that_of_the_files(tmp_path: Path) -> None:
     assert len({first, config_id(other), config_id(own, max_tokens=9), config_id(own, query_prefix="x ")}) == 4
 
 
+@pytest.mark.long
 def test_prefixes_are_read_the_second_of_two_classes_counts_and_pairs_that_are_cut_are_counted(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "pairs", heads=HEADS)
     own = {"type": "onnx", "folder": "pairs"}

@@ -143,6 +143,7 @@ def check_what_dataflow_is_asked_for(body: dict[str, Any]) -> None:
     assert "pickled_main_session" not in staged
 
 
+@pytest.mark.long
 def test_a_dry_run_sends_nothing(bucket: str, service: Dataflow, google: Cloud, tmp_path: Path) -> None:
     experiment, own = small(bucket, tmp_path), write(tmp_path / "own-1.0.tar.gz", "a package of the user")
     arguments = [experiment, *on_dataflow(bucket, service), "--dry-run", f"--extra_package={own}", "--num_workers=2"]
@@ -182,6 +183,7 @@ def test_a_dry_run_is_of_dataflow(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     service.holds = True
     experiment, options = small(bucket, tmp_path), [*on_dataflow(bucket, service), "--labels=team=search"]
@@ -295,6 +297,7 @@ def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     assert (outcome.exit_code, document["job_id"], document["run_id"]) == (0, next(iter(service.jobs)), "r1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("report", "status", "message", "remaining"),
     [
@@ -327,6 +330,7 @@ def test_a_job_that_fails(
     assert again.stdout.endswith(f"\nstate    failed\n\n{report.strip().splitlines()[-1]}\n")
 
 
+@pytest.mark.long
 def test_a_job_that_dataflow_does_not_take(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     service.denies = "nobody@p.example lacks dataflow.jobs.create"
     outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service))

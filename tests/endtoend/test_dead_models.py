@@ -37,6 +37,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
 
 
+@pytest.mark.long
 def test_a_dead_answering_model_misses_the_limit_where_only_rankings_are_scored(tmp_path: Path) -> None:
     outcome, results = _evaluate(tmp_path, Faults(rate=1.0, kinds=("internal",)))
     assert outcome.status == 3, outcome.stderr
@@ -66,6 +67,7 @@ def test_blocked_answers_count_as_well(tmp_path: Path) -> None:
     assert {row["kind"] for row in results.table("failures").to_pylist()} == {"blocked"}
 
 
+@pytest.mark.long
 def test_a_judged_run_has_no_row_twice(tmp_path: Path) -> None:
     judge = {"service": "m", "repeat_share": 0}
     faults = Faults(rate=1.0, kinds=("internal",))

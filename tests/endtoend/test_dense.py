@@ -68,6 +68,7 @@ def service(server: Standin, kind: str) -> dict[str, Any]:
     return {"type": "gemini", "model": "m-001", "project": "p", "location": "l", "api_endpoint": server.url}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["openai", *in_campaigns("gemini", "vertex")])
 def test_every_text_is_embedded_once_and_never_paid_for_again(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,6 +100,7 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
     assert (row["pool"], row["calls"]) == ("e", stats.calls)
 
 
+@pytest.mark.long
 def test_embeddings_of_queries_cost_each_configuration_the_same_in_every_run(tmp_path: Path) -> None:
     """Models that share requests divide their tokens; documents are embedded once, and part of no query's cost."""
 
@@ -125,6 +127,7 @@ def test_embeddings_of_queries_cost_each_configuration_the_same_in_every_run(tmp
     assert paid == 0
 
 
+@pytest.mark.long
 def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones_again(tmp_path: Path) -> None:
     with serve("openai") as server:
         plain = {"type": "openai", "base_url": f"{server.url}/v1", "model": "e5-small-v2"}
@@ -156,6 +159,7 @@ def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones
     assert set(again.values()) == {1}
 
 
+@pytest.mark.long
 def test_a_run_that_lost_its_service_goes_on_where_it_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     with serve("openai", faults=Faults(kinds=("quota_day",), after=10, first=1)) as server:

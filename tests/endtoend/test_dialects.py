@@ -184,6 +184,7 @@ def test_an_unknown_dialect_is_refused_with_the_nearest(tmp_path: Path) -> None:
     assert "unknown dialect 'pytrec-eval'; did you mean 'pytrec_eval'?" in result.stderr
 
 
+@pytest.mark.long
 def test_in_the_own_dialect_a_configuration_keeps_its_name_and_rank(tmp_path: Path) -> None:
     qrels, rows = collection(0)
     write_files(tmp_path, qrels, rows)

@@ -172,6 +172,7 @@ def test_files_that_do_not_meet_are_refused_before_a_call_is_made(tmp_path: Path
         assert server.stats().calls == 0
 
 
+@pytest.mark.long
 def test_what_was_paid_for_is_shown_and_does_not_end_well(tmp_path: Path) -> None:
     rankings = {
         query: [document | {"id": f"x{document['id']}"} for document in ranking]

@@ -54,6 +54,7 @@ def unique(run: str) -> str:
     return "".join({tuple(line.split()[:3]): f"{line}\n" for line in run.splitlines()}.values())
 
 
+@pytest.mark.long
 def test_parquet_judges_as_json_lines_do(tmp_path: Path) -> None:
     columns = rows()
     renamed = {"qid": columns.pop("query_id"), "docid": columns.pop("doc_id"), "relevance": columns.pop("grade")}

@@ -22,6 +22,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     stop_all()
 
 
+@pytest.mark.long
 def test_its_prompts_are_compared_and_its_worst_answers_shown_and_wrong_options_refused(url: str) -> None:
     assert len((REPOSITORY / "examples" / "app" / "app.py").read_text(encoding="utf-8").splitlines()) < 150
     assert url.endswith("/ask")

@@ -99,6 +99,7 @@ def test_killed_when_a_job_is_made_the_next_run_collects_it(
     assert {record.state for record in waiting.BatchFolder(str(tmp_path / "out/ledger")).records()} == {"collected"}
 
 
+@pytest.mark.long
 def test_an_answer_of_a_job_that_its_step_cannot_read_is_called_online(
     tmp_path: Path, online: tuple[Any, int, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

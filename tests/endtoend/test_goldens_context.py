@@ -127,6 +127,7 @@ def test_all_questions_about_two_texts_are_planned_to_be_checked(tmp_path: Path)
     assert steps["question"] == steps["checks"] == steps["support"] == 4
 
 
+@pytest.mark.long
 def test_an_enlarged_clue_is_searched_for_instead_of_the_span(tmp_path: Path) -> None:
     more: dict[str, Any] = {"items": 6, "context": {"passages": 2, "enlarged": True}, "reviews": {"pool": 0}}
     planned = rankbeam("goldens", "plan", goldens_file(tmp_path, **more))

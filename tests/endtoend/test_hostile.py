@@ -167,6 +167,7 @@ def test_ids_of_a_kilobyte_that_differ_in_their_last_byte(tmp_path: Path, form: 
 # --- Judgements --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @FORMATS_OF_RUNS
 def test_all_documents_unjudged(tmp_path: Path, form: str) -> None:
     rows = [(f"q{number}", f"d{place}", float(place)) for number in range(20) for place in range(50)]

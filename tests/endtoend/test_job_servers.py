@@ -62,6 +62,7 @@ def scored(folder: Path) -> str:
     return write(folder / "e.yaml", text)
 
 
+@pytest.mark.long
 def test_every_table_equals_the_local_runners(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(HELPDESK, tmp_path / "helpdesk")
     monkeypatch.chdir(tmp_path)  # relative paths must not depend on it once the job is submitted
@@ -176,6 +177,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     entry_points_of.cache_clear()
 
 
+@pytest.mark.long
 def test_a_job_that_fails_is_one_message(server: str, tmp_path: Path, own: str) -> None:
     with serve("http", answers=answers(3)) as standin:
         configuration = {"name": "own", "retriever": {**http(standin), "type": own}, "top_k": 20}

@@ -56,6 +56,7 @@ def metrics(folder: Path, name: str = "out") -> dict[str, list[Any]]:
     }
 
 
+@pytest.mark.long
 def test_criteria_of_a_file_are_metrics(tmp_path: Path, criteria: str, server: Standin) -> None:
     service = json.dumps(model(server, "openai"))
     outcome = judged(tmp_path, service, "--criteria", criteria)

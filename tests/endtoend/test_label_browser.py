@@ -206,6 +206,7 @@ def test_a_browser_that_keeps_nothing_says_so(browser: Browser, out: Path) -> No
     context.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(page: Page, scheme: Literal["light", "dark"], width: int) -> None:

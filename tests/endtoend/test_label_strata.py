@@ -103,6 +103,7 @@ def expected(run: Results, config_id: str) -> Any:
     return stratified_estimate(samples)
 
 
+@pytest.mark.long
 def test_means_weigh_strata_as_plain_python_does(out: Path) -> None:
     run, seen = find_run(str(out)), 0
     for row in run.configurations:
@@ -180,6 +181,7 @@ def test_compare_needs_the_labels_and_the_values_of_the_judge(out: Path, tmp_pat
         shutil.move(moved, out / "labels")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("column", "value"), [("query_id", "of another dataset"), *in_campaigns(("right_hash", "0" * 64))]
 )

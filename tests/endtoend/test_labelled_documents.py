@@ -83,6 +83,7 @@ def rankings(run: Results) -> dict[tuple[str, str], list[str]]:
     return {(row["config_id"], row["query_id"]): [one["doc_id"] for one in row["documents"][:K]] for row in rows}
 
 
+@pytest.mark.long
 def test_the_judgements_are_all_documents_that_some_configuration_found(folder: Path) -> None:
     run = find_run(str(folder / "out"))
     written = judgements(folder / "out" / "label-tasks" / "qrels.tsv")

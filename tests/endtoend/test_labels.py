@@ -72,6 +72,7 @@ def values(run: Results, metric: str, config_id: str) -> dict[str, float]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bm25", "bm25-exact-words"])
 def test_means_are_those_of_plain_python(out: Path, name: str) -> None:
     run = find_run(str(out))
@@ -184,6 +185,7 @@ def test_decisions_of_the_judge_stand_beside_those_with_labels(out: Path) -> Non
     assert decisions.tau_b is None  # three configurations
 
 
+@pytest.mark.long
 def test_metrics_with_labels_alone_are_left_out_of_comparisons_of_runs_with_a_reason(out: Path, tmp_path: Path) -> None:
     text = (out.parent / "second.yaml").read_text("utf-8").replace("@3, ContextRelevance@3, Faithfulness]", "@3, R@5]")
     content = yaml.safe_load(text.replace("dataset:", f"dataset:\n  qrels: {EXAMPLE.parent}/qrels/test.tsv"))

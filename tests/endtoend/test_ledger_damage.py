@@ -36,6 +36,7 @@ def test_damage_is_said_by_plan_and_evaluate_and_kept_with_the_run(tmp_path: Pat
     assert "rankbeam ledger" in warning
 
 
+@pytest.mark.long
 def test_flipped_bits_are_said(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path, server)

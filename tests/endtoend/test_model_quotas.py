@@ -36,6 +36,7 @@ def test_a_quota_of_the_day_stops_the_pool_whatever_else_is_answered_and_the_nex
     assert sum(both.queries.values()) == len(both.queries) + 1  # only the refused one was asked twice
 
 
+@pytest.mark.long
 def test_what_a_service_cannot_do_is_a_warning_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     with serve("openai", faults=Faults(rate=1.0, kinds=("no_json_schema",))) as server:

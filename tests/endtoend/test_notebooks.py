@@ -60,6 +60,7 @@ def test_in_ipython_without_pandas_beam_imports_no_interactive_runner(tmp_path: 
     assert (done.returncode, done.stdout) == (0, "[0.5, 0.0]\n"), done.stderr
 
 
+@pytest.mark.long
 @needs_jupyter
 @pytest.mark.parametrize("pandas", ["", *in_campaigns("2", "3")])
 def test_a_notebook_shows_results_with_any_pandas_and_without_a_network(tmp_path: Path, pandas: str) -> None:
@@ -107,6 +108,7 @@ def assert_decides(pages: list[str], notebook: Path) -> None:
     assert (notebook.parent / "out" / "stemming" / "report.html").exists()
 
 
+@pytest.mark.long
 def test_the_cells_of_the_example_run(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Jupyter, which shows the value of the last line of a cell."""
     monkeypatch.chdir(example.parent)

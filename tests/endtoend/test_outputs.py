@@ -41,6 +41,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
+@pytest.mark.long
 def test_a_clock_that_is_behind_earlier_runs_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,6 +161,7 @@ def slow_experiment(tmp_path: Path) -> Path:
     return tmp_path / "experiment.yaml"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGINT, *in_campaigns(signal.SIGKILL)])
 def test_an_interrupted_run_never_looks_finished(slow_experiment: Path, how: signal.Signals) -> None:
     output = slow_experiment.parent / "out"

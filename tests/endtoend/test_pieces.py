@@ -39,6 +39,7 @@ def text(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "a.run", tmp_path / "beir.tsv"
 
 
+@pytest.mark.long
 def test_pieces_of_text_and_parquet_give_the_same_numbers(
     tmp_path: Path, text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def test_twelve_configurations_of_the_helpdesk_share_their_verdicts_on_pairs(tmp
     assert steps == {"claims": ([64, 64], 12 * 64), "support": ([0, 689], 7680), "known items": known}
 
 
+@pytest.mark.long
 def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledger(tmp_path: Path) -> None:
     with serve("gemini") as server:
         quota = {**PRICES, "tokens_per_minute": 600_000}
@@ -94,6 +95,7 @@ GENERATE = {"generate": {"service": "m", "contexts": 1}}
 CRITERIA = {name: {"question": f"Is it {name}?"} for name in ("Polite", "Deep", "Short")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("configuration", "criteria", "jobs"), [(HYDE, {}, 0), (BM25 | GENERATE, CRITERIA, 1)], ids=["rewrite", "criteria"]
 )

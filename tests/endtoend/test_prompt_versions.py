@@ -73,6 +73,7 @@ def answers_of(folder: Path, sentences: int) -> dict[str, Any]:
     return {"configurations": [{"name": "app", "answers": {"type": "replay", "path": path}}]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "then", "counts"),
     [
@@ -121,6 +122,7 @@ def test_what_is_bought_again_for_other_prompts_or_parts_is_counted_before_it_is
     assert json.loads(rankbeam("plan", path, "--format", "json").stdout)["again"] == []
 
 
+@pytest.mark.long
 def test_another_version_of_the_model_is_marked(tmp_path: Path, server: Standin) -> None:
     for run_id in ("r1", "r2"):
         calls_of(tmp_path, server, run_id)

@@ -82,6 +82,7 @@ def per_query(results: Results, metric: str) -> dict[tuple[str, str], float]:
     }
 
 
+@pytest.mark.long
 def test_values_are_those_of_a_second_run_with_the_filled_file(run: Results, tmp_path: Path) -> None:
     assert rankbeam("holes", run.output).status == 0
     path = Path(run.output) / "holes" / f"{run.run_id}.tsv"
@@ -198,6 +199,7 @@ def test_pairs_that_compare_otherwise_are_listed(run: Results, tmp_path: Path) -
     assert "holes=llm · audit: " in shown.stdout
 
 
+@pytest.mark.long
 def test_a_gate_on_filled_means_needs_a_judge_that_agrees_with_people(
     run: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +326,7 @@ def test_documents_whose_grade_failed_stay_holes(tmp_path: Path, monkeypatch: py
         assert results.means[row["config_id"], ALL, "ContextRelevance@5"].failed > 0
 
 
+@pytest.mark.long
 def test_the_first_documents_are_graded_however_few_of_them_a_generator_receives(tmp_path: Path) -> None:
     """Only its contexts were graded, and the other documents stayed holes without a word."""
     generate = {"service": "quoting", "contexts": 2}

@@ -21,6 +21,7 @@ from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.race import order_of
 
 
+@pytest.mark.long
 def test_what_cannot_be_the_best_is_asked_no_more(tmp_path: Path) -> None:
     with systems(*FIRST) as servers:
         results = evaluated(experiment(tmp_path, servers, **RACE))

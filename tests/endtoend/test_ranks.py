@@ -145,6 +145,7 @@ def test_labels_sort_as_ranks_do(values: list[float]) -> None:
     assert known == sorted(known, key=lambda one: -labels[one])
 
 
+@pytest.mark.long
 def test_the_rank_of_the_first_supporting_context_is_that_of_the_verdicts(tmp_path: Path) -> None:
     text, place = (HELPDESK / "answers.yaml").read_text(), few(tmp_path, 24)
     for old, new in {

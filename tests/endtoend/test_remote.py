@@ -224,6 +224,7 @@ def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path:
     assert outcome.status == 3
 
 
+@pytest.mark.long
 def test_a_run_warns_when_nothing_that_was_retrieved_is_judged(tmp_path: Path) -> None:
     rankings = {
         query: [document | {"id": document["id"] + "-v2"} for document in ranking]
@@ -252,6 +253,7 @@ def test_a_fusion_adds_no_call(tmp_path: Path) -> None:
     assert values["both"] == values["file"]  # two equal rankings fuse to themselves
 
 
+@pytest.mark.long
 def test_a_plan_makes_no_call_and_says_what_evaluate_would_make_and_the_ledger_is_shown_and_cleared(
     tmp_path: Path,
 ) -> None:

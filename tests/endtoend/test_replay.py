@@ -75,6 +75,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_given_answers_have_the_values_of_the_configurations_that_made_them(own: Path, tmp_path: Path) -> None:
     dataset(tmp_path)
     answers(tmp_path, written_out(own))
@@ -108,6 +109,7 @@ def several(own: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, evaluated(folder, SEVERAL)
 
 
+@pytest.mark.long
 def test_contexts_without_ids_are_judged_and_have_no_ranking(own: Path, several: tuple[Path, Outcome]) -> None:
     folder, done = several
     assert "1 answer with contexts without doc_id; metrics of rankings are missing there" in done.stderr
@@ -215,6 +217,7 @@ def test_a_query_with_two_answers_is_refused_with_both_lines(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.long
 def test_samples_that_are_kept_have_the_mean_of_their_values(own: Path, tmp_path: Path) -> None:
     dataset(tmp_path)
     rows = [{name: value for name, value in row.items() if name != "config"} for row in written_out(own)]
@@ -277,6 +280,7 @@ def test_a_system_that_no_answer_is_of_is_refused_with_the_line_of_the_experimen
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["own", "of another tool"])
 def test_a_file_of_many_systems_is_read_once_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str

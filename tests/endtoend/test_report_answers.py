@@ -60,6 +60,7 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [("logged",), *in_campaigns((("one", "twin"),))])
 def test_contexts_without_ids_are_no_empty_ranking(browser: Browser, tmp_path: Path, names: tuple[str, ...]) -> None:
     """Two configurations with equal values are one, and there is nothing to compare."""

@@ -50,6 +50,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return Results(str(output), "demo")
 
 
+@pytest.mark.long
 def test_a_metric_of_the_overview_sorts_by_its_means(page: Page, demo: Results) -> None:
     show(page, demo)
     page.locator("#overview th", has_text="nDCG@10").get_by_role("button").click()
@@ -75,6 +76,7 @@ def test_a_link_leads_to_the_same_slice_of_a_later_run(page: Page, tmp_path: Pat
     expect(page.locator("#query-rows tr")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_a_document_after_the_shown_ranks_is_not_said_to_be_retrieved(page: Page, tmp_path: Path) -> None:
     runs = {"one": [f"d{rank}" for rank in range(25)], "other": ["d1", *(f"x{rank}" for rank in range(22)), "d0"]}
     experiment = {

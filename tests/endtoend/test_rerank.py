@@ -36,6 +36,7 @@ def expected(before: dict[str, list[str]], depth: int, top_k: int) -> dict[str, 
     }
 
 
+@pytest.mark.long
 def test_a_ranking_is_ordered_by_the_rerankers_scores_and_ties_keep_the_retrievers_order(tmp_path: Path) -> None:
     with serve("rerankers") as server:
         configurations = [
@@ -111,6 +112,7 @@ def test_a_query_whose_call_fails_is_counted_and_has_no_ranking(tmp_path: Path) 
     assert len(ranked["bm25"]) == len(questions())
 
 
+@pytest.mark.long
 def test_a_failed_call_of_a_retriever_counts_for_all_that_rerank_its_results(tmp_path: Path) -> None:
     query, text = next(iter(questions().items()))
     known = enumerate(texts().items())
@@ -146,6 +148,7 @@ def test_texts_without_a_score_come_last_and_are_counted(tmp_path: Path) -> None
         assert {name for name, _ in hits} == set(before)
 
 
+@pytest.mark.long
 def test_a_document_without_text_is_not_sent_and_comes_last(tmp_path: Path) -> None:
     run = "".join(
         f"{query} Q0 {name} {rank} {9 - rank} t\n"
@@ -165,6 +168,7 @@ def test_a_document_without_text_is_not_sent_and_comes_last(tmp_path: Path) -> N
     assert all(hits[-1] == ("d3", None) for hits in rankings(path)["one"].values())
 
 
+@pytest.mark.long
 def test_an_offline_model_reranks_by_ratings_shares_them_and_leaves_what_answers_are_made_from(tmp_path: Path) -> None:
     grid = {"rerank": {"off": None, "demo": {"service": "demo", "depth": 12}, "less": {"service": "demo", "depth": 6}}}
     services = {"demo": {"type": "lexical"}, "writer": {"type": "extractive"}}

@@ -149,6 +149,7 @@ def test_a_remote_retriever_is_asked_the_passage_and_a_reranker_the_query(tmp_pa
     assert "cohere: 8 calls to make" in planned
 
 
+@pytest.mark.long
 def test_an_empty_or_refused_text_is_replaced_by_the_query_and_counted(tmp_path: Path) -> None:
     faults = ("empty", "safety")
     with ExitStack() as stack:
@@ -168,6 +169,7 @@ def test_an_empty_or_refused_text_is_replaced_by_the_query_and_counted(tmp_path:
         assert f"{fault}: 8 rewritten texts are empty; the query itself was used instead" in printed
 
 
+@pytest.mark.long
 def test_a_call_that_fails_is_a_failed_query_of_this_configuration_alone(tmp_path: Path) -> None:
     query, text = next(iter(questions().items()))
     with serve("openai", faults=Faults(only=text, kinds=("invalid",))) as server:

@@ -39,6 +39,7 @@ def plain(ranking: list[str]) -> list[float]:
     return [gain / (1 + 1 / math.log2(3)), sum(hits[:2]) / 2, sum(hits[:3]) / 2, first]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(20))
 @given(RANKINGS)
 def test_values_are_those_of_the_documents_in_the_order_of_their_best_chunks(

@@ -55,6 +55,7 @@ def votes(folder: Path, step: str) -> dict[tuple[str, str, int, str], dict[str, 
     return result
 
 
+@pytest.mark.long
 def test_each_metric_is_by_the_majority_and_by_each_judge(run: tuple[Path, Any, int]) -> None:
     results = Results(str(run[0] / "out"), "r1")
     names = ["Faithfulness", *(f"Faithfulness(judge={name})" for name in JUDGES)]
@@ -200,6 +201,7 @@ def test_wrong_judges_are_refused_with_their_line(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_a_judge_that_fails_fails_alone_and_the_majority_stands_where_the_others_decide(
     tmp_path: Path, server: Standin
 ) -> None:

@@ -46,6 +46,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return stage_world.results(path)
 
 
+@pytest.mark.long
 def test_every_pair_that_differs_by_one_stage_has_its_gain(run: Results) -> None:
     values = query_values(run)
     gains = stage_gains(run, "nDCG@5")
@@ -116,6 +117,7 @@ def test_a_stage_pays_by_a_negative_gain_where_lower_is_better(run: Results) -> 
     assert section["paying"] == "negative"
 
 
+@pytest.mark.long
 def test_a_configuration_whose_calls_the_ledger_answered_has_no_latency(tmp_path: Path) -> None:
     first, second = ({**one, "rerank": GRID["rerank"]["demo"]} for one in CONFIGURATIONS)
     plain = {**CONFIGURATIONS[0], "name": "plain"}

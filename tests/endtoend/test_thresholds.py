@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from support import stage_world
 from support.json_server import Respond, responding
 from support.runs import run_experiment
@@ -136,6 +137,7 @@ def test_a_threshold_cuts_what_is_fused_and_reranked(tmp_path: Path) -> None:
             assert {*near} <= {*ranked[f"fused:min_score={least}"][query]}
 
 
+@pytest.mark.long
 def test_a_rerankers_threshold_cuts_its_own_scores_and_costs_no_call(tmp_path: Path) -> None:
     with serve("rerankers", faults=Faults(rate=0.4, kinds=("fewer",))) as server:
         reranker = {"type": "vertex_ranking", "project": "p", "api_endpoint": server.url}

@@ -239,6 +239,7 @@ def means_of(text: str) -> dict[str, tuple[float, float]]:
     }
 
 
+@pytest.mark.long
 def test_the_forms_of_output(tmp_path: Path) -> None:
     qrels, rows = collection(2)
     paths = files(tmp_path, qrels, rows)

@@ -67,6 +67,7 @@ def values(results: Results) -> tuple[list[Any], list[Any]]:
     return sorted(by_query.items()), sorted(means, key=str)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dataset", "answers"),
     [
@@ -94,6 +95,7 @@ def test_an_experiment_over_traces_has_the_tables_of_the_command(tmp_path: Path,
     assert "spans.jsonl: 24 of 24 traces became queries" in done.stderr
 
 
+@pytest.mark.long
 def test_labelled_queries_of_traces_are_answered_by_the_traces(tmp_path: Path) -> None:
     sources(tmp_path, *range(6))
     rows = [{"_id": f"{number:032x}", "text": f"Who pays invoice {number}?", "configuration": "x"} for number in (1, 3)]
@@ -237,6 +239,7 @@ def test_mistakes_are_refused_with_their_key(tmp_path: Path, dataset: Any, answe
     assert "e.yaml:" in done.stderr
 
 
+@pytest.mark.long
 def test_traces_are_read_again_by_another_commit(tmp_path: Path) -> None:
     sources(tmp_path, 0, 1)
     path = experiment(tmp_path, "r", {"traces": "spans.jsonl"}, {"type": "traces"})

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from support.cli import Outcome, rankbeam
 from support.inputs import write
@@ -46,6 +47,7 @@ def evaluate(folder: Path, url: str, **judge: Any) -> Outcome:
     return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
 
 
+@pytest.mark.long
 def test_cut_answers_and_thoughts_are_counted_also_for_answers_in_the_ledger(tmp_path: Path) -> None:
     judge = {"services": {"overlap": {"type": "lexical"}}, "judge": {"service": "overlap", "repeat_share": 0}}
     with responding(reply) as (url, log):

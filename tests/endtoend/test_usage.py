@@ -84,6 +84,7 @@ def test_each_pool_has_a_row_with_its_calls_and_their_cost(tmp_path: Path) -> No
         assert database.sql("SELECT sum(calls), sum(ledger_hits) FROM usage").fetchall() == [(24, 24)]
 
 
+@pytest.mark.long
 def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> None:
     """Configurations that differ in top_k share their calls; a fusion needs those of both of its parts."""
     with (
@@ -126,6 +127,7 @@ def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> Non
     assert "shared with other configurations" in page
 
 
+@pytest.mark.long
 def test_a_configuration_costs_the_same_whatever_the_ledger_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

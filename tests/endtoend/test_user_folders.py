@@ -37,6 +37,7 @@ def modes(folder: Path) -> set[tuple[bool, int]]:
     return {(path.is_dir(), path.stat().st_mode & 0o777) for path in (folder, *folder.rglob("*"))}
 
 
+@pytest.mark.long
 def test_a_ledger_of_the_user_serves_all_outputs_and_reads_their_own_first(tmp_path: Path, home: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         before = experiment(tmp_path / "a", server)
@@ -98,6 +99,7 @@ def test_leases_of_the_user_are_seen_by_runs_with_other_ledgers(tmp_path: Path, 
     assert second.claim() is None
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("home")
 def test_private_results_are_for_their_owner_alone(tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:

@@ -269,6 +269,7 @@ def test_every_metric_has_its_value_or_its_reason_whatever_is_absent(step: int, 
         assert written <= calls[1] + 1, (metrics, case)
 
 
+@pytest.mark.long
 def test_all_metrics_together_have_their_values_whatever_is_absent() -> None:
     for case in cases():
         for value in evaluated(case, work(case)).values:

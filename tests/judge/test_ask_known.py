@@ -97,6 +97,7 @@ def test_the_key_of_a_known_item_holds_for_one_iso_week() -> None:
     assert not keys(MONDAY) & keys(MONDAY + timedelta(days=7))
 
 
+@pytest.mark.long
 def test_known_items_show_how_good_a_judge_is_and_that_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

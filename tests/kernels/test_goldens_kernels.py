@@ -5,6 +5,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def test_rewordings_of_a_long_question_are_near_duplicates_and_other_questions_a
     assert first_alike(questions) == [0, 0, 2]
 
 
+@pytest.mark.long
 def test_the_grams_of_texts_without_a_near_duplicate_are_not_kept() -> None:
     texts = [" ".join(f"{place * word:x}" for word in range(1, 400)) for place in range(1, 200)]
     tracemalloc.start()

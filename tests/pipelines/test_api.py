@@ -89,6 +89,7 @@ def values(result: rankbeam.Result) -> list[tuple[str, str, float]]:
     return sorted([*rows, *means])
 
 
+@pytest.mark.long
 def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
     paths: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_data_frame_is_a_table() -> None:
     assert list(result.leaderboard().to_pandas()["RR"]) == [0.75]
 
 
+@pytest.mark.long
 def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result(tmp_path: Path) -> None:
     saved = rankbeam.score(QRELS, RUNS, output=tmp_path / "out", run_id="one")
     assert (saved.output, saved.run_id, saved.state) == (str(tmp_path / "out"), "one", "done")
@@ -213,6 +215,7 @@ def experiment(paths: tuple[Path, list[Path]]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_an_experiment_is_a_dict_or_a_file_whose_keys_can_be_replaced(
     paths: tuple[Path, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +259,7 @@ def test_an_experiment_that_cannot_be_used_is_refused(
     assert message in str(refused.value)
 
 
+@pytest.mark.long
 def test_an_experiment_that_calls_services_needs_a_folder_for_its_ledger(tmp_path: Path) -> None:
     value, place = yaml.safe_load((HELPDESK / "answers.yaml").read_text(encoding="utf-8")), few(tmp_path, 8)
     del value["output"]

@@ -84,6 +84,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [lambda _: OF_OTHER_TYPES, *in_campaigns(*ALIKE)])
 def test_rows_of_any_form_have_the_values_of_the_command(
     form: Callable[[Path], Any], by_command: str, tmp_path: Path
@@ -117,6 +118,7 @@ def test_columns_and_models_are_the_same_rows(tmp_path: Path) -> None:
         path_of({"question": ["a", "b"], "answer": ["c"]}, inputs)
 
 
+@pytest.mark.long
 def test_a_plan_is_shown_a_budget_that_suffices_is_kept_and_rows_are_judged_once(
     server: Standin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -186,6 +188,7 @@ def test_a_file_that_another_thread_may_read_is_not_written_again(tmp_path: Path
     assert path.read_bytes() == content
 
 
+@pytest.mark.long
 def test_metrics_that_compare_texts_need_no_judge(tmp_path: Path) -> None:
     rows = [{"question": "Who pays?", "answer": "The owner.", "reference": "The owner pays."}]
     result = rankbeam.judge(rows, ["TokenF1"], output=tmp_path / "out")

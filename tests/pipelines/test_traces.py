@@ -40,6 +40,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.long
 def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> None:
     spans = [one for number in range(12) for one in trace(number, number)]
     spans += spans[:1]  # twice

@@ -234,6 +234,7 @@ def plain_votes(plan: FusionPlan, part: FusionPart, documents: Sequence[Document
     return {doc: part.weight * rule(score) for doc, score in best.items()}
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300))
 @given(plan=PLANS, replies=st.tuples(RANKINGS, RANKINGS, RANKINGS), top_k=st.integers(1, 4))
 def test_fusions_are_what_plain_python_makes_of_them(

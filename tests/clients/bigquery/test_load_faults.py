@@ -117,6 +117,7 @@ MORE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("faults", [LASTING, *in_campaigns(MORE)], ids=["", "more"])
 def test_what_fails_leaves_nothing_half_visible_and_a_repeat_succeeds(
     bigquery: StrictBigQuery, tmp_path: Path, faults: list[tuple[Fault, str]]

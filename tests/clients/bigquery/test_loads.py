@@ -85,6 +85,7 @@ def test_a_large_file_is_uploaded_in_pieces(
     assert bigquery.methods().count("upload") >= len(tables.TABLES) + 4
 
 
+@pytest.mark.long
 def test_running_the_same_id_again_replaces_its_rows_and_no_others(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     other = finished(tmp_path / "other", "other")
     load(other, "other")

@@ -30,6 +30,7 @@ def load(folders: dict[str, str], run_id: str = "run") -> None:
     publish.load_run(DATASET, run_id, folders, QUICK)
 
 
+@pytest.mark.long
 def test_new_runs_that_end_at_once_do_not_get_in_each_others_way(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     """A DELETE, of no rows too, would have BigQuery abort all but one; nobody here tries a second time."""
     ids = [f"r{number}" for number in range(5)]

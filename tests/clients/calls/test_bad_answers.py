@@ -131,6 +131,7 @@ def test_a_model_that_recovers_answers_what_waited(tmp_path: Path) -> None:
     assert sum(5 <= at < 60 for _, at in model.begun) <= MOST
 
 
+@pytest.mark.long
 def test_the_next_run_makes_only_the_calls_without_an_answer(tmp_path: Path) -> None:
     model = Model(reader=refusing(FailureKind.MALFORMED, lambda query: int(query) >= 50))
     make(questions(200), model, tmp_path, QUOTA)

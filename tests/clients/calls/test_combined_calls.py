@@ -231,6 +231,7 @@ def sums_of(
     return sums, len(service.requests)
 
 
+@pytest.mark.long
 @given(texts=POSITIONS, failing=st.sets(st.integers(1, 4)), most=st.integers(1, 5), data=st.data())
 def test_calls_and_tokens_of_a_configuration_do_not_depend_on_what_the_ledger_has(
     texts: dict[str, set[int]], failing: set[int], most: int, data: st.DataObject,

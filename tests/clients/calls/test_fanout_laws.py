@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.services import Echo, feed
@@ -95,6 +96,7 @@ TASKS = lists_up_to(
 )
 
 
+@pytest.mark.long
 @given(all_questions=TASKS, before=st.integers(0, 40), count=st.integers(1, 3))
 def test_every_task_has_its_value_and_no_question_is_asked_twice(
     all_questions: list[tuple[Questions, int]], before: int, count: int

@@ -126,6 +126,7 @@ class Grow:
         return reply.answer
 
 
+@pytest.mark.long
 def test_tasks_that_grow_stay_within_the_memory_of_open_tasks_also_if_the_ledger_answers(
     clock: VirtualClock, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_service_that_only_refuses_for_good_is_not_waited_for(clock: VirtualCl
     assert clock.monotonic() < 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("latency_s", [2.0, *in_campaigns(0.1)])
 def test_a_service_that_dies_in_the_middle_costs_sixty_attempts_more(
     latency_s: float, clock: VirtualClock, tmp_path: Path

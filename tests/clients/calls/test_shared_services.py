@@ -60,6 +60,7 @@ def test_a_dead_service_costs_four_lanes_no_more_than_one(
     assert sum("attempts in a row failed" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.long
 def test_every_lane_goes_on_when_one_of_them_is_answered_again(clock: VirtualClock, tmp_path: Path) -> None:
     async def script(_: str, __: int) -> str | None:
         if 2 <= asyncio.get_running_loop().time() < 40:
@@ -73,6 +74,7 @@ def test_every_lane_goes_on_when_one_of_them_is_answered_again(clock: VirtualClo
     assert clock.monotonic() < 120
 
 
+@pytest.mark.long
 def test_lanes_share_a_connection_which_the_last_of_them_closes(clock: VirtualClock, tmp_path: Path) -> None:
     service = Counting()
     outcomes = outcomes_of(service, LANES, tmp_path, clock)

@@ -106,6 +106,7 @@ def test_other_files_and_other_units_are_refused(tmp_path: Path) -> None:
         Chunks(by="tokens", intact=True, tokenizer="a.json")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("saved", ["bytes", *in_campaigns("pieces", "unigram")], indirect=True)
 def test_a_tokenizer_runs_from_the_command_line(saved: tuple[Path, Any], tmp_path: Path) -> None:
     path, _ = saved

@@ -97,6 +97,7 @@ def run(folder: Path, url: str, **changes: str) -> Outcome:
     return rankbeam("evaluate", experiment(folder, url, **changes))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [0.0, *in_campaigns(0.1)])
 def test_a_run_judges_by_scores_through_faults_and_pays_for_none_twice(tmp_path: Path, rate: float) -> None:
     with serve("evaluation", faults=Faults(rate=rate, kinds=("unavailable", "internal", "empty"))) as server:

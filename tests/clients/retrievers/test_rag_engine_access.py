@@ -61,6 +61,7 @@ for address in sys.argv[1:]:
 """
 
 
+@pytest.mark.long
 def test_credentials_go_to_a_server_with_tls(tmp_path: Path) -> None:
     with serve("rag_engine", answers={"who?": [{"id": "a", "score": 0.1}]}, tls=True) as server:
         assert server.certificate is not None

@@ -164,6 +164,7 @@ class History:
 EVENTS = [name for name, value in vars(History).items() if callable(value) and not name.startswith("_")]
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.sampled_from(EVENTS), st.sampled_from(RUNS), st.sampled_from(sorted(CHANGES)), st.booleans()))
 )

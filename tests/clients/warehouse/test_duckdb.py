@@ -20,6 +20,7 @@ LATER = ["dialect", "parts"]
 """Columns of `configurations` that the first release did not write."""
 
 
+@pytest.mark.long
 def test_runs_of_older_releases_lack_columns_and_newer_ones_have_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

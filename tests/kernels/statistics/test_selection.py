@@ -191,6 +191,7 @@ def test_the_subset_is_that_of_plain_python(count: int) -> None:
             assert may_be_best(some.means, some.replicates, count).tolist() == plainly_may_be_best(some, count)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spread", [0.0, 0.1, 1.0])
 def test_the_subset_of_many_is_that_of_plain_python(spread: float) -> None:
     rng = np.random.default_rng(4)

@@ -58,6 +58,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Result
     return find_run("out")
 
 
+@pytest.mark.long
 def test_every_configuration_becomes_an_experiment_with_its_identity_and_the_best_is_evaluated_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_the_best_is_decided_by_the_metric_of_the_experiment(
     assert f"wrote best.yaml: {name}\n" in rankbeam("init", "best.yaml", "--winner", "out").stdout
 
 
+@pytest.mark.long
 def test_metrics_that_compare_configurations_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generate = {"service": "writer", "contexts": 1}
     changes: dict[str, Any] = {

@@ -46,6 +46,7 @@ def expected(out: str, name: str) -> dict[str, float]:
     return {key: value for key, value in values.items() if value is not None}
 
 
+@pytest.mark.long
 def test_mlflow_has_each_configuration_once(out: str, tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
@@ -95,6 +96,7 @@ def vertex() -> Iterator[Any]:
         yield metadata
 
 
+@pytest.mark.long
 def test_vertex_ai_has_each_configuration_as_googles_library_writes_it(out: str, vertex: Any) -> None:
     from google.cloud.aiplatform.metadata import constants  # takes seconds
 

@@ -40,6 +40,7 @@ def run(arguments: Sequence[str], **more: object) -> "subprocess.CompletedProces
     )
 
 
+@pytest.mark.long
 def test_a_run_that_is_done(files: tuple[str, str]) -> None:
     outcome = run(["score", *files, "-m", "RR", "--format", "csv"])
     assert (outcome.returncode, outcome.stdout) == (DONE, "configuration,query_id,metric,value\na,all,RR,0.5\n")
@@ -198,6 +199,7 @@ def test_a_bug_of_a_plug_in_is_named_with_its_line(tmp_path: Path) -> None:
     assert list((tmp_path / "scratch").glob("rankbeam*")) == []
 
 
+@pytest.mark.long
 def test_streams_that_are_closed(files: tuple[str, str], tmp_path: Path) -> None:
     """As daemons have it; the tables are written all the same."""
     out = tmp_path / "out"
@@ -208,6 +210,7 @@ def test_streams_that_are_closed(files: tuple[str, str], tmp_path: Path) -> None
     assert (out / "results.duckdb").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_files_and_pipes_get_utf_8_where_the_locale_has_another_encoding(encoding: str, tmp_path: Path) -> None:
     qrels = write(tmp_path / "qrels", trec_qrels([("日本", "d", 1.0)]))

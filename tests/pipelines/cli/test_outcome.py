@@ -59,6 +59,7 @@ def test_the_result_and_its_gates_are_shown_though_the_disk_is_full(experiment: 
     assert (again.status, again.stdout) == (0, f"{tmp_path}/out/report.html\n")
 
 
+@pytest.mark.long
 def test_a_report_of_another_program_is_not_replaced_and_the_result_comes_first(
     experiment: str, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def settings(tmp_path: Path) -> dict[str, object]:
     }
 
 
+@pytest.mark.long
 def test_output_stands_in_for_what_the_file_does_not_say(settings: dict[str, object], tmp_path: Path) -> None:
     path = write(tmp_path / "e.yaml", yaml.safe_dump(settings))
     assert rankbeam("evaluate", path).exit_code == 0

@@ -50,6 +50,7 @@ def ids(out: Path) -> list[str]:
     return [run.run_id for run in finished_runs(str(out))]
 
 
+@pytest.mark.long
 def test_the_latest_run_of_each_experiment_stays(out: Path) -> None:
     listed = rankbeam("runs", str(out), "--prune", "--dry-run")
     assert [line.split()[0] for line in listed.stdout.splitlines()[2:]] == ["a1", "a2"]

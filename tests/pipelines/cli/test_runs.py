@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
@@ -25,6 +26,7 @@ def experiment(folder: Path, gated: str) -> str:
     return write(folder / "e.yaml", EXPERIMENT.format(gated=gated))
 
 
+@pytest.mark.long
 def test_runs_are_listed_with_their_best_configuration_and_state(tmp_path: Path) -> None:
     assert rankbeam("evaluate", experiment(tmp_path, "right"), "--run-id", "z-first").status == 0
     assert rankbeam("evaluate", experiment(tmp_path, "wrong"), "--run-id", "a-second").status == 3

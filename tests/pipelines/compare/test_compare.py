@@ -178,6 +178,7 @@ def test_a_run_against_itself_differs_in_nothing(today: Results, tmp_path: Path)
         assert (row["difference"], row["p_value"], row["ties"], row["verdict"]) == (0.0, None, 24, "equal")
 
 
+@pytest.mark.long
 def test_two_runs_of_one_folder(tmp_path: Path) -> None:
     finished(tmp_path, {"one": ranks(2), "two": ranks(3)}, "z-first")
     finished(tmp_path, {"one": ranks(1), "two": ranks(3)}, "a-second")

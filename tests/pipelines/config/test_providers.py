@@ -82,6 +82,7 @@ def test_a_missing_key_ends_the_run_before_any_call(tmp_path: Path, monkeypatch:
     assert "needs the environment variable OPENAI_API_KEY, which is not set here" in done.stderr
 
 
+@pytest.mark.long
 def test_a_provider_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Azure's service is wherever its variable says; quotas and prices name it as the experiment does."""
     with serve("openai") as server:

@@ -213,6 +213,7 @@ def test_a_gate_says_which_difference_matters(tmp_path: Path) -> None:
     assert "Queries for 0.03" in Page.of(report.build(run)).text
 
 
+@pytest.mark.long
 def test_fewer_judgements_of_an_item_add_their_noise(tmp_path: Path) -> None:
     """The variance of a difference grows by that of both values; more judgements are not taken to lower it."""
 

@@ -22,6 +22,7 @@ def test_a_gate_on_the_judge_is_about_nothing_else(more: dict[str, str]) -> None
         GateModel.model_validate({"judge": "sentinels", "at_least": 0.9, **more})
 
 
+@pytest.mark.long
 def test_a_judge_that_changes_and_is_often_wrong_ends_the_run_with_status_3(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,6 +50,7 @@ def test_a_judge_that_changes_and_is_often_wrong_ends_the_run_with_status_3(
     assert (check["value"], check["found"], check["configuration"]) == ("sentinels", 20 / 24, None)
 
 
+@pytest.mark.long
 def test_a_judge_near_chance_is_warned_of_and_gates_on_its_metrics_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_failures_are_in_the_warnings_of_the_run(tmp_path: Path) -> None:
     assert rows(tmp_path, "gates") == []
 
 
+@pytest.mark.long
 def test_runs_of_earlier_versions_have_no_such_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated(tmp_path, GATES[:1])
     shutil.copytree(tmp_path / "out", tmp_path / "old" / "out")

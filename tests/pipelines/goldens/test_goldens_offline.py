@@ -33,6 +33,7 @@ def helpdesk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_every_quote_stands_in_its_document_at_its_place(helpdesk: Path) -> None:
     out = helpdesk / "out"
     texts = {row["_id"]: row["text"] for row in lines(out / "corpus.jsonl")}

@@ -72,6 +72,7 @@ def stored(
         yield server, rows
 
 
+@pytest.mark.long
 def test_documents_of_a_data_store_are_fields_texts_and_files(
     stored: tuple[Standin, Sequence[Mapping[str, str]]], tmp_path: Path
 ) -> None:

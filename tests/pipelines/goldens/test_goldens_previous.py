@@ -62,6 +62,7 @@ def sources(earlier: Path) -> dict[str, set[str]]:
     }
 
 
+@pytest.mark.long
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     deleted=st.sets(st.integers(0, 23), max_size=4),
@@ -187,6 +188,7 @@ def test_previous_is_checked_before_any_work(earlier: Path, tmp_path: Path) -> N
     assert "items.jsonl:1: is damaged" in outcome.stderr
 
 
+@pytest.mark.long
 def test_a_rejected_question_is_in_no_later_benchmark(earlier: Path, tmp_path: Path) -> None:
     written = [item["made"] for item in lines(earlier / "items.jsonl")]
     rejected = [item for item in written if item["item_id"] not in queries(earlier)]
@@ -219,6 +221,7 @@ def test_questions_of_splits_that_are_gone_are_divided_again(earlier: Path, tmp_
     assert min(counts["train"], counts["eval"]) >= 3
 
 
+@pytest.mark.long
 def test_services_may_have_other_names_and_only_new_questions_count_for_the_checker(tmp_path: Path) -> None:
     services = {"other": {"type": "extractive"}, "lexical": {"type": "lexical"}}
     base = write(tmp_path / "first.jsonl", "".join(json.dumps(row) + "\n" for row in documents(40)))

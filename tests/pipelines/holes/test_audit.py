@@ -133,6 +133,7 @@ def weighted_kappa(rows: list[tuple[int, int, float]]) -> float | None:
     return 1 - apart / chance if chance else None
 
 
+@pytest.mark.long
 def test_samples_hold_the_share_of_all_documents_in_nearly_all_cases() -> None:
     covered = 0
     for seed in range(40):

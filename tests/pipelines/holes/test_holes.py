@@ -57,6 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return evaluated(folder / "first", qrels, *METRICS, *only, "ContextRelevance@5")
 
 
+@pytest.mark.long
 def test_means_are_those_of_runs_with_the_two_files(run: Results, tmp_path: Path) -> None:
     filling = fill(run)
     effects = [effect for effect in filling.effects if effect.metric in METRICS]
@@ -205,6 +206,7 @@ def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
     assert rankbeam("holes", run.output, "--grades", "0,0,2,7").status == 0
 
 
+@pytest.mark.long
 def test_only_documents_that_the_judge_saw_are_filled_and_only_if_the_run_names_them(tmp_path: Path) -> None:
     """A document of the same text at a lower rank became a judgement, which it is not for `holes=llm`."""
     write(tmp_path / "queries.jsonl", json_texts([("q1", "who pays the fee")]))

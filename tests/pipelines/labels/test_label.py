@@ -62,6 +62,7 @@ def table(out: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content, newline="")))
 
 
+@pytest.mark.long
 def test_tasks_say_nothing_about_configurations_and_verdicts(sampled: Path) -> None:
     names = [row["name"] for row in find_run(str(sampled)).configurations]
     for path in (sampled / "label-tasks").glob("tasks-001.[chj]*"):

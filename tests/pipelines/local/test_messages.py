@@ -24,6 +24,7 @@ def test_a_full_disk_is_named_with_its_file_where_the_system_names_it(
     assert (ended.value.code, capsys.readouterr().err) == (FAILED, message.format(reason))
 
 
+@pytest.mark.long
 def test_a_python_without_docstrings_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "pandas.py").write_text("class DataFrame: ...\ndef read_csv(): ...\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}", "PYTHONOPTIMIZE": "2"}

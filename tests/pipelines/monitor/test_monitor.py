@@ -96,6 +96,7 @@ def test_fresh_queries_add_up_over_the_nights(tmp_path: Path) -> None:
     assert str(runs[1 + first].execution[1]) == change["since"]
 
 
+@pytest.mark.long
 def test_nights_that_are_no_evidence_are_counted(tmp_path: Path) -> None:
     """A night of few queries, and one whose queries were there before."""
     for number, (sample, queries) in enumerate([(0, 40), (1, 40), (1, 40), (2, 10)]):
@@ -125,6 +126,7 @@ def test_a_second_run_of_a_night_counts_in_place_of_the_first_also_if_all_values
     assert "1 night does not count" in problems
 
 
+@pytest.mark.long
 def test_the_same_queries_are_compared_one_by_one(tmp_path: Path) -> None:
     first = finished(tmp_path, {"base": ranks(1, 2), "other": ranks(1)}, "first")
     later = finished(tmp_path, {"base": ranks(1, 2), "other": ranks(1, 3)}, "later")
@@ -148,6 +150,7 @@ def test_the_same_queries_are_compared_one_by_one(tmp_path: Path) -> None:
     assert "only one of the runs has nDCG@10, P@1; left out" in problems
 
 
+@pytest.mark.long
 def test_another_baseline_can_be_pinned(tmp_path: Path) -> None:
     configurations = {"base": ranks(1, 2)}
     for run_id in ("first", "second", "third"):
@@ -171,6 +174,7 @@ def test_changes_that_cannot_be_written_are_shown_with_their_alarm(tmp_path: Pat
     assert "rankbeam: not written: the table monitor; RR of base fell" in problems
 
 
+@pytest.mark.long
 def test_a_gate_ends_the_run_with_status_3_and_fills_the_table(tmp_path: Path) -> None:
     first = rankbeam("evaluate", night(tmp_path, 0, worst=2, gates=[GATE]), "--run-id", "n0")
     assert first.exit_code == 0

@@ -62,6 +62,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return path, folder / "out" / "nuggets" / "answers.jsonl"
 
 
+@pytest.mark.long
 def test_the_next_run_reads_the_file(collected: tuple[str, Path], tmp_path: Path) -> None:
     rows = rows_of(collected[1])
     documents = (few(tmp_path, QUERIES) / "corpus.jsonl").read_text("utf-8").splitlines()
@@ -226,6 +227,7 @@ def remote(folder: Path, server: Standin, quota: dict[str, Any] | None = None, *
     return write_experiment(folder, model(server, "openai"), quota or {}, **experiment)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("key")
 def test_the_forecast_holds_a_lower_max_cost_is_refused_and_nothing_is_paid_twice(tmp_path: Path) -> None:
     prices = {"price_per_million": {"input": 1.0, "output": 1.0}}

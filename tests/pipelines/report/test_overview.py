@@ -60,6 +60,7 @@ def page(study: Study) -> Page:
     return Page.of(report.build(study.results))
 
 
+@pytest.mark.long
 def test_the_card_says_what_the_tables_say(study: Study) -> None:
     facts = {fact.label: fact for fact in card(study)}
     best = study.results.leaderboard()[0]

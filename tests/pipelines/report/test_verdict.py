@@ -116,6 +116,7 @@ def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -
     assert re.search(r"these queries can detect a difference of 0\.\d{4}\.$", decision)
 
 
+@pytest.mark.long
 def test_costs_include_the_part_that_the_ledger_answered(tmp_path: Path) -> None:
     def respond(query: str) -> tuple[int, bytes]:
         ids = ["d"] if query.startswith("one") else ["x", "d"]

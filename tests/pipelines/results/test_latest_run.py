@@ -36,6 +36,7 @@ def gated(folder: Path, *arguments: object) -> Outcome:
     return rankbeam("gate", *map(str, arguments), "--experiment", path)
 
 
+@pytest.mark.long
 def test_a_run_that_is_in_the_baselines_place_already_is_not_its_own_baseline(output: Path, tmp_path: Path) -> None:
     shutil.copytree(output, tmp_path / "copy")
     for place in (output, tmp_path / "copy"):

@@ -87,6 +87,7 @@ def test_how_names_are_escaped(results: Results, name: str, markdown: str, latex
     assert f"\na & {latex} & " in show.as_latex(changed)
 
 
+@pytest.mark.long
 def test_the_example_as_markdown_csv_and_latex(tmp_path: Path) -> None:
     outcome = rankbeam("evaluate", EXAMPLE, "--output", str(tmp_path), "--run-id", "r1", "--format", "markdown")
     assert outcome.status == 0, outcome.stderr

@@ -51,6 +51,7 @@ def in_terminal(columns: int, *arguments: str) -> list[str]:
     return re.sub(r"\x1b\[[0-9;]*m", "", content.decode()).splitlines()
 
 
+@pytest.mark.long
 def test_a_comparison_fits_the_terminal_and_names_what_it_leaves_out(output: str) -> None:
     lines = in_terminal(80, "compare", output)
     assert max(map(len, lines)) <= 80

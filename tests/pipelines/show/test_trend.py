@@ -46,6 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_runs_of_one_experiment_and_dataset_are_shown_in_order(folder: Path) -> None:
     done = rankbeam("trend", str(folder / "out"), "--experiment-name", "e", "--format", "json")
     assert done.status == 0, done.stderr

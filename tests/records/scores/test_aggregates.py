@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
@@ -102,6 +103,7 @@ def runs(draw: st.DrawFn) -> list[ScoredPartition]:
     return draw(st.lists(partitions(plan), min_size=3, max_size=6))
 
 
+@pytest.mark.long
 def test_columns_of_many_pairs_are_summed_for_some_queries_at_a_time() -> None:
     """40 configurations have 780 pairs, and so 13 kB of columns per query."""
     evaluation = Evaluation(

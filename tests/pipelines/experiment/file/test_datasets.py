@@ -88,6 +88,7 @@ def mean(outcome: Outcome) -> tuple[float, int]:
     return mean_value["mean"], mean_value["queries"]
 
 
+@pytest.mark.long
 def test_a_collection_of_beir_is_fetched_once(mirror: Mirror, tmp_path: Path) -> None:
     outcome = run(tmp_path, {"beir": "fiqa"})
     assert mean(outcome) == (1.0, 2)
@@ -155,6 +156,7 @@ def listed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     del ir_datasets.registry._registered[name]
 
 
+@pytest.mark.long
 def test_a_collection_of_ir_datasets_is_written_once(listed: str, tmp_path: Path) -> None:
     outcome = run(tmp_path, {"ir_datasets": listed})
     assert mean(outcome) == (1.0, 2)
