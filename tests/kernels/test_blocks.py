@@ -90,3 +90,7 @@ def test_of_a_table_that_does_not_fit_lines_are_kept() -> None:
     text = f"Before.\n\n{TABLE}"
     spans = chunk_spans(text, "words", 8, 0, intact=True)
     assert [text[start:end] for start, end in spans][1:] == ["| 1 | two three |", "| 4 | 5 |"]
+
+
+def test_a_long_line_below_a_row_is_read_once() -> None:  # trying each way to divide its blanks would take hours
+    assert not list(blocks(f"a | b\n{' ' * 1_000_000}x |"))

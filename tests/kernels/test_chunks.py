@@ -249,3 +249,8 @@ def test_an_overlap_that_leaves_no_progress_is_refused() -> None:
 )
 def test_only_its_own_fence_ends_code(code: str, sections_there: int) -> None:
     assert len(sections(f"# Title\n{code}")) == sections_there
+
+
+def test_a_long_row_of_marks_is_read_once() -> None:  # trying each way to divide them would take hours
+    text = f"Go{'.' * 100_000}{chr(39) * 100_000}x"
+    assert sentences(text) == [(0, len(text))]

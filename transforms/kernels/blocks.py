@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 LINE = re.compile(r"[^\n]*\n?")
 FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
-_BELOW_HEAD = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+_BELOW_HEAD = re.compile(r"\s*+\|?\s*+:?-++:?\s*+(\|\s*+:?-++:?\s*+)*+\|?\s*+$")
 _JOINING = re.compile(
     "[\u200c\u200d\uff9e\uff9f\u0e33\u0eb3\u1100-\u11ff\ua960-\ua97c\ud7b0-\ud7fb\U0001f1e6-\U0001f1ff"
     "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd]"

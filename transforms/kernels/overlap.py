@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rankbeam.transforms.kernels.judged import Undefined, Value
 
-_CITATION = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")
+_CITATION = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _ROUGE_TOKEN = re.compile(r"[a-z0-9]+")

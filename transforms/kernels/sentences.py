@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 # A mark ends a sentence before white space, but not behind a single letter or "e.g", and not before a small letter.
-_END = re.compile(r"(?<!\b\w)(?<!\b\w\.\w)[.!?…]+[\"'”’)\]]*(?=\s+[^a-z\s]|\s*$)|[。！？]+|(?=\n)")
+# From the third mark of a row on, a match would be that of the second. Texts may be hostile: nothing is tried twice.
+_END = re.compile(r"(?<!\b\w)(?<!\b\w\.\w)(?<![.!?…]{2})[.!?…]++[\"'”’)\]]*+(?=\s++[^a-z\s]|\s*+$)|[。！？]+|(?=\n)")
 
 _MARK = re.compile(r"[.!?…。！？\n]")
 """The character before which `_END` can match: looking for it first takes a third of the time."""
