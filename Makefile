@@ -50,7 +50,7 @@ demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 		"$(BIN)/rankbeam" evaluate examples/helpdesk/dense.yaml --output out/helpdesk-dense; \
 	fi
 
-test: environments ## run all tests but campaigns: some minutes
+test: environments ## run all tests but long ones and campaigns: some minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not (campaign or long)"
 
 # Long tests in their order, then campaigns, then laws: where time runs out, whole runs have been tried.

@@ -38,7 +38,6 @@ def lines(rows: Any) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-@pytest.mark.long
 def test_a_system_that_always_refuses_is_right_only_where_there_is_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,6 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Of two rows that come twice, the last one is cut: one text is embedded online.
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "faults", "online_texts"),
     [

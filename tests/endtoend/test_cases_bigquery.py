@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 import yaml
 from support.bigquery_tables import new_dataset
 from support.cli import rankbeam
@@ -40,7 +39,6 @@ def values(folder: Path, file: str, answers: dict[str, Any]) -> list[Any]:
     )
 
 
-@pytest.mark.long
 def test_a_table_is_a_dataset_and_answers_with_the_values_of_a_file(cloud: Cloud, tmp_path: Path) -> None:
     write(tmp_path / "file" / "rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in ROWS))
     expected = values(tmp_path / "file", "rows.jsonl", {})

@@ -42,7 +42,6 @@ def released(cloud: Cloud) -> Iterator[Tables]:
     dataset.client.delete_dataset(dataset.dataset, delete_contents=True)
 
 
-@pytest.mark.long
 def test_its_dataset_is_loaded_into_read_and_compared(released: Tables, tmp_path: Path) -> None:
     place = f"bigquery://{released.dataset}"
     old = find_run(place, "first")

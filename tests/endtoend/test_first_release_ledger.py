@@ -45,7 +45,6 @@ def evaluate(folder: Path, run_id: str) -> tuple[int, int, int]:
     return used(folder, run_id)
 
 
-@pytest.mark.long
 def test_its_answers_are_used_and_the_ledger_is_continued(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluate(folder, "first") == (0, 3, 0)
     with (folder / "queries.jsonl").open("a") as queries, (folder / "qrels.txt").open("a") as qrels:

@@ -44,7 +44,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     entry_points_of.cache_clear()
 
 
-@pytest.mark.long
 def test_a_bug_in_one_call_costs_another_attempt_and_a_warning_names_its_traceback(own: str, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=(0.3, 1.0)) as server:
         configuration = {"name": "own", "retriever": {**http(server), "type": own}, "top_k": 20}

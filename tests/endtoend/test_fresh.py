@@ -25,7 +25,6 @@ def evaluated(path: str, run_id: str, started_at: datetime) -> None:
     run(loaded, replace(new_run(loaded, run_id), started_at=started_at), pipeline_options([]))
 
 
-@pytest.mark.long
 def test_another_day_answers_anew_and_verdicts_stay_bought(tmp_path: Path) -> None:
     with serve("gemini") as server:
         path = write_experiment(tmp_path, model(server, "gemini"), {}, QUERIES, fresh="daily")

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from support.browsers import launched, needs_chromium, violations
 from support.data import REPOSITORY
 from support.runs import rankbeam
@@ -10,7 +9,6 @@ from support.runs import rankbeam
 pytestmark = needs_chromium
 
 
-@pytest.mark.long
 def test_it_fits_a_phone_and_axe_finds_nothing(tmp_path: Path) -> None:
     example = REPOSITORY / "examples" / "goldens" / "helpdesk.yaml"
     assert rankbeam("goldens", example, "--output", tmp_path / "out").exit_code == 0

@@ -17,7 +17,6 @@ ANSWER = " ".join(f"Fact {number} holds." for number in range(SENTENCES))
 CONTEXTS = ["Short.", " ".join(f"Line {number} of many." for number in range(200))]
 
 
-@pytest.mark.long
 def test_long_answers_and_contexts_are_judged_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     contexts = [{"doc_id": f"d{number}", "text": text} for number, text in enumerate(CONTEXTS)]

@@ -49,7 +49,6 @@ output: {path: out}
     return folder / "out" / "report.html"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", [1440, *in_campaigns(400)])
 def test_an_open_query_shows_its_conversation_and_links_to_the_neighbours(tmp_path: Path, width: int) -> None:
     messages: list[str] = []

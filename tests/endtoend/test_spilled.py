@@ -87,7 +87,6 @@ def tables(output: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_are_the_same_with_and_without_the_spill_file(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -45,7 +45,6 @@ def refused(folder: Path, *options: str) -> str:
     return outcome.stderr
 
 
-@pytest.mark.long
 def test_a_variable_that_the_workers_lack_is_refused(server: str, pool: str, tmp_path: Path) -> None:
     endpoint = f"--job_endpoint={server}"
     needed = "RANKBEAM_NO_TOKEN (header Authorization)"

@@ -11,7 +11,6 @@ from rankbeam.transforms.clients.calls.lanes import LaneRun
 from rankbeam.transforms.records.calls.quota import Quota
 
 
-@pytest.mark.long
 def test_many_answers_go_to_the_index_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     most, answered = 0, LaneRun.answered
 

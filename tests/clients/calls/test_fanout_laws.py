@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any, ClassVar
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.services import Echo, feed
@@ -96,7 +95,6 @@ TASKS = lists_up_to(
 )
 
 
-@pytest.mark.long
 @given(all_questions=TASKS, before=st.integers(0, 40), count=st.integers(1, 3))
 def test_every_task_has_its_value_and_no_question_is_asked_twice(
     all_questions: list[tuple[Questions, int]], before: int, count: int

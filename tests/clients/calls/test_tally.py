@@ -4,8 +4,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from rankbeam.transforms.clients.calls.tally import count, tallying
 from rankbeam.transforms.records.counters import Counter
 
@@ -21,7 +19,6 @@ input()
 """
 
 
-@pytest.mark.long
 def test_counts_of_this_process_and_of_its_workers_add_up() -> None:
     with tallying() as read:
         count(Counter.CALLS_DONE, 1, "rag")

@@ -7,8 +7,6 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from rankbeam.transforms.clients.calls.fake import FakeRequest, FakeService, call_all
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
@@ -66,7 +64,6 @@ def service() -> Charging:
     return connection
 
 
-@pytest.mark.long
 def test_the_busiest_minute_takes_its_quota_and_no_more(tmp_path: Path) -> None:
     chance = random.Random(1)
     payloads = [

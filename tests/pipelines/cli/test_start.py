@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from support.data import REPOSITORY
 
 RESULTS = REPOSITORY / "tests" / "support" / "first_release" / "run"
@@ -26,7 +25,6 @@ for arguments in (line.split() for line in sys.stdin):
 """
 
 
-@pytest.mark.long
 def test_commands_that_read_results_import_neither_beam_nor_google(tmp_path: Path) -> None:
     shutil.copytree(RESULTS, tmp_path / "out")
     (tmp_path / "gates.yaml").write_text("gates: [{metric: RR, at_least: 0.1}]")

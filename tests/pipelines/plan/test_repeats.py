@@ -27,7 +27,6 @@ from rankbeam.transforms.records.stages import Generation
 MODELS = {"reader": Extractive(), "judge": Lexical()}
 
 
-@pytest.mark.long
 @given(
     known=st.sampled_from([0, 2, 4]),
     seed=st.integers(0),

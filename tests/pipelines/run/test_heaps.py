@@ -33,7 +33,6 @@ __main__.command()
 """
 
 
-@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="malloc_info is of glibc")
 @pytest.mark.parametrize(("example", "is_shared"), [("answers", True), ("trec_runs", False)])
 def test_threads_share_a_heap_in_a_run_with_models(example: str, is_shared: bool, tmp_path: Path) -> None:
