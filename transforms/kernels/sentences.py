@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 # A mark ends a sentence before white space, but not behind a single letter or "e.g", and not before a small letter.
-# Texts may be hostile, so no mark is tried twice: a match at the third of a row would end where that at the second does.
+# Texts may be hostile, so no mark is tried twice: a match at the third of a row would end where one at the second does.
 _END = re.compile(r"(?<!\b\w)(?<!\b\w\.\w)(?<![.!?…]{2})[.!?…]++[\"'”’)\]]*+(?=\s++[^a-z\s]|\s*+$)|[。！？]+|(?=\n)")
 
 _MARK = re.compile(r"[.!?…。！？\n]")
