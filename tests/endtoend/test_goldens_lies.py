@@ -76,7 +76,6 @@ def test_the_stage_for_a_lie_catches_it(lie: str, out: Path) -> None:
     assert stage["rejected"] >= rejected[CAUGHT[lie]]
 
 
-@pytest.mark.long
 def test_what_is_true_is_accepted_and_every_call_is_on_record(out: Path) -> None:
     lies = lies_in(out)
     rejected = [row for row in lines(out / "rejected.jsonl") if not lies[row["spans"][0].rpartition("#")[0]]]

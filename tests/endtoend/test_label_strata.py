@@ -103,7 +103,6 @@ def expected(run: Results, config_id: str) -> Any:
     return stratified_estimate(samples)
 
 
-@pytest.mark.long
 def test_means_weigh_strata_as_plain_python_does(out: Path) -> None:
     run, seen = find_run(str(out)), 0
     for row in run.configurations:

@@ -140,7 +140,6 @@ def test_human_values_and_means_are_those_of_plain_python(folder: Path, name: st
         assert (row.ci_low, row.ci_high) == pytest.approx(expected.interval(), abs=1e-12)
 
 
-@pytest.mark.long
 def test_tasks_are_in_the_words_of_the_criterion(folder: Path) -> None:
     tone, current, complies = (tasks(folder / "out", number) for number in (1, 2, 3))
     assert {(task["question"], tuple(task["decisions"]), task["claim"]) for task in tone} == {

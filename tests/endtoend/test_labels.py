@@ -72,7 +72,6 @@ def values(run: Results, metric: str, config_id: str) -> dict[str, float]:
     }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["bm25", "bm25-exact-words"])
 def test_means_are_those_of_plain_python(out: Path, name: str) -> None:
     run = find_run(str(out))

@@ -102,7 +102,6 @@ def changed(out: Path, column: str, value: Any, row: int = 3) -> Columns:
     return columns
 
 
-@pytest.mark.long
 def test_what_is_wrong_in_a_table_is_refused_as_in_a_file(out: Path, tables: Tables) -> None:
     twice = decisions(out)
     twice["id"][1], twice["decision"][0], twice["decision"][1] = twice["id"][0], "supported", "not_stated"

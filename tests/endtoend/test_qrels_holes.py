@@ -82,7 +82,6 @@ def per_query(results: Results, metric: str) -> dict[tuple[str, str], float]:
     }
 
 
-@pytest.mark.long
 def test_values_are_those_of_a_second_run_with_the_filled_file(run: Results, tmp_path: Path) -> None:
     assert rankbeam("holes", run.output).status == 0
     path = Path(run.output) / "holes" / f"{run.run_id}.tsv"

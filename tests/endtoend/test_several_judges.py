@@ -55,7 +55,6 @@ def votes(folder: Path, step: str) -> dict[tuple[str, str, int, str], dict[str, 
     return result
 
 
-@pytest.mark.long
 def test_each_metric_is_by_the_majority_and_by_each_judge(run: tuple[Path, Any, int]) -> None:
     results = Results(str(run[0] / "out"), "r1")
     names = ["Faithfulness", *(f"Faithfulness(judge={name})" for name in JUDGES)]
