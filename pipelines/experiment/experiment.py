@@ -24,7 +24,7 @@ from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.queries import Documents, Judgements
+from rankbeam.transforms.records.queries import Documents, Embeddings, Judgements
 from rankbeam.transforms.records.stages import Judging, RewriteKind, RewrittenQuery
 
 
@@ -156,13 +156,13 @@ class Experiment:
 
     @property
     def embedders(self) -> dict[int, Embed]:
-        """The models that are called to embed texts for retrievers in process, by source."""
+        """The models that are called to embed texts for retrievers, by source."""
         return {source: model for source, model in self.embedding_models.items() if model.is_called}
 
     @property
     def embedding_models(self) -> dict[int, Embed]:
-        """The models that embed texts for retrievers in process, by source."""
-        named = {source: self.sources[source].retriever.embedder for source in self.local}
+        """The models that embed queries, and documents for retrievers in this process, by source."""
+        named = {source: entry.embedder for source, entry in self._retrievers.items()}
         names = {source: service.name for source, service in named.items() if service is not None}
         return {source: self.calls.services[name].embed for source, name in names.items()}
 
@@ -179,13 +179,18 @@ class Experiment:
         return LIBRARIES if any(isinstance(service.parameters, Onnx) for service in services) else ()
 
     @property
-    def documents_by_source(self) -> dict[int, Documents]:
-        """Input that each retriever in this process searches, by source."""
-        corpora = {source: self.sources[source].retriever.corpus for source in self.local}
-        embeddings = {
+    def embeddings(self) -> dict[int, Embeddings]:
+        """The embeddings of each source's texts, if a model embeds them."""
+        return {
             source: embeddings_of(model, self.ledger, self.role_of_queries(source), computes=self.computes)
             for source, model in self.embedding_models.items()
         }
+
+    @property
+    def documents_by_source(self) -> dict[int, Documents]:
+        """Input that each retriever in this process searches, by source."""
+        corpora = {source: self.sources[source].retriever.corpus for source in self.local}
+        embeddings = self.embeddings
         return {
             source: Documents(
                 self.dataset.corpus,

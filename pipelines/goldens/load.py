@@ -62,6 +62,10 @@ def _parse_retriever(
     except InputError as error:
         problems.append(located.error(place, error.problem))
         return None
+    if model.route is Route.CALLED and model.service in values:
+        problem = f"has no effect here: the pool asks {kind} with the text of a question; remove it, with the vector"
+        problems.append(located.error((*place, str(model.service)), problem))
+        return None
     if model.route not in (Route.OPENED, Route.CALLED) or not {*model.needs} <= _NEEDS:
         problem = f"{kind} has no ranking for new questions; name a retriever that searches"
         problems.append(located.error(place, problem))

@@ -211,7 +211,8 @@ def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
         branches.rewritten = with_joined(experiment, dataset, branches.rewritten, "Known")
         if experiment.remote:
             stage = retrieve_stage(experiment)
-            tasks = distinct_batches(tasks_to_do(dataset.judged, experiment, rewritten), stage)
+            questions, _ = tasks_to_do(dataset.judged, experiment, rewritten)
+            tasks = distinct_batches(questions, stage)
             count_calls(tasks, stage, experiment, counts)
         queries_file = Path(folder) / "asked"
         _ = (

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import apache_beam as beam
 
@@ -26,6 +27,7 @@ from rankbeam.transforms.records.errors import pluralize
 from rankbeam.transforms.records.queries import Documents
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
+from rankbeam.transforms.retrieve.local import CUT, CutOfSource, WarnOfCut
 from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.retrieve.replay import (
     CollectAnswersFn,
@@ -42,10 +44,11 @@ Searching = tuple[Embed, RetrieverParameters, Documents]
 def call(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
     services = calls_of_stage(retrieve_stage(experiment), experiment, execution, dataset, branches.usage)
-    called: CallResults = tasks_to_do(dataset.judged, experiment, branches.rewritten) | "CallServices" >> services
+    tasks, cut = tasks_to_do(dataset.judged, experiment, branches.rewritten, branches.usage)
+    called: CallResults = tasks | "CallServices" >> services
     add_answers(called.answers, called.recalled, experiment, branches)
     branches.failures.append(called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of))
-    branches.warnings.append(called.warnings)
+    branches.warnings += [called.warnings, *cut]
     branches.add_usage(called.usage, "UsageSoFar")
 
 
@@ -91,27 +94,48 @@ def _name(experiment: Experiment, source: int) -> str:
 
 
 def tasks_to_do(
-    judged: beam.PCollection, experiment: Experiment, rewritten: beam.PCollection | None
-) -> beam.PCollection[TaskBatch]:
-    """The tasks that send every query, or the text that replaces it, to every remote retriever."""
+    judged: beam.PCollection,
+    experiment: Experiment,
+    rewritten: beam.PCollection | None,
+    usage: beam.PCollection | None = None,
+) -> tuple[beam.PCollection[TaskBatch], list[beam.PCollection[str]]]:
+    """The tasks that send every query, or the text that replaces it, to every remote retriever; and warnings.
+
+    Vectors of queries are there once the `usage` of earlier stages is known.
+    """
     works = retrieve_works(experiment)
     last = {source: experiment.evaluation.last_of(source) for source in works}
     unrewritten = {source: work for source, work in works.items() if source not in experiment.own_texts}
-    tasks = judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, unrewritten, last).with_output_types(TaskBatch)
-    if rewritten is None:
-        return tasks
-    plan = beam.FlatMap(remote.tasks_of_rewritten, works, last).with_output_types(TaskBatch)
-    return (tasks, rewritten | "PlanRewritten" >> plan) | "AllTasks" >> beam.Flatten()
+    embeddings = {source: work.embeddings for source, work in works.items() if work.embeddings is not None}
+    after = [] if usage is None or not embeddings else [beam.pvalue.AsList(usage)]
+
+    def planned(queries: beam.PCollection, label: str, *plan: Any) -> Any:
+        parts = beam.FlatMap(*plan, last, *after).with_output_types(TaskBatch, cut=CutOfSource)
+        return queries | label >> parts.with_outputs(CUT, main="tasks")
+
+    parts = [planned(judged, "PlanTasks", remote.tasks_of, unrewritten)]
+    if rewritten is not None:
+        parts.append(planned(rewritten, "PlanRewritten", remote.tasks_of_rewritten, works))
+    tasks = [part.tasks for part in parts] | "AllTasks" >> beam.Flatten()
+    if not embeddings:
+        return tasks, []
+    cut = [part[CUT] for part in parts] | "AllCut" >> beam.Flatten()
+    return tasks, [cut | "WarnOfCut" >> WarnOfCut(embeddings, experiment.own_texts)]
 
 
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
     """The work of each source that is a remote retriever."""
     works: dict[int, Retrieve] = {}
+    embeddings = experiment.embeddings
     for source, retriever in experiment.remote.items():
         planned, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
         depth = SearchDepth(planned.top_k or 0, planned.distance)
         if isinstance(retriever, HttpApplication):
             works[source] = Ask(f"{kind} {source}", kind, retriever, depth)
+        elif source in embeddings:
+            embedded = retriever.embedded_by(embeddings[source].of_queries().identity)
+            known = embeddings[source] if experiment.computes else None
+            works[source] = Retrieve(f"{kind} {source}", kind, embedded, depth, known)
         else:
             works[source] = Retrieve(f"{kind} {source}", kind, retriever, depth)
     return with_common_depth(works)
@@ -129,7 +153,7 @@ def retrieve_stage(experiment: Experiment) -> Stage:
 def embed(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches
 ) -> None:
-    """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
+    """Embed the texts that retrievers compare, and queries whose vectors are sent; both are read from the ledger."""
     services = calls_of_stage(embed_stage(experiment), experiment, execution, dataset, branches.usage)
     called: CallResults = (
         tasks_to_embed(pipeline, experiment, dataset, branches.rewritten) | "CallEmbedders" >> services
@@ -166,8 +190,8 @@ def embed_stage(experiment: Experiment) -> Stage:
 
 
 def _embedded_sources(experiment: Experiment) -> list[Searching]:
-    searched = experiment.documents_by_source
-    return [(embedder, experiment.local[source], searched[source]) for source, embedder in experiment.embedders.items()]
+    searched, local, embedders = experiment.documents_by_source, experiment.local, experiment.embedders
+    return [(embedder, local[source], searched[source]) for source, embedder in embedders.items() if source in local]
 
 
 def _query_embedders(experiment: Experiment) -> list[tuple[Embed, tuple[int, ...]]]:
@@ -175,7 +199,8 @@ def _query_embedders(experiment: Experiment) -> list[tuple[Embed, tuple[int, ...
     by_service = grouped(
         (embedder.service, source)
         for source, embedder in experiment.embedders.items()
-        if "query_vectors" not in experiment.local[source].inputs() and source not in experiment.own_texts
+        if "query_vectors" not in experiment.sources[source].retriever.parameters.inputs()
+        and source not in experiment.own_texts
     )
     return [(experiment.embedders[sources[0]], tuple(sources)) for sources in by_service.values()]
 

@@ -9,7 +9,7 @@ queries ─► deal by retriever and share ─► retrieve
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import CallError, Failure, InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.plug_ins import blame_component, class_name
-from rankbeam.transforms.records.queries import Documents, Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]
@@ -78,11 +78,10 @@ class RetrieveRankings(beam.PTransform):
             .with_output_types(SourceRows, failures=BucketFailures, warnings=str, cut=CutOfSource)
             .with_outputs(FAILURES, WARNINGS, CUT, main="rankings")
         )
-        cut = (
-            outputs[CUT]
-            | "SumCut" >> beam.CombinePerKey(sum_pairs)
-            | "SayCut" >> beam.FlatMap(cut_warning, self.searched)
-        )
+        searched = self.searched.items()
+        embeddings = {source: index.embeddings for source, index in searched if index.embeddings is not None}
+        rewritten = {source for source, index in searched if index.is_rewritten}
+        cut = outputs[CUT] | "WarnOfCut" >> WarnOfCut(embeddings, rewritten)
         warnings = (outputs[WARNINGS], cut) | "EveryWarning" >> beam.Flatten()
         return outputs.rankings, outputs[FAILURES], warnings
 
@@ -137,12 +136,23 @@ def retrieve_share(
         retriever.close()
 
 
-def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iterator[str]:
+@dataclass
+class WarnOfCut(beam.PTransform):
+    """Warn of queries that the embedding model sees only in part."""
+
+    embeddings: Mapping[int, Embeddings]
+    rewritten: Collection[int]
+
+    def expand(self, cut: beam.PCollection[CutOfSource]) -> beam.PCollection[str]:
+        totals = cut | "SumCut" >> beam.CombinePerKey(sum_pairs)
+        return totals | "SayCut" >> beam.FlatMap(cut_warning, self.embeddings, self.rewritten)
+
+
+def cut_warning(element: CutOfSource, embeddings: Mapping[int, Any], rewritten: Collection[int]) -> Iterator[str]:
     source, (cut, total) = element
-    documents = searched[source]
-    if cut and documents.embeddings is not None:
-        what = "rewritten queries" if documents.is_rewritten else "queries"
-        yield documents.embeddings.of_queries().cut_warning(what, cut, total)
+    if cut and source in embeddings:
+        what = "rewritten queries" if source in rewritten else "queries"
+        yield embeddings[source].of_queries().cut_warning(what, cut, total)
 
 
 def sum_pairs(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.calls.task_batches import batches_of
 from rankbeam.transforms.clients.retrievers.base import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
@@ -27,6 +27,7 @@ from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.retrieved import rankings_in
 from rankbeam.transforms.retrieve.local import (
+    CUT,
     FAILURES,
     ROWS_AT_ONCE,
     STAGE,
@@ -39,13 +40,18 @@ from rankbeam.transforms.retrieve.local import (
 _RECALLED_AT_ONCE = 4096  # rankings of all buckets
 
 
-def tasks_of(element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None]) -> Iterator[TaskBatch]:
+def tasks_of(
+    element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None], _after: object = None
+) -> Iterator[object]:
     bucket, judged = element
     order = order_of(judged["query_id"])
     for source, work in works.items():
         limit = last.get(source)
         here = judged if limit is None else judged.filter(pa.array(order <= np.uint64(limit)))
-        query_ids, questions = here["query_id"].to_pylist(), work.of_queries(here)
+        cut = list[int]()
+        query_ids, questions = here["query_id"].to_pylist(), work.of_queries(here, cut)
+        if cut:
+            yield beam.pvalue.TaggedOutput(CUT, (source, (sum(cut), len(query_ids))))
         tasks = [
             Task(question[0], work.service, question, (Subject(PANEL, query_id, bucket, (source,)),))
             for query_id, question in zip(query_ids, questions, strict=True)
@@ -55,8 +61,8 @@ def tasks_of(element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int
 
 
 def tasks_of_rewritten(
-    element: SourceRows, works: Mapping[int, Retrieve], last: Mapping[int, int | None]
-) -> Iterator[TaskBatch]:
+    element: SourceRows, works: Mapping[int, Retrieve], last: Mapping[int, int | None], _after: object = None
+) -> Iterator[object]:
     bucket, (source, queries) = element
     if source in works:
         yield from tasks_of((bucket, queries), {source: works[source]}, last)

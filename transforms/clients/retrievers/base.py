@@ -17,11 +17,12 @@ from functools import reduce
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
+from rankbeam.transforms.kernels.arrays import SingleArray
 from rankbeam.transforms.kernels.grouping import grouped
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Call, SearchDepth, ServiceWork, Steps, results_or_raise
@@ -29,7 +30,7 @@ from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.corpora import SearchedCorpus
 from rankbeam.transforms.records.errors import CallError, FailureKind
 from rankbeam.transforms.records.plug_ins import class_name
-from rankbeam.transforms.records.queries import Documents, Query, Ranking
+from rankbeam.transforms.records.queries import Documents, Embeddings, Query, Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_whole
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
@@ -86,7 +87,8 @@ class RetrieverParameters(Parameters):
         searches: the types of `corpora:` that `corpus` may name.
         appends_passages: whether a passage that a model writes for a query follows the query, as it should where words
             are compared, and does not replace it.
-        service: the parameter that names the embedding model under `services:`; None if the type embeds nothing.
+        service: the parameter that names the embedding model under `services:`; None if the type embeds nothing. A
+            remote type gets the query's vector in the payload of its calls.
         unused: inherited parameters without an effect, which are refused.
     """
 
@@ -174,6 +176,7 @@ class RemoteRetriever(RetrieverParameters):
 
     quota: Annotated[str, Field(min_length=1)] | None = None
     version: str | None = None
+    _embedding: str = PrivateAttr(default="")
 
     route: ClassVar[Route] = Route.CALLED
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=60.0)
@@ -225,7 +228,14 @@ class RemoteRetriever(RetrieverParameters):
         parameters = self.model_dump(
             mode="json", exclude={*self.operational, *self.reading, "query"}, exclude_defaults=True
         )
-        return {"stage": "retrieve", "type": kind, **parameters}
+        embedding = {"embedding": self._embedding} if self._embedding else {}
+        return {"stage": "retrieve", "type": kind, **parameters, **embedding}
+
+    def embedded_by(self, identity: str) -> Self:
+        """The same parameters, for queries whose vectors come from the model with this identity."""
+        embedded = self.model_copy()
+        embedded._embedding = identity
+        return embedded
 
     def keys(self, kind: str, texts: Iterable[str], depth: SearchDepth) -> list[str]:
         """The `content_key` of the call that asks for a query's ranking, for each query.
@@ -241,20 +251,21 @@ class RemoteRetriever(RetrieverParameters):
         return content_keys(identity, "query", texts)
 
 
-def payload_of(text: str, depth: SearchDepth) -> str:
-    """The payload that `Connection.call` of a retriever takes.
+def payload_of(text: str, depth: SearchDepth, vector: SingleArray | None = None) -> str:
+    """The payload that `Connection.call` of a retriever takes; with the query's vector if the type embeds queries.
 
     >>> payload_of("who?", SearchDepth(10, None))
     '{"query": "who?", "top_k": 10, "distance": null}'
     """
-    return _JSON.encode({"query": text, "top_k": depth.results, "distance": depth.distance})
+    embedded = {} if vector is None else {"vector": [float(str(number)) for number in vector]}  # the shortest digits
+    return _JSON.encode({"query": text, "top_k": depth.results, "distance": depth.distance, **embedded})
 
 
 STAGE, PANEL = "retrieve", "retrieval"
 
 
-Question = tuple[str, str]
-"""The key of the call that asks a retriever a query, and the query's text."""
+Question = tuple[str, str] | tuple[str, str, SingleArray | None]
+"""The key of the call that asks a retriever a query, and the query's text; with the query's vector if it is sent."""
 
 
 @dataclass(frozen=True)
@@ -264,18 +275,27 @@ class Retrieve(ServiceWork):
     kind: str
     retriever: RemoteRetriever
     depth: SearchDepth
+    embeddings: Embeddings | None = None  # None if no vector is sent, as in a plan
 
     stage: ClassVar[str] = STAGE
 
-    def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
-        return self.questions(queries["text"].to_pylist())
+    def of_queries(self, queries: pa.RecordBatch, cut: list[int]) -> Sequence[Question]:
+        """The questions; `cut` gets the number of queries that a model in this process sees only in part."""
+        texts = queries["text"].to_pylist()
+        questions = self.questions(texts)
+        if self.embeddings is None:
+            return questions
+        vectors = self.embeddings.of_queries().vectors(texts, cut)
+        return [(key, text, vector) for (key, text), vector in zip(questions, vectors, strict=True)]
 
-    def questions(self, texts: Sequence[str]) -> list[Question]:
+    def questions(self, texts: Sequence[str]) -> list[tuple[str, str]]:
         return list(zip(self.retriever.keys(self.kind, texts, self.depth), texts, strict=True))
 
     def steps(self, item: Question) -> Steps[Ranking]:
-        key, text = item
-        call = Call(self.service, key, payload_of(text, self.depth), self.depth)
+        key, text, *vectors = item
+        if any(vector is None for vector in vectors):
+            raise CallError(FailureKind.UNAVAILABLE, "the query has no embedding")
+        call = Call(self.service, key, payload_of(text, self.depth, *vectors), self.depth)
         ranking: Ranking
         (ranking,) = results_or_raise((yield [call]))
         return ranking

@@ -56,10 +56,11 @@ _Path = Annotated[str, Field(min_length=1)]
 class Http(RemoteRetriever):
     """The request, and the places of results, ids, scores and texts in the answer.
 
-    In `url`, `params` and `body`, `{query}` and `{top_k}` are replaced by the query's text and the number of results.
-    There and in `headers`, `${env:NAME}` and `${secret:projects/P/secrets/S/versions/V}` are replaced by the values
-    that they refer to. `transforms/clients/secrets.py` says which references are secrets; the values of the others are
-    part of the keys of calls.
+    In `url`, `params` and `body`, `{query}` and `{top_k}` are replaced by the query's text and the number of results,
+    and `{vector}` in `params` and `body` by the query's embedding. There and in `headers`, `${env:NAME}` and
+    `${secret:projects/P/secrets/S/versions/V}` are replaced by the values that they refer to.
+    `transforms/clients/secrets.py` says which references are secrets; the values of the others are part of the keys of
+    calls.
 
     Attributes:
         url: URL of the service; inserted values are percent-encoded.
@@ -69,6 +70,8 @@ class Http(RemoteRetriever):
         params: parameters added to the query string of `url`.
         body: JSON body. A string that consists of one placeholder is replaced by the value in its own type. By default
             POST and PUT send the query as "query" and the number of results as "top_k", and GET sends no body.
+        embedding_model: name of the model under `services:` that embeds the query, as in `dense`; the body, or a
+            parameter, holds the vector as `{vector}`.
         results: JMESPath to the list of results in the answer, best first.
         results_required: if true, an answer without the list is malformed. By default it is an empty ranking, because
             many services omit empty lists; this requires that `results` consists of names only and that the answer is
@@ -89,6 +92,7 @@ class Http(RemoteRetriever):
     headers: dict[str, str] = Field(default_factory=dict)
     params: dict[str, StrictStr | StrictInt | StrictBool] = Field(default_factory=dict)
     body: JsonValue = None
+    embedding_model: Annotated[str, Field(min_length=1)] | None = None
     results: _Path
     id: _Path
     score: _Path | None = None
@@ -104,6 +108,8 @@ class Http(RemoteRetriever):
         {"results", "id", "score", "text", "lower_is_better", "results_required"}
     )
     added: ClassVar[frozenset[str]] = frozenset({"results_required"})
+    operational: ClassVar[frozenset[str]] = RemoteRetriever.operational | {"embedding_model"}
+    service: ClassVar[str | None] = "embedding_model"
     referring: ClassVar[frozenset[str]] = frozenset({"url", "headers", "params", "body"})
 
     @field_validator("url")
@@ -168,7 +174,12 @@ class Http(RemoteRetriever):
     @model_validator(mode="after")
     def _holds_the_query(self) -> "Http":
         texts = (self.url, *map(str, self.params.values()), *(text for _, text in texts_in(self.template)))
-        if not any("{query}" in text for text in texts):
+        has_vector = self.service is not None and any("{vector}" in text for text in texts)
+        if has_vector and self.embedding_model is None:
+            raise ValueError("{vector} is the query's embedding; name the service that makes it: embedding_model: NAME")
+        if self.embedding_model is not None and not has_vector:
+            raise ValueError("embedding_model has no effect: neither params nor body contains {vector}")
+        if not (has_vector or any("{query}" in text for text in texts)):
             raise ValueError("neither url nor params nor body contains {query}: every query would get the same answer")
         return self
 

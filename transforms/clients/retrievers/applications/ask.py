@@ -223,11 +223,11 @@ class Ask(Retrieve):
 
     retriever: HttpApplication
 
-    def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
+    def of_queries(self, queries: pa.RecordBatch, cut: list[int]) -> Sequence[Question]:  # noqa: ARG002  none is embedded
         return self.retriever.requests(self.kind, queries)
 
     def steps(self, item: Question) -> Steps[ApplicationAnswer]:  # type: ignore[override]
-        key, payload = item
+        key, payload, *_ = item
         answer: ApplicationAnswer
         (answer,) = results_or_raise((yield [Call(self.service, key, payload, self.depth)]))
         return answer

@@ -69,7 +69,8 @@ class HttpApplication(Http):
     default_top_k: ClassVar[int | None] = None
     reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps", "end", "citations"}
     added: ClassVar[frozenset[str]] = Http.added | {"steps", "end", "citations"}
-    unused: ClassVar[frozenset[str]] = frozenset({"score", "lower_is_better", "derive"})
+    unused: ClassVar[frozenset[str]] = frozenset({"score", "lower_is_better", "derive", "embedding_model"})
+    service: ClassVar[str | None] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -35,11 +35,13 @@ class HttpReranker(Http, Reranker):
     score: _Path = "relevance_score"
     pointwise: bool = False
     text: ClassVar[None] = None  # type: ignore[misc]  # a reranker returns no texts
+    embedding_model: ClassVar[None] = None  # type: ignore[misc]
     lower_is_better: ClassVar[bool] = False  # type: ignore[misc]
     derive: ClassVar[bool] = True  # type: ignore[misc]
     results_required: ClassVar[bool] = True  # type: ignore[misc]
 
     route: ClassVar[Route] = Route.RERANKED
+    service: ClassVar[str | None] = None
     reading: ClassVar[frozenset[str]] = Reranker.reading | {"results", "id", "score", "pointwise"}
     added: ClassVar[frozenset[str]] = Reranker.added
 

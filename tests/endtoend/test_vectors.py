@@ -1,0 +1,190 @@
+"""Services that search by the query's vector: a model embeds the query, and the `http` retriever sends the vector."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from support.cli import rankbeam
+from support.runs import evaluated
+from support.standin_answers import QUERIES, dataset
+from support.standins import serve
+from support.standins.models import embedding
+
+from rankbeam.pipelines.results.run import Results
+
+BODY = {"vector": "{vector}", "limit": "{top_k}"}
+
+
+def unit(vector: list[float]) -> np.ndarray:
+    return np.array(vector, np.float32) / np.linalg.norm(vector)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@contextmanager
+def vector_database(folder: Path) -> Iterator[tuple[str, list[list[float]]]]:
+    """A service that ranks the corpus by the cosine of its vectors and the request's; yields its URL and a log."""
+    documents = [(row["_id"], unit(embedding(row["text"]))) for row in lines(folder / "corpus.jsonl")]
+    log: list[list[float]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            log.append(request["vector"])
+            query = unit(request["vector"])
+            scored = sorted(((float(query @ vector), name) for name, vector in documents), reverse=True)
+            points = [{"id": name, "score": score} for score, name in scored[: request["limit"]]]
+            body = json.dumps({"result": {"points": points}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/search", log
+        server.shutdown()
+
+
+def retriever(url: str, **more: Any) -> dict[str, Any]:
+    places = {"results": "result.points", "id": "id", "score": "score"}
+    return {"type": "http", "url": url, "body": BODY, "embedding_model": "e", **places, **more}
+
+
+def write_experiment(folder: Path, services: dict[str, Any], retrievers: dict[str, Any], **more: Any) -> str:
+    quotas = {name: {"requests_per_minute": 12_000} for name in [*services, "http"]}
+    experiment = {
+        "name": "vectors",
+        "dataset": {key: path for key, path in dataset(folder).items() if key != "answers"},
+        "services": services,
+        "quotas": quotas,
+        "configurations": [{"name": name, "retriever": entry, "top_k": 10} for name, entry in retrievers.items()],
+        "metrics": ["nDCG@5"],
+        "output": {"path": "out", "rankings": True},
+    } | more
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
+    return str(path)
+
+
+def rankings(results: Results) -> dict[str, dict[str, list[str]]]:
+    """The documents of each query, by configuration."""
+    names = {row["config_id"]: row["name"] for row in results.configurations}
+    found: dict[str, dict[str, list[str]]] = {name: {} for name in names.values()}
+    for row in results.table("rankings").to_pylist():
+        found[names[row["config_id"]]][row["query_id"]] = [document["doc_id"] for document in row["documents"]]
+    return found
+
+
+def expected(folder: Path, text_of: Callable[[dict[str, Any]], str] = lambda row: row["text"]) -> dict[str, list[str]]:
+    """The order by cosine, in plain NumPy."""
+    documents = [(row["_id"], unit(embedding(row["text"]))) for row in lines(folder / "corpus.jsonl")]
+    ranked = {}
+    for row in lines(folder / "queries.jsonl"):
+        query = unit(embedding(text_of(row)))
+        scored = sorted(((float(query @ vector), name) for name, vector in documents), reverse=True)
+        ranked[row["_id"]] = [name for _, name in scored[:10]]
+    return ranked
+
+
+def openai(url: str, model: str = "m") -> dict[str, Any]:
+    return {"type": "openai", "base_url": f"{url}/v1", "model": model}
+
+
+def test_a_service_gets_the_vector_of_each_query_and_neither_is_paid_for_again(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    with serve("openai") as models, vector_database(tmp_path) as (url, log):
+        path = write_experiment(tmp_path, {"e": openai(models.url)}, {"vectors": retriever(url)})
+        planned = rankbeam("plan", path).stdout
+        assert (models.stats().calls, log) == (0, [])
+        first = evaluated(path, "r1")
+        embedded, searched = models.stats().queries, len(log)
+        second = evaluated(path, "r2")
+        assert (models.stats().queries, len(log)) == (embedded, searched)
+        planned_again = rankbeam("plan", path).stdout
+    assert f"e: {QUERIES} calls to make" in planned
+    assert f"http: {QUERIES} calls to make" in planned
+    assert "0 calls to make" in planned_again
+    assert embedded == {f"embed {row['text']}": 1 for row in lines(tmp_path / "queries.jsonl")}
+    assert rankings(first) == rankings(second) == {"vectors": expected(tmp_path)}
+    assert {row["pool"]: row["calls"] for row in first.rows("usage")}["http"] == searched == QUERIES
+    assert Counter(map(len, log)) == {len(embedding("")): QUERIES}
+
+
+@pytest.mark.long
+def test_answers_to_vectors_of_one_model_are_not_those_to_another_model(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    with serve("openai") as models, vector_database(tmp_path) as (url, log):
+        services = {"e": openai(models.url), "f": openai(models.url, "other")}
+        grid = {"embedding_model": ["e", "f"], "top_k": [3, 10]}
+        path = write_experiment(tmp_path, services, {"vectors": retriever(url)}, grid=grid)
+        results = evaluated(path, "r1")
+    assert len(results.configurations) == 4
+    assert len({row["config_id"] for row in results.configurations}) == 4
+    assert len(log) == 2 * QUERIES  # the larger top_k answers both
+
+
+def test_a_query_without_an_embedding_has_failed_and_is_not_searched(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    queries = lines(tmp_path / "queries.jsonl")
+    with serve("openai") as models, vector_database(tmp_path) as (url, log):
+        path = write_experiment(tmp_path, {"e": openai(models.url)}, {"vectors": retriever(url)})
+        queries[0]["text"] = " "
+        (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in queries), encoding="utf-8")
+        results = evaluated(path, "r1")
+    (failure,) = results.rows("failures")
+    assert (failure["query_id"], failure["message"]) == (queries[0]["_id"], "the query has no embedding")
+    assert len(log) == QUERIES - 1
+
+
+@pytest.mark.long
+def test_earlier_messages_are_part_of_the_vector(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    with serve("openai") as models, vector_database(tmp_path) as (url, log):
+        path = write_experiment(tmp_path, {"e": openai(models.url)}, {"vectors": retriever(url, query="history")})
+        rows = [
+            {**row, "history": [{"role": "user", "text": "What is a workspace?"}]}
+            for row in lines(tmp_path / "queries.jsonl")
+        ]
+        (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        results = evaluated(path, "r1")
+        embedded = [text.removeprefix("embed ") for text in models.stats().queries]
+    assert len(log) == QUERIES
+    assert all("What is a workspace?" in text for text in embedded)
+    texts = {row["text"]: next(text for text in embedded if text.endswith(row["text"])) for row in rows}
+    assert rankings(results) == {"vectors": expected(tmp_path, lambda row: texts[row["text"]])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"embedding_model": None}, "{vector} is the query's embedding; name the service that makes it"),
+        ({"body": {"q": "{query}"}}, "embedding_model has no effect: neither params nor body contains {vector}"),
+        ({"url": "http://127.0.0.1:9/{vector}"}, "unknown placeholder {vector}"),
+        ({"embedding_model": "g"}, "'g'"),
+    ],
+)
+def test_a_vector_without_a_model_and_a_model_without_a_vector_are_refused(
+    changes: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    entry = {**retriever("http://127.0.0.1:9/search"), **changes}
+    entry = {key: value for key, value in entry.items() if value is not None}
+    path = write_experiment(tmp_path, {"e": {"type": "hashed"}}, {"vectors": entry})
+    result = rankbeam("validate", path)
+    assert result.status == 2
+    assert problem in result.stderr
