@@ -170,6 +170,24 @@ def test_earlier_messages_are_part_of_the_vector(tmp_path: Path) -> None:
     assert rankings(results) == {"vectors": expected(tmp_path, lambda row: texts[row["text"]])}
 
 
+@pytest.mark.long
+def test_rewritten_queries_are_embedded_in_their_roles_as_for_dense(tmp_path: Path) -> None:
+    dataset(tmp_path)
+    roles = {"query_prefix": "query: ", "document_prefix": ""}
+    with serve("openai") as models, vector_database(tmp_path) as (url, log):
+        services = {"e": {**openai(models.url), **roles}, "w": openai(models.url, "writer")}
+        retrievers = {"dense": {"type": "dense", "embedding_model": "e"}, "vectors": retriever(url)}
+        grid = {"rewrite": {"off": None, **{kind: {"service": "w", "kind": kind} for kind in ("hyde", "multi_query")}}}
+        path = write_experiment(tmp_path, services, retrievers, grid=grid)
+        ranked = rankings(evaluated(path, "r1"))
+        searched = len(log)
+        evaluated(path, "r2")
+        assert len(log) == searched
+    for rewrite in ("off", "hyde", "multi_query"):
+        assert ranked[f"vectors:rewrite={rewrite}"] == ranked[f"dense:rewrite={rewrite}"]
+    assert ranked["vectors:rewrite=off"] != ranked["vectors:rewrite=hyde"]
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
