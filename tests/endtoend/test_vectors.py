@@ -85,10 +85,10 @@ def write_experiment(folder: Path, services: dict[str, Any], retrievers: dict[st
 def rankings(results: Results) -> dict[str, dict[str, list[str]]]:
     """The documents of each query, by configuration."""
     names = {row["config_id"]: row["name"] for row in results.configurations}
-    found: dict[str, dict[str, list[str]]] = {name: {} for name in names.values()}
+    ranked: dict[str, dict[str, list[str]]] = {name: {} for name in names.values()}
     for row in results.table("rankings").to_pylist():
-        found[names[row["config_id"]]][row["query_id"]] = [document["doc_id"] for document in row["documents"]]
-    return found
+        ranked[names[row["config_id"]]][row["query_id"]] = [document["doc_id"] for document in row["documents"]]
+    return ranked
 
 
 def expected(folder: Path, text_of: Callable[[dict[str, Any]], str] = lambda row: row["text"]) -> dict[str, list[str]]:
