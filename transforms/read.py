@@ -5,7 +5,7 @@ Elements are Arrow batches: one element per row would cost Beam more than all ot
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap, rows, sources, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
+from rankbeam.transforms.clients.formats.pieces import Reader
 from rankbeam.transforms.clients.formats.references import join_references, read_references
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import batches
@@ -82,8 +83,7 @@ class ReadDataset(beam.PTransform):
         if self.qrels is not None:
             role = "evidence" if self.spans else "subtopic_qrels" if self.subtopics else "qrels"
             schema = columns.SUBTOPIC_QRELS if self.subtopics else columns.QRELS
-            in_pieces = rows.read_qrels_piece if role == "qrels" else None
-            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, schema, self.buckets, in_pieces)
+            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, schema, self.buckets)
         if self.queries is not None:
             yield "queries", ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
         if self.references is not None and self.references.path is not None:
@@ -91,7 +91,7 @@ class ReadDataset(beam.PTransform):
             yield "references", ReadFiles(path, "answers", read_references, columns.REFERENCES, self.buckets)
 
     @property
-    def read_judgements(self) -> Callable[[str], Iterator[pa.RecordBatch]]:
+    def read_judgements(self) -> Reader:
         return read_evidence if self.spans else rows.read_subtopic_qrels if self.subtopics else rows.read_qrels
 
 

@@ -1,17 +1,16 @@
 """Read files in pieces, and divide their rows by bucket."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import read_ahead, rows, sources
+from rankbeam.transforms.clients.formats import read_ahead, rows
 from rankbeam.transforms.clients.formats.bucketing import in_parts
-from rankbeam.transforms.clients.formats.pieces import Piece, PieceReader, pieces_of
+from rankbeam.transforms.clients.formats.pieces import Piece, Reader, pieces_of, rows_of
 from rankbeam.transforms.clients.formats.syntax import tables
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
@@ -19,10 +18,6 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 
 batches.register()
-
-
-Reader = Callable[[Any], Iterator[pa.RecordBatch]]
-"""Reads a path, a piece of a file, or a stream of a table."""
 
 
 @dataclass
@@ -37,7 +32,6 @@ class ReadSources(beam.PTransform):
     role: str
     schema: pa.Schema
     buckets: int
-    in_pieces: PieceReader | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[SourceRows]:
         parts = [
@@ -48,23 +42,18 @@ class ReadSources(beam.PTransform):
             if is_table(path)
         ]
         files = [(source, path) for source, path in self.paths.items() if not is_table(path)]
-        elements = [(source, part) for source, path in files for part in self._parts_of(path)]
+        elements = [(source, piece) for source, path in files for piece in _pieces_of(path, self.role)]
         is_begun = any(read_ahead.is_begun((self.role, path)) for _, path in files)  # and in this order
-        readers = self.readers if self.in_pieces is None else dict.fromkeys(self.paths, self.in_pieces)
-        read = ReadSourcesFn(readers, self.schema, self.buckets, self.role)
+        read = ReadSourcesFn(self.readers, self.schema, self.buckets, self.role)
         if elements:
             created = pbegin | "Files" >> beam.Create(elements, reshuffle=len(elements) > 1 and not is_begun)
             parts.append(created | "Read" >> beam.ParDo(read).with_output_types(SourceRows))
         return parts | "EverySource" >> beam.Flatten()
 
-    def _parts_of(self, path: str) -> Sequence[str | Piece]:
-        return sources.expand(path) if self.in_pieces is None else _pieces_of(path, self.role)
-
 
 def read_runs(paths: Mapping[int, str], buckets: int) -> ReadSources:
     """Read the rows of runs, by source."""
-    readers = dict.fromkeys(paths, rows.read_run)
-    return ReadSources(paths, readers, "run", columns.RANKINGS, buckets, rows.read_run_piece)
+    return ReadSources(paths, dict.fromkeys(paths, rows.read_run), "run", columns.RANKINGS, buckets)
 
 
 @dataclass
@@ -76,21 +65,16 @@ class ReadFiles(beam.PTransform):
     reader: Reader
     schema: pa.Schema
     buckets: int
-    in_pieces: PieceReader | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
         if is_table(self.pattern):
-            table = pbegin | "Table" >> beam.Create(sources.expand(self.pattern), reshuffle=False)
-            streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)
-            sessions = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that retries keeps the session
-        elif self.in_pieces is None:
-            paths = sources.expand(self.pattern)
-            sessions = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
+            table = pbegin | "Table" >> beam.Create([self.pattern], reshuffle=False)
+            streams = table | "OpenStreams" >> beam.FlatMap(_streams, self.role).with_output_types(Piece)
+            created = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that retries keeps the session
         else:
             pieces = _pieces_of(self.pattern, self.role)
-            sessions = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
-            return sessions | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets, self.role))
-        return sessions | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
+            created = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
+        return created | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets, self.role))
 
 
 def _pieces_of(pattern: str, role: str) -> list[Piece]:
@@ -98,17 +82,21 @@ def _pieces_of(pattern: str, role: str) -> list[Piece]:
     return [Piece(pattern)] if read_ahead.is_begun((role, pattern)) else pieces_of(pattern, role)
 
 
-class ReadFn(beam.DoFn):
-    """Reads a file, a piece of a file, or a stream of a table, in parts, and divides the parts."""
+def _streams(table: str, role: str) -> Iterator[Piece]:
+    yield from map(Piece, tables.streams(table, role))
 
-    def __init__(self, reader: Reader, schema: pa.Schema, buckets: int, role: str = "") -> None:
+
+class ReadFn(beam.DoFn):
+    """Reads pieces in parts, and divides the parts."""
+
+    def __init__(self, reader: Reader, schema: pa.Schema, buckets: int, role: str) -> None:
         self._reader, self._buckets, self._role = reader, buckets, role
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
-    def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some as `SpilledBatch`, for the next stage
-        begun = read_ahead.take_parts((self._role, element.path)) if isinstance(element, Piece) else None
+    def process(self, element: Piece) -> Iterator[Bucketed]:  # some as `SpilledBatch`, for the next stage
+        begun = read_ahead.take_parts((self._role, element.path))
         part = None
-        for part in begun or in_parts(self._reader(element), self._buckets):
+        for part in begun or in_parts(rows_of(element, self._reader), self._buckets):
             count(Counter.ROWS_READ, part.rows)
             yield from part.pieces
         if part is None:  # a file without rows is recorded, so that missing data are reported
@@ -121,9 +109,9 @@ class ReadSourcesFn(beam.DoFn):
     def __init__(self, readers: Mapping[int, Reader], schema: pa.Schema, buckets: int, role: str) -> None:
         self._readers, self._parameters = readers, (schema, buckets, role)
 
-    def process(self, element: tuple[int, str | Piece]) -> Iterator[SourceRows]:
-        source, part = element
-        for bucketed in ReadFn(self._readers[source], *self._parameters).process(part):
+    def process(self, element: tuple[int, Piece]) -> Iterator[SourceRows]:
+        source, piece = element
+        for bucketed in ReadFn(self._readers[source], *self._parameters).process(piece):
             yield mark(bucketed, source)
 
 

@@ -1,13 +1,14 @@
 """Join queries with their judgements; refuse contradictory input and name its lines."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.pieces import Reader
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
@@ -19,8 +20,6 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError, shortened
 
 _ADVICE = "keep one, or, if TREC's second column names subtopics, add a metric of subtopics such as alpha_nDCG@20"
-
-Reader = Callable[[str], Iterator[pa.RecordBatch]]  # yields the rows of one file of judgements
 
 
 def judge(

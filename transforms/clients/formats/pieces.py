@@ -1,12 +1,12 @@
 """Pieces of large files for several workers to read at once: byte ranges of text, row groups of Parquet."""
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.names import is_table
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, gcs, matching
@@ -14,79 +14,80 @@ from rankbeam.transforms.clients.storage.parquet import MAGIC, open_file
 from rankbeam.transforms.records.errors import InputError
 
 PIECE_BYTES = 64 << 20
+_DIVIDED = ("qrels", "run")  # roles whose large files are read in pieces
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
+Reader = Callable[..., Iterator[pa.RecordBatch]]
+"""Reads a file's rows by its path; for divided roles, a second argument is the part to read."""
+
 
 class Piece(NamedTuple):
-    """A file, or a part of one."""
+    """A file, a table, a stream of a table, or a part of a file."""
 
     path: str
-    begin: int = 0
-    end: int | None = None  # the first byte or row group after the piece; None for the whole file
-    is_parquet: bool = False
+    part: range | None = None  # bytes of text, or row groups of Parquet; None for all
     version: matching.Version | None = None  # of the file that was divided
 
     def lines_before(self) -> int:
         """The number of lines or rows before this piece; only counted for error messages."""
-        if not self.begin:
+        if not self.part:
             return 0
-        if not self.is_parquet:
-            return lines_before(self.path, self.begin)
+        if files.read_raw(self.path, len(MAGIC)) != MAGIC:
+            return lines_before(self.path, self.part.start)
         with open_file(self.path) as file:
-            return sum(file.metadata.row_group(group).num_rows for group in range(self.begin))
+            return sum(file.metadata.row_group(group).num_rows for group in range(self.part.start))
 
 
 def pieces_of(pattern: str, role: str) -> list[Piece]:
-    """The pieces of a pattern's files, or of a table, in order. Gzip, JSON and CSV files are one piece each."""
-    if is_table(pattern) or is_cases(pattern):
-        return [Piece(pattern)]
+    """The pieces of a pattern's files, or a table, in order. Only uncompressed text and Parquet are divided."""
+    if role not in _DIVIDED or is_table(pattern) or is_cases(pattern):
+        return [Piece(path) for path in sources.expand(pattern)]
     return [
-        piece._replace(version=version)
+        Piece(version[0], part, version)
         for version in matching.version(pattern)
-        for piece in _pieces_of_file(*version[:2], role)
+        for part in _parts_of_file(*version[:2], role)
     ]
 
 
-def check_rows(piece: Piece, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of a piece; an error names the line in the whole file. A file that changes between two pieces is refused."""
+def rows_of(piece: Piece, reader: Reader) -> Iterator[pa.RecordBatch]:
+    """Read a piece; an error names the line in the whole file. A file that changes between two pieces is refused."""
+    if piece.part is None:
+        yield from reader(piece.path)
+        return
     try:
-        yield from batches
-        if piece.version is not None and matching.version(piece.path) != (piece.version,):
+        yield from reader(piece.path, piece.part)
+        if matching.version(piece.path) != (piece.version,):
             raise InputError("was replaced or changed while it was read; run again", path=piece.path)
     except InputError as error:
-        if error.line is None or not piece.begin:
+        if error.line is None:
             raise
         raise InputError(error.problem, path=error.path, line=error.line + piece.lines_before()) from error
 
 
-def _pieces_of_file(path: str, size: int, role: str) -> Iterator[Piece]:
+def _parts_of_file(path: str, size: int, role: str) -> Iterator[range | None]:
     if size <= PIECE_BYTES:
-        yield Piece(path)
+        yield None
         return
     head = files.read_raw(path, len(MAGIC))
     if head == MAGIC:
         yield from _groups(path)
     elif head.startswith(_GZIP) or recognise(path, role) in WHOLE:
-        yield Piece(path)
+        yield None
     else:
-        borders = [*range(0, size, PIECE_BYTES), size]
-        yield from (Piece(path, begin, end) for begin, end in pairwise(borders))
+        yield from (range(begin, min(begin + PIECE_BYTES, size)) for begin in range(0, size, PIECE_BYTES))
 
 
-def _groups(path: str) -> Iterator[Piece]:
+def _groups(path: str) -> Iterator[range]:
     with open_file(path) as file:
         sizes = [file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups)]
     begin = total = 0
     for group, size in enumerate(sizes):
         if total and total + size > PIECE_BYTES:
-            yield Piece(path, begin, group, is_parquet=True)
+            yield range(begin, group)
             begin, total = group, 0
         total += size
-    yield Piece(path, begin, len(sizes), is_parquet=True)
-
-
-PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]  # yields a piece's rows with their line numbers in the piece
+    yield range(begin, len(sizes))
 
 
 def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_BYTES) -> Iterator[bytes]:

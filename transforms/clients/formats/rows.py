@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.pieces import Piece, check_rows
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.formats.syntax import delimited, ids, json_lines, lines, tables
@@ -56,9 +55,10 @@ _WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, Format.PARQUET, Format.B
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
-def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
+def read_qrels(path: str, part: range | None = None) -> Iterator[pa.RecordBatch]:
     """Read judgements: TREC, BEIR, CSV, JSON lines, ranx' JSON, Parquet or a BigQuery table; a thread reads ahead."""
-    return read_ahead(_qrels(path))
+    form = recognise(path, "qrels")
+    return read_ahead(_read_batches(path, _QRELS.get(form, _TREC_QRELS), form, part))
 
 
 def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
@@ -67,20 +67,12 @@ def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
     if form not in _WITH_SUBTOPICS:
         problem = f"holds {form} without subtopics; metrics of subtopics need TREC's four columns"
         raise InputError(f"{problem} (query subtopic document grade), or a column named subtopic", path=shown(path))
-    return read_ahead(_read_batches(path, _SUBTOPIC_QRELS, form, None))
+    return read_ahead(_read_batches(path, _SUBTOPIC_QRELS, form))
 
 
-def read_run(path: str) -> Iterator[pa.RecordBatch]:
+def read_run(path: str, part: range | None = None) -> Iterator[pa.RecordBatch]:
     """Read a run: TREC, MS MARCO, CSV, JSON lines, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
-    return read_ahead(_run(path))
-
-
-def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    return read_qrels(piece.path) if piece.end is None else check_rows(piece, read_ahead(_qrels(piece.path, piece)))
-
-
-def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    return read_run(piece.path) if piece.end is None else check_rows(piece, read_ahead(_run(piece.path, piece)))
+    return read_ahead(_read_batches(path, _RUN, recognise(path, "run"), part))
 
 
 def run_tag(path: str) -> str | None:
@@ -93,24 +85,14 @@ def run_tag(path: str) -> str | None:
     return next(iter(tag.to_pylist()), None) or None
 
 
-def _qrels(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
-    form = recognise(path, "qrels")
-    yield from _read_batches(path, _QRELS.get(form, _TREC_QRELS), form, piece)
-
-
-def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
-    yield from _read_batches(path, _RUN, recognise(path, "run"), piece)
-
-
-def _read_batches(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
+def _read_batches(path: str, kind: _Kind, form: Format, part: range | None = None) -> Iterator[pa.RecordBatch]:
     schema = columns.with_line(kind.schema)
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
     elif form is Format.BIGQUERY:
         yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
-        groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
-        yield from _refuse_infinite(path, kind, tables.read_parquet(path, kind.role, schema, groups))
+        yield from _refuse_infinite(path, kind, tables.read_parquet(path, kind.role, schema, part))
     elif form is Format.NESTED:
         yield from _refuse_infinite(path, kind, read_nested(path, kind.schema))
     elif form is Format.JSON_ROWS:
@@ -118,10 +100,8 @@ def _read_batches(path: str, kind: _Kind, form: Format, piece: Piece | None) -> 
     elif form is Format.SEPARATED:
         yield from _refuse_infinite(path, kind, delimited.read(path, kind.role, schema))
     else:
-        if piece is None or piece.end is None:
-            blocks, is_begin = files.read_blocks(path), True
-        else:
-            blocks, is_begin = pieces.read_blocks(path, piece.begin, piece.end), piece.begin == 0
+        blocks = files.read_blocks(path) if part is None else pieces.read_blocks(path, part.start, part.stop)
+        is_begin = part is None or part.start == 0
         if form is Format.MS_MARCO_RUN:
             yield from _scored_by_rank(path, _read_text(path, _MS_MARCO, blocks, is_begin=is_begin))
         else:
