@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment.metrics import AnyMetric
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
+from rankbeam.transforms.clients.formats.recognise import ROLES, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.sources import expand
 from rankbeam.transforms.clients.formats.syntax import json_lines, tables
@@ -313,4 +313,4 @@ def check(paths: Sequence[str], role: str) -> None:
         tables.check_parquet(paths[0], role)  # other files usually belong to the same table, and are checked when read
         if all(form is Format.PARQUET for form in formats) and not any(map(tables.parquet_has_rows, paths)):
             others = "" if len(paths) == 1 else ", and so are the others"
-            raise InputError(f"the file is empty{others}; {EXPECTED[role]} expected", path=paths[0])
+            raise InputError(f"the file is empty{others}; {ROLES[role].expected} expected", path=paths[0])

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from rankbeam.transforms.clients.bigquery.names import is_table
@@ -39,57 +41,45 @@ _NESTED = re.compile(r"\s*\{\s*(\"(?:[^\"\\]|\\.)*\"\s*:\s*\{|\}?\s*$)")
 _BEIR_HEADERS = (("query",), ("corpus", "doc"), ("score", "relevance", "grade"))  # words in the names, by column
 
 
-def recognise(path: str, role: str) -> Format:
+@dataclass(frozen=True)
+class Role:
+    """The use of an input file."""
+
+    expected: str  # for messages about empty files: "… expected"
+    description: str  # for messages about other files: "is not …"
+    format_of: Callable[[str], Format | None]  # recognises the format by the first line; None for an unknown one
+    has_tables: bool = True  # whether Parquet and BigQuery are read
+    has_ids_alone: bool = False  # whether lines hold ids and numbers, and no other text
+
+
+def recognise(path: str, name: str) -> Format:
+    """The format of a file in the role with this name."""
     if is_cases(path):
         return Format.CASES
-    is_lines = role in _LINES_ONLY
+    role = ROLES[name]
     if is_table(path):
-        if is_lines:
-            raise InputError(f"is not {_DESCRIPTIONS[role]}; it is a table")
+        if not role.has_tables:
+            raise InputError(f"is not {role.description}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
     head = files.read_head(path, magic=MAGIC)
     if head == MAGIC:
-        if is_lines:
-            raise InputError(f"is not {_DESCRIPTIONS[role]}; it is Parquet", path=path)
+        if not role.has_tables:
+            raise InputError(f"is not {role.description}; it is Parquet", path=path)
         return Format.PARQUET
     first = _first_line(head)
     if first is None:
-        raise InputError(f"the file is empty; {EXPECTED[role]} expected", path=path)
+        raise InputError(f"the file is empty; {role.expected} expected", path=path)
     lines.refuse_other_encoding(path, head, 0)
-    if role in ("qrels", "run"):
+    if role.has_ids_alone:
         lines.refuse_other_ends(path, head, 0)
-    form = _READERS[role](first)
+    form = role.format_of(first)
     if form is None:
-        raise InputError(f"is not {_DESCRIPTIONS[role]}; it looks like {_looks_like(first)}", path=path)
+        raise InputError(f"is not {role.description}; it looks like {_looks_like(first)}", path=path)
     columns = len(first.splitlines()[0].rstrip().split("\t"))
-    if role == "queries" and form is Format.TAB_TEXT and columns > 2:
+    if name == "queries" and form is Format.TAB_TEXT and columns > 2:
         problem = f"has {columns} columns and no header"  # attributes would become part of the texts
         raise InputError(f"{problem}; write the names of the columns in the first line: query_id, text, …", path=path)
     return form
-
-
-EXPECTED = {
-    "queries": "queries were",
-    "corpus": "a corpus was",
-    "qrels": "judgements were",
-    "run": "a run was",
-    "answers": "reference answers were",
-    "evidence": "evidence was",
-}  # expected content, by role, for messages about empty files
-_DESCRIPTIONS = {
-    "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV or TSV with a header, or "
-    "Parquet",
-    "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV or TSV with a header, or "
-    "Parquet",
-    "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV or TSV with "
-    "a header (query_id, doc_id, grade), JSON lines with these keys, JSON of ranx, or Parquet",
-    "run": "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV or TSV with a header "
-    "(query_id, doc_id, score), JSON lines with these keys, JSON of ranx, or Parquet",
-    "answers": "a file of reference answers: JSON lines with query_id and answer",
-    "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
-}
-
-_LINES_ONLY = ("answers",)  # roles for which only JSON lines are read
 
 
 def _first_line(head: bytes) -> str | None:
@@ -154,16 +144,6 @@ def _answers(line: str) -> Format | None:
     return Format.JSON_LINES if line.lstrip().startswith("{") else None
 
 
-_READERS = {
-    "queries": _texts,
-    "corpus": _texts,
-    "qrels": _qrels,
-    "run": _run,
-    "answers": _answers,
-    "evidence": _answers,
-}  # recognisers of formats, by role
-
-
 QRELS_HEADER = ("query-id", "corpus-id", "score", "source")
 """Header of judgements with their source, people or a judge; without the last column, it is BEIR's header."""
 
@@ -207,3 +187,35 @@ def _looks_like(line: str) -> str:
     if (other := _foreign_table(first)) is not None:
         return other
     return f"text of {pluralize(len(first.split()), 'word')} a line, beginning with {first[:60]!r}"
+
+
+_TEXT_FORMATS = "lines of id, tab, text, CSV or TSV with a header, or Parquet"
+ROLES = {
+    "queries": Role("queries were", f"a file of queries: JSON lines with _id and text, {_TEXT_FORMATS}", _texts),
+    "corpus": Role("a corpus was", f"a corpus: JSON lines with _id, title and text, {_TEXT_FORMATS}", _texts),
+    "qrels": Role(
+        "judgements were",
+        "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV or TSV with a "
+        "header (query_id, doc_id, grade), JSON lines with these keys, JSON of ranx, or Parquet",
+        _qrels,
+        has_ids_alone=True,
+    ),
+    "run": Role(
+        "a run was",
+        "a run: TREC (query Q0 document rank score tag), MS MARCO (query, document, rank), CSV or TSV with a header "
+        "(query_id, doc_id, score), JSON lines with these keys, JSON of ranx, or Parquet",
+        _run,
+        has_ids_alone=True,
+    ),
+    "answers": Role(
+        "reference answers were",
+        "a file of reference answers: JSON lines with query_id and answer",
+        _answers,
+        has_tables=False,
+    ),
+    "evidence": Role(
+        "evidence was",
+        "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
+        _answers,
+    ),
+}
