@@ -205,7 +205,7 @@ def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> 
     }
     unchanged = {pair: grade for pair, grade in human.items() if pair not in filled}
     folder = files.join(run.output, FOLDER)
-    files.make_folder(folder)
+    files.make_writable_folder(folder)
     target = files.join(folder, f"{run.run_id}.tsv")
     result = FilledJudgements(
         target,

@@ -39,7 +39,7 @@ from rankbeam.transforms.records.rankings.retrieved import RetrievedRows
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
 from rankbeam.transforms.records.scores.scored import (
-    Counts,
+    PartAndWhole,
     ScoredConfiguration,
     ScoredPanel,
     ScoredPartition,
@@ -199,7 +199,7 @@ def _subtopics_of(queries: pa.RecordBatch, judgements: IntArray) -> Subtopics | 
     return Subtopics(queries.num_rows, begins[query] + place, query, subtopic, grade)
 
 
-def _unplaced_counts(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:
+def _unplaced_counts(answers: Sequence[Answers]) -> Iterator[tuple[int, PartAndWhole]]:
     for number, answer in enumerate(answers):
         if answer.source.fusion is None:
             without = without_place(answer.retrieved.doc_id)

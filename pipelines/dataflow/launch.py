@@ -79,6 +79,6 @@ def _refuse_unwritable(options: PipelineOptions) -> None:
     for name in ("temp_location", "staging_location"):
         if folder := getattr(cloud, name):
             try:
-                files.make_folder(folder)
+                files.make_writable_folder(folder)
             except InputError as error:
                 raise InputError(f"--{name}: {error}") from error

@@ -55,7 +55,7 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
 
 def _make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outcome:
     folder = GoldensFolder(goldens.output)
-    files.make_folder(goldens.output)
+    files.make_writable_folder(goldens.output)
     _refuse_other(folder, goldens)
     files.delete(folder.below(MANIFEST))
     _write_documents(folder, plan)

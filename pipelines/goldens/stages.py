@@ -48,7 +48,7 @@ def run_stage(
     stage: Stage, ledger: Ledger, items: Sequence[tuple[str, Any]], folder: str, record: type, options: PipelineOptions
 ) -> StageResults:
     files.delete(folder)
-    files.make_folder(folder)
+    files.make_writable_folder(folder)
     with refusals(), quiet_beam(), messages.log_to_stderr(), on_this_machine(options):
         pipeline = new_pipeline(options)
         _connect(pipeline, stage, ledger, items, folder)

@@ -47,7 +47,7 @@ def distinct(tasks: Iterable[LabelTask]) -> list[LabelTask]:
 def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: LabelSample) -> list[str]:
     """Write the files for some tasks; return the paths of those that people use."""
     folder = files.join(output, FOLDER)
-    files.make_folder(folder)
+    files.make_writable_folder(folder)
     number = len(indexes(output)) + 1
     index = pa.Table.from_pylist([vars(task) for task in tasks], schema=TASKS)
     facts = {"metric": drawing.metric, "configurations": drawing.configurations, "seed": drawing.seed, "by": drawing.by}

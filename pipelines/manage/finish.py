@@ -18,7 +18,7 @@ from rankbeam.pipelines.manage.derived import build_duckdb, monitor
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
-from rankbeam.transforms.clients.ledger.leases.places import place_of
+from rankbeam.transforms.clients.ledger.leases.places import lease_place
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 
 _LOOK_S, _MOST_S = 1.0, 3600.0
@@ -34,7 +34,7 @@ def finish(output: str, run_id: str, *, is_loaded: bool = False) -> tuple[str, .
     """
     execution = jobs.run_of(jobs.find(output, run_id), output)
     me = Holder.here(run_id, "" if execution is None else execution.started)
-    lease = Lease(place_of(jobs.folder(output)), f"finish {run_id}", me)
+    lease = Lease(lease_place(jobs.folder(output)), f"finish {run_id}", me)
     _claim(lease, run_id, output)
     try:
         record = jobs.find(output, run_id)

@@ -19,7 +19,7 @@ from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, format_range, lines_of, model_plans, refuse_cost
 from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, has_changed_prompts
 from rankbeam.pipelines.plan.stages import (
-    Counts,
+    CountOutputs,
     add_known_rankings,
     count_calls,
     count_models,
@@ -204,7 +204,7 @@ def _run_counting(experiment: Experiment) -> tuple[CallCounts, int]:
         pipeline = new_pipeline(options)
         dataset = read_dataset(pipeline, experiment)
         tasks, rewritten, branches = None, None, Branches()
-        counts: Counts = []
+        counts: CountOutputs = []
         if experiment.rewritten:
             rewritten = count_rewriting(experiment, dataset, branches, counts)
         rewritten = with_joined(experiment, dataset, rewritten)

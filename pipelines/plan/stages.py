@@ -48,7 +48,7 @@ from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configuratio
 from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed
 
-Counts = list[beam.PCollection[CallCounts]]
+CountOutputs = list[beam.PCollection[CallCounts]]
 
 _FAILED = "failed"
 _CONTEXTS = 10  # number to imagine without a limit
@@ -60,7 +60,9 @@ def distinct_batches(tasks: beam.PCollection, stage: Stage) -> beam.PCollection:
     return distinct | f"Batches_{stage.name}" >> beam.Values()
 
 
-def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, counts: Counts) -> beam.PCollection:
+def count_rewriting(
+    experiment: Experiment, dataset: Dataset, branches: Branches, counts: CountOutputs
+) -> beam.PCollection:
     """Count the calls of models that rewrite queries; add the texts in the ledger.
 
     Returns the queries of each source, with imagined texts if the ledger has none.
@@ -102,7 +104,7 @@ def add_known_rankings(
         branches.failures.append(recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of))
 
 
-def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, counts: Counts) -> None:
+def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, counts: CountOutputs) -> None:
     work, parts = work_of(experiment), branches.parts(dataset)
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
@@ -135,7 +137,7 @@ def _recall(stage: Stage, experiment: Experiment) -> beam.PTransform:
     return recall.with_outputs(_FAILED, main="answers")
 
 
-def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, counts: Counts) -> None:
+def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, counts: CountOutputs) -> None:
     """Count the calls that rerank; add the rankings in the ledger."""
     stage, items = rerank_stage(experiment), rerank_items(branches.parts(dataset), experiment)
     evaluation = as_configurations(experiment.evaluation)
@@ -152,7 +154,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     count_calls(tasks, stage, experiment, counts)
 
 
-def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, counts: Counts) -> None:
+def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, counts: CountOutputs) -> None:
     """Count the first calls of tasks."""
     fn = CountFn(stage, experiment.ledger, {*experiment.calls.services})
     counts.append(tasks | f"Count_{stage.name}" >> beam.ParDo(fn).with_output_types(CallCounts))
@@ -243,7 +245,7 @@ class SimulateFn(LedgerFn):
         yield counted_items(self._work, items, self._lookup, self._unknown, self._earlier, self._limited)
 
 
-def write_counts(counts: Counts, experiment: Experiment, file: str) -> None:
+def write_counts(counts: CountOutputs, experiment: Experiment, file: str) -> None:
     """Write the sum of all counts into a file for `read_counted`."""
     work = work_of(experiment)
     asks = known_of(experiment, work, datetime.now(UTC)) if work.services else ()
@@ -291,7 +293,7 @@ def count_texts(
     experiment: Experiment,
     dataset: Dataset,
     rewritten: beam.PCollection | None,
-    counts: Counts,
+    counts: CountOutputs,
 ) -> None:
     tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
     count_calls(tasks, embed_stage(experiment), experiment, counts)

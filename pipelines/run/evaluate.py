@@ -117,7 +117,7 @@ def _delete_previous_rows(experiment: Experiment, execution: Run, options: Pipel
         from rankbeam.transforms.clients.bigquery import loads
 
         loads.refuse_apart(experiment.output, experiment.bigquery)
-    files.make_folder(experiment.output)
+    files.make_writable_folder(experiment.output)
     refuse_taken(experiment.output, execution)
     if experiment.bigquery is not None:
         from rankbeam.transforms.clients.bigquery import publish

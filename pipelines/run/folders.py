@@ -84,7 +84,7 @@ def sole_writer(output: str, name: str, result: str, option: str) -> Iterator[No
     if not files.is_local(output):
         yield
         return
-    files.make_folder(output)
+    files.make_writable_folder(output)
     path = Path(output) / f".{name}.lock"
     with files.translate_errors(str(path), "another user's command writes here, or was killed (then delete this file)"):
         file = path.open("w")
@@ -116,7 +116,7 @@ def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
     folder = files.join(parent, f"{kind}{name}")
     files.delete(folder)
     owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.own_start_time()}
-    files.make_folder(folder)
+    files.make_writable_folder(folder)
     try:
         files.write(files.join(folder, _OWNER), json.dumps({**owner, "at": datetime.now(UTC).isoformat()}).encode())
         yield folder

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.quoting import place_of
+from rankbeam.transforms.kernels.quoting import span_of
 
 TEXT = "Don’t pay the “café” – it’s  closed**, says** Bob [2]; the naïve\nMüller pays €20 — or more… – each day."
 WORDS = [
@@ -58,14 +58,14 @@ CHANGES: list[Callable[[str], str]] = [
     ],
 )
 def test_one_difference_of_typography_keeps_the_place(quote: str, expected: str | None) -> None:
-    place = place_of(quote, TEXT)
+    place = span_of(quote, TEXT)
     assert (None if place is None else TEXT[slice(*place)].strip("*“”")) == expected
 
 
 def test_a_quote_that_is_there_word_by_word_stays_where_it_was() -> None:
-    assert place_of("B", "a b B") == (4, 5)
-    assert place_of("art", "Party art’s") == (1, 4)
-    assert place_of("ART", "Party art is") == (6, 9)  # folded: whole words first
+    assert span_of("B", "a b B") == (4, 5)
+    assert span_of("art", "Party art’s") == (1, 4)
+    assert span_of("ART", "Party art is") == (6, 9)  # folded: whole words first
 
 
 @given(
@@ -84,7 +84,7 @@ def test_a_place_is_that_of_the_words_however_both_are_written(
         spans.append((len(text), len(text) + len(written)))
         text += f"{written} "
     quote = " ".join(change(word) for word, change in list(zip(words, theirs, strict=False))[first : last + 1])
-    place = place_of(quote, text)
+    place = span_of(quote, text)
     if not any(character.isalnum() for character in quote):
         return  # a dash alone
     assert place is not None
@@ -98,4 +98,4 @@ def test_a_place_is_that_of_the_words_however_both_are_written(
 def test_words_stand_where_a_pattern_first_matches(quote: str, text: str) -> None:
     match = re.search(r"\s+".join(map(re.escape, quote.split())), text) if quote.split() else None
     if match is not None:
-        assert place_of(quote, text) == match.span()
+        assert span_of(quote, text) == match.span()

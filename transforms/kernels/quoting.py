@@ -18,10 +18,10 @@ Span = tuple[int, int]
 """Start and end in code points of the text."""
 
 
-def place_of(quote: str, text: str) -> Span | None:
+def span_of(quote: str, text: str) -> Span | None:
     """Return the span of a quote in a text: word by word if possible, else with both folded; None without a match.
 
-    >>> place_of("pay an  invoice", "Owners pay an\\ninvoice."), place_of("don't PAY", "We **don’t** pay [1].")
+    >>> span_of("pay an  invoice", "Owners pay an\\ninvoice."), span_of("don't PAY", "We **don’t** pay [1].")
     ((7, 21), (5, 16))
     """
     if (exact := exact_place(quote, text)) is not None or not quote.split():

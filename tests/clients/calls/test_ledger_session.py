@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
-from rankbeam.transforms.clients.ledger.leases.places import place_of
+from rankbeam.transforms.clients.ledger.leases.places import lease_place
 from rankbeam.transforms.clients.ledger.survey import survey
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
@@ -200,7 +200,7 @@ class Waiting:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
 
     def lease(self, holder: Holder) -> Lease:
-        return Lease(place_of(str(self.folder)), "pool", holder, self)
+        return Lease(lease_place(str(self.folder)), "pool", holder, self)
 
     async def look(self) -> bool:
         self.looks.append(self.seconds)

@@ -147,7 +147,7 @@ def test_a_folder_of_parquet_may_have_brackets_in_its_name(tmp_path: Path) -> No
 def test_only_the_named_file_or_folder_is_deleted(tmp_path: Path, name: str) -> None:
     for folder in (name, "a1", "ab"):
         write(tmp_path / folder / "x", b"")
-    files.make_folder(str(tmp_path / name))
+    files.make_writable_folder(str(tmp_path / name))
     files.delete(str(tmp_path / name / "x"))
     assert sorted(path.parent.name for path in tmp_path.glob("*/x")) == ["a1", "ab"]
     files.delete(str(tmp_path / name))
@@ -192,8 +192,8 @@ def test_a_missing_file_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_a_folder_is_made_and_left_empty(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
-    files.make_folder(str(folder))
-    files.make_folder(str(folder))
+    files.make_writable_folder(str(folder))
+    files.make_writable_folder(str(folder))
     assert folder.is_dir()
     assert list(folder.iterdir()) == []
 
@@ -204,7 +204,7 @@ def test_several_runs_make_one_folder_at_once(tmp_path: Path) -> None:
 
     def make(folder: str) -> None:
         begin.wait()
-        files.make_folder(folder)
+        files.make_writable_folder(folder)
 
     with ThreadPoolExecutor(8) as threads:
         for folder in folders:
@@ -216,7 +216,7 @@ def test_several_runs_make_one_folder_at_once(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, name: str) -> None:
     write(tmp_path / "file", b"content")
     with pytest.raises(InputError, match=r"cannot be (made|written)") as caught:
-        files.make_folder(str(tmp_path / name))
+        files.make_writable_folder(str(tmp_path / name))
     assert str(tmp_path / name) in str(caught.value)
     assert (tmp_path / "file").read_bytes() == b"content"
 
@@ -364,7 +364,7 @@ def test_filesystems_that_are_not_installed(path: str, problem: str, monkeypatch
 def test_no_empty_file_is_written_to_try_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = list[bytes]()
     monkeypatch.setattr(files, "write", lambda _, content: written.append(content))  # S3 takes no empty files
-    files.make_folder(str(tmp_path / "out"))
+    files.make_writable_folder(str(tmp_path / "out"))
     assert all(written)
     assert written
 

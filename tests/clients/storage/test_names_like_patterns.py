@@ -54,7 +54,7 @@ def test_results_and_indexes_below_a_folder_of_this_machine(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("end", ["", "/"])
 def test_a_whole_bucket_is_a_folder(bucket: str, end: str) -> None:
-    files.make_folder(f"{bucket}{end}")
+    files.make_writable_folder(f"{bucket}{end}")
     jobs.save(f"{bucket}{end}", "r1", {})
     assert files.match(f"{bucket}/**") == [f"{bucket}/jobs/r1.json"]
 

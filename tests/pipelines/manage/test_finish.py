@@ -17,7 +17,7 @@ from support.runs import run_experiment
 from rankbeam.pipelines.manage import finish, jobs
 from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
-from rankbeam.transforms.clients.ledger.leases.places import place_of
+from rankbeam.transforms.clients.ledger.leases.places import lease_place
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 STARTED = "2026-01-02T03:04:05+00:00"
@@ -94,7 +94,7 @@ def test_of_two_people_one_finishes_the_run_and_the_other_waits(
 def test_a_process_that_was_killed_in_the_middle_is_passed_over(output: Path, done: str) -> None:
     job(output, done, RUN).save()
     dead = replace(Holder.here("r1", STARTED), pid_started="of a process that has ended")
-    assert Lease(place_of(jobs.folder(str(output))), "finish r1", dead).claim() is None
+    assert Lease(lease_place(jobs.folder(str(output))), "finish r1", dead).claim() is None
     assert report(output).stderr == f"rankbeam: run r1: wrote {output}/results.duckdb\n"
 
 

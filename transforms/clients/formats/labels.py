@@ -84,7 +84,7 @@ def save_labels(place: str, rows: Sequence[Label]) -> str:
         _append(place, content.getvalue(), digest)
         return place
     path = files.join(place, f"labels-{digest[:16]}.parquet")
-    files.make_folder(place)
+    files.make_writable_folder(place)
     files.write(path, content.getvalue())
     return path
 

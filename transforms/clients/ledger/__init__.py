@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
-from rankbeam.transforms.clients.ledger.leases.places import place_of
+from rankbeam.transforms.clients.ledger.leases.places import lease_place
 from rankbeam.transforms.clients.ledger.lookup import Lookup
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
@@ -77,7 +77,7 @@ class Ledger:
             raise InputError(f"the ledger of finished calls {error.problem}; {advice}", path=self.folder) from error
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
-        place = place_of(self.folder if self.owner.leases is None else self.owner.leases)
+        place = lease_place(self.folder if self.owner.leases is None else self.owner.leases)
         return Lease(place, name, Holder.here(self.owner.run_id, self.owner.started), clock)
 
     def record(self, pool: str, lane: int, counted: Callable[[], LaneCounts], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
@@ -113,12 +113,12 @@ class Ledger:
         cancels writes a file to the ledger, and every lane of the run looks for it. The file stays: lanes may outlive
         their job, and a later run with the same id has another file.
         """
-        place_of(self.folder).create(self._stop_name, _STOP)
+        lease_place(self.folder).create(self._stop_name, _STOP)
 
     def is_stop_requested(self) -> bool:
         """Return whether the run's lanes should begin no further call; False while the ledger cannot be read."""
         try:
-            return place_of(self.folder).read(self._stop_name) is not None
+            return lease_place(self.folder).read(self._stop_name) is not None
         except InputError:  # the next heartbeat reports it
             return False
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.leases.lease import Holder, Lease
-from rankbeam.transforms.clients.ledger.leases.places import place_of
+from rankbeam.transforms.clients.ledger.leases.places import lease_place
 from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import WRITTEN, PartLayout
 from rankbeam.transforms.clients.storage import whole_files
@@ -149,7 +149,7 @@ def _only_once(rows: pa.Table, seen: set[int]) -> pa.Table:
 @contextmanager
 def _alone(folder: str) -> Iterator[bool]:
     """Yield whether no other process is compacting the ledger: two at once are safe, but repeat the work."""
-    lease = Lease(place_of(folder), "compaction", Holder.here("", ""))
+    lease = Lease(lease_place(folder), "compaction", Holder.here("", ""))
     is_alone = lease.claim() is None
     try:
         yield is_alone

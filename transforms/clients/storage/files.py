@@ -293,7 +293,7 @@ def delete_objects(paths: Sequence[str]) -> None:
     beam().delete([glob.escape(path) if path.startswith(gcs.SCHEME) else path for path in paths])
 
 
-def make_folder(path: str) -> None:
+def make_writable_folder(path: str) -> None:
     """Make a folder if it does not exist, and check that it can be written to."""
     with translate_errors(path, "the folder cannot be made"):
         # Cloud Storage has no folders, and Beam no name for a whole bucket.

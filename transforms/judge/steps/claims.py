@@ -7,7 +7,7 @@ from typing import Any
 
 from rankbeam.transforms.judge.steps.reading import check_ids
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
-from rankbeam.transforms.kernels.quoting import place_of
+from rankbeam.transforms.kernels.quoting import span_of
 from rankbeam.transforms.kernels.sentences import parts_of, sentences
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parse_form
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeQuestion, JudgeStep, Share
@@ -103,5 +103,5 @@ def statements_of(text: str) -> list[str]:
 
 
 def _locate_claim(claim: _Claim, text: str) -> Claim:
-    place = place_of(claim.quote, text) if isinstance(claim.quote, str) else None
+    place = span_of(claim.quote, text) if isinstance(claim.quote, str) else None
     return Claim(claim.text, *(place or (None, None)))

@@ -29,7 +29,7 @@ from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, NOTHING_
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import Part, QueryAggregate, SumLayout, drawn_hashes, or_null
 from rankbeam.transforms.records.scores.rows import Difference
-from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
+from rankbeam.transforms.records.scores.scored import PartAndWhole, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.slices import ALL, slice_values
 
 
@@ -151,7 +151,7 @@ class RunFacts:
     with_results: frozenset[int] = frozenset()
     with_judged: frozenset[int] = frozenset()
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    unplaced: Mapping[int, PartAndWhole] = field(default_factory=dict)
     unranked: Mapping[int, int] = field(default_factory=dict)
 
     def facts_with(self, other: "RunFacts") -> dict[str, Any]:
@@ -327,7 +327,7 @@ def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key
     return {**one, **{key: one[key].merge(state) if key in one else state for key, state in other.items()}}
 
 
-def _sums(one: Mapping[int, Counts], other: Mapping[int, Counts]) -> dict[int, Counts]:
+def _sums(one: Mapping[int, PartAndWhole], other: Mapping[int, PartAndWhole]) -> dict[int, PartAndWhole]:
     merged = dict(one)
     for source, (part, whole) in other.items():
         known = merged.get(source, (0, 0))

@@ -14,7 +14,7 @@ from rankbeam.transforms.records.metrics.names import split_name
 from rankbeam.transforms.records.metrics.panels import Panel
 from rankbeam.transforms.records.slices import ranked_by, slices_by_rank
 
-Counts: TypeAlias = tuple[int, int]
+PartAndWhole: TypeAlias = tuple[int, int]
 """The sizes of a part and of the whole."""
 
 
@@ -95,7 +95,7 @@ class ScoredPartition:
     failures: int = 0  # number of failed calls
     # By source, the number of its results without a known position in their document, and of all; only if evidence
     # spans are the judgements.
-    unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    unplaced: Mapping[int, PartAndWhole] = field(default_factory=dict)
     unranked: Mapping[int, int] = field(default_factory=dict)  # by source, its answers whose ranking is not known
     audited: pa.RecordBatch | None = None
 

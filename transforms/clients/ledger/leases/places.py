@@ -25,7 +25,7 @@ FOLDER = "leases"
 _GUARD = ".guard"
 
 
-def place_of(ledger: str) -> LeasePlace:
+def lease_place(ledger: str) -> LeasePlace:
     folder = files.join(ledger, FOLDER)
     if files.is_local(folder):
         return LocalPlace(folder)
