@@ -175,7 +175,7 @@ def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> FirstExperi
 def _is_qrels(file: str) -> bool:
     """Return whether a file looks like judgements, and not like answers in JSON."""
     try:
-        return recognise(file, "qrels") not in (Format.NESTED, Format.PARQUET)
+        return recognise(file, "qrels") not in (Format.NESTED, Format.PARQUET, Format.ARROW)
     except InputError:
         return are_spans(file)
 

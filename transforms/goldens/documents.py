@@ -114,7 +114,7 @@ def read_folder(
 
 def lacks_documents(path: str) -> str | None:
     """The problem of a local folder without Parquet files or files that are read as documents; None for others."""
-    if not (files.is_local(path) and Path(path).is_dir()) or holds_documents(path) or matching.has_parquet(path):
+    if not (files.is_local(path) and Path(path).is_dir()) or holds_documents(path) or matching.has_tables(path):
         return None
     return f"{path}: none of its files can be read; {', '.join(READERS)} can"
 

@@ -151,7 +151,7 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
     from rankbeam.transforms.clients.formats.documents.files import holds_documents
 
     where = files.below(folder, place)
-    return holds_documents(where) and not matching.has_parquet(where)
+    return holds_documents(where) and not matching.has_tables(where)
 
 
 def _with_goldens(located: YamlDocument, folder: str, problems: list[InputError]) -> YamlDocument:

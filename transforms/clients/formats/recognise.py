@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from rankbeam.transforms.clients.bigquery.names import is_table
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.syntax import delimited, lines, named_columns
+from rankbeam.transforms.clients.formats.syntax import delimited, lines, named_columns, tables
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.parquet import MAGIC
 from rankbeam.transforms.records.errors import InputError, pluralize
@@ -20,6 +20,7 @@ class Format(StrEnum):
     BIGQUERY = "BigQuery"
     CASES = "rows of questions and answers"
     PARQUET = "Parquet"
+    ARROW = "Arrow"
     JSON_LINES = "JSON lines (BEIR)"
     TAB_TEXT = "id and text, tab separated"
     BEIR_QRELS = "BEIR judgements (query document grade, tab separated)"
@@ -32,8 +33,8 @@ class Format(StrEnum):
     JSON_ROWS = "JSON lines of judgements or results"
 
 
-WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS)
-"""Text formats that cannot be read in parts: one worker reads the whole file."""
+WHOLE = (Format.NESTED, Format.SEPARATED, Format.JSON_ROWS, Format.ARROW)
+"""Formats that cannot be read in parts: one worker reads the whole file."""
 
 
 _NESTED = re.compile(r"\s*\{\s*(\"(?:[^\"\\]|\\.)*\"\s*:\s*\{|\}?\s*$)")
@@ -48,7 +49,7 @@ class Role:
     expected: str  # for messages about empty files: "… expected"
     description: str  # for messages about other files: "is not …"
     format_of: Callable[[str], Format | None]  # recognises the format by the first line; None for an unknown one
-    has_tables: bool = True  # whether Parquet and BigQuery are read
+    has_tables: bool = True  # whether Parquet, Arrow and BigQuery are read
     has_ids_alone: bool = False  # whether lines hold ids and numbers, and no other text
 
 
@@ -62,24 +63,25 @@ def recognise(path: str, name: str) -> Format:
             raise InputError(f"is not {role.description}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
     head = files.read_head(path, magic=MAGIC)
-    if head == MAGIC:
+    if head == MAGIC or head.startswith(tables.ARROW):
+        form = Format.PARQUET if head == MAGIC else Format.ARROW
         if not role.has_tables:
-            raise InputError(f"is not {role.description}; it is Parquet", path=path)
-        return Format.PARQUET
+            raise InputError(f"is not {role.description}; it is {form}", path=path)
+        return form
     first = _first_line(head)
     if first is None:
         raise InputError(f"the file is empty; {role.expected} expected", path=path)
     lines.refuse_other_encoding(path, head, 0)
     if role.has_ids_alone:
         lines.refuse_other_ends(path, head, 0)
-    form = role.format_of(first)
-    if form is None:
+    text_form = role.format_of(first)
+    if text_form is None:
         raise InputError(f"is not {role.description}; it looks like {_looks_like(first)}", path=path)
     columns = len(first.splitlines()[0].rstrip().split("\t"))
-    if name == "queries" and form is Format.TAB_TEXT and columns > 2:
+    if name == "queries" and text_form is Format.TAB_TEXT and columns > 2:
         problem = f"has {columns} columns and no header"  # attributes would become part of the texts
         raise InputError(f"{problem}; write the names of the columns in the first line: query_id, text, …", path=path)
-    return form
+    return text_form
 
 
 def _first_line(head: bytes) -> str | None:

@@ -51,7 +51,7 @@ _SUBTOPIC_LINES = text.LineLayout((0, 2, 3), at_least=4, at_most=4, subtopic=1)
 _SUBTOPIC_QRELS = _Kind("subtopic_qrels", columns.SUBTOPIC_QRELS, "grade", _SUBTOPIC_LINES)
 _MS_MARCO = _Kind("run", columns.RUN, "score", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SCORES = "a run of three columns has ranks; scores need TREC's six"
-_WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, Format.PARQUET, Format.BIGQUERY)
+_WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, Format.PARQUET, Format.ARROW, Format.BIGQUERY)
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
@@ -89,7 +89,7 @@ def _read_batches(path: str, kind: _Kind, form: Format, part: range | None = Non
     schema = columns.with_line(kind.schema)
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
-    elif form is Format.BIGQUERY:
+    elif form in (Format.BIGQUERY, Format.ARROW):
         yield from _refuse_infinite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         yield from _refuse_infinite(path, kind, tables.read_parquet(path, kind.role, schema, part))

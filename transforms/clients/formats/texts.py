@@ -76,7 +76,7 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
     elif form is Format.SEPARATED:
         for names, batches in delimited.batches(path, role):
             yield from _from_columns(path, batches, names, delimited.HEADER_LINES)
-    elif form is Format.BIGQUERY:
+    elif form in (Format.BIGQUERY, Format.ARROW):
         for names, batches in tables.named_batches(path, role):
             yield from _from_columns(sources.shown(path), batches, names)
     else:

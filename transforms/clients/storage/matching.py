@@ -18,13 +18,15 @@ _ALIKE = 0.8  # difflib's minimum ratio, from 0 to 1, for names to propose
 
 
 def expand(pattern: str) -> list[str]:
-    """The files that a path, a pattern or a folder of Parquet files names, sorted; an exact name takes precedence."""
+    """The files that a path, a pattern or a folder of tables names, sorted; an exact name takes precedence."""
     with files.translate_errors(pattern, "cannot be looked up", ValueError):
         if not pattern.endswith("/") and files.exists(pattern) and not files.is_folder(pattern):
             return [pattern]
         folder = files.join(glob.escape(pattern.rstrip("/")) if files.is_folder(pattern) else pattern.rstrip("/"), "")
         paths = [] if files.is_folder(pattern) else [path for path in _match(pattern) if not files.is_folder(path)]
-        paths = paths or _parquet(folder)
+        paths = paths or _tables(folder)
+    if not paths and files.is_folder(pattern) and files.exists(files.join(pattern, "dataset_dict.json")):
+        raise InputError("has splits of a dataset of Hugging Face; name one of its folders", path=pattern)
     if not paths and files.is_folder(pattern):
         every = files.join(pattern, "*")
         other = f"is a folder without Parquet files; write {every} for all its files"
@@ -47,9 +49,9 @@ def number_of_parts(path: str) -> int:
     return 1 if parts is None else int(parts[1])
 
 
-def has_parquet(folder: str) -> bool:
-    """Return whether `expand` reads a local folder as Parquet files."""
-    return bool(_parquet(files.join(glob.escape(folder.rstrip("/")), "")))
+def has_tables(folder: str) -> bool:
+    """Return whether `expand` reads a local folder as files of a table."""
+    return bool(_tables(files.join(glob.escape(folder.rstrip("/")), "")))
 
 
 def matches(pattern: str) -> list[str]:
@@ -78,7 +80,7 @@ def version(pattern: str) -> tuple[Version, ...]:
             stats = [(path, Path(path).stat()) for path in paths]
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
     # Match the pattern again: one request for thousands of files.
-    several = [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
+    several = [pattern, *_table_patterns(files.join(pattern.rstrip("/"), ""))]
     patterns = [glob.escape(pattern)] if paths == [pattern] else several
     by_path = {version[0]: version for version in _remote_versions(patterns)}
     return tuple(by_path[path] for path in paths)
@@ -113,18 +115,18 @@ def _remote_versions(patterns: list[str]) -> Iterator[Version]:
             yield file.path, int(file.size_in_bytes), float(file.last_updated_in_seconds or 0.0)
 
 
-def _parquet(folder: str) -> list[str]:
-    """The Parquet files below a folder, except in folders that begin with _ or ., as other readers do."""
-    flat, deep = _parquet_patterns(folder)
-    paths = _match(flat) or _match(deep)
+def _tables(folder: str) -> list[str]:
+    """The Parquet files below a folder, except in folders that begin with _ or ., as other readers do; else Arrow's."""
+    paths = next(filter(None, map(_match, _table_patterns(folder))), [])
     below = [path.split("/")[folder.count("/") :] for path in paths]
     return [
         path for path, parts in zip(paths, below, strict=True) if not any(part.startswith(("_", ".")) for part in parts)
     ]
 
 
-def _parquet_patterns(folder: str) -> tuple[str, str]:
-    return folder + "*.parquet", folder + "**/*.parquet"
+def _table_patterns(folder: str) -> tuple[str, ...]:
+    """Patterns of Parquet files, and of Arrow files of Hugging Face's `save_to_disk`."""
+    return folder + "*.parquet", folder + "**/*.parquet", folder + "data-*.arrow"
 
 
 def nearest(path: str) -> str:

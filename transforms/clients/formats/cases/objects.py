@@ -7,8 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import json_lines, lines, named_columns, tables
@@ -20,8 +18,6 @@ from rankbeam.transforms.records.errors import InputError, shortened
 Row = tuple[int, dict[str, Any]]  # the line (in Parquet, the row) from 1, and the object
 
 _SPACE = " \t\r\n"
-_ARROW_FILE = b"ARROW1"
-_ARROW = (_ARROW_FILE, b"\xff\xff\xff\xff")  # a file; a stream, as Hugging Face saves datasets
 _LISTS = (
     ("results", "results"),
     ("results",),
@@ -67,7 +63,7 @@ def shape_of(path: str) -> Shape:
     magic = files.read_raw(path, 6)
     if magic.startswith(MAGIC):
         return Shape.PARQUET
-    if magic.startswith(_ARROW):
+    if magic.startswith(tables.ARROW):
         return Shape.ARROW
     head = files.read_head(path)
     lines.refuse_other_encoding(path, head, 0)
@@ -133,12 +129,7 @@ def _in_parquet(path: str) -> Iterator[Row]:
 
 
 def _in_arrow(path: str) -> Iterator[Row]:
-    try:
-        content = files.read_raw(path)
-        opened = pa.ipc.open_file if content.startswith(_ARROW_FILE) else pa.ipc.open_stream
-        yield from enumerate(opened(content).read_all().to_pylist(), start=1)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"is not a valid Arrow file: {error}", path=path) from error
+    yield from enumerate((row for batch in tables.arrow_batches(path) for row in batch.to_pylist()), start=1)
 
 
 def _refuse_columns(path: str, row: dict[str, Any]) -> None:

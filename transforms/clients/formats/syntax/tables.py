@@ -1,4 +1,4 @@
-"""BigQuery tables and Parquet files, with the same roles, column names and types.
+"""BigQuery tables, Arrow and Parquet files, with the same roles, column names and types.
 
 As in BigQuery, the case of a table's column names is ignored.
 """
@@ -12,12 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rankbeam.transforms.clients.bigquery import read
-from rankbeam.transforms.clients.bigquery.names import TableSource
+from rankbeam.transforms.clients.bigquery.names import TableSource, is_table
 from rankbeam.transforms.clients.formats.syntax import named_columns
-from rankbeam.transforms.clients.storage import gcs
+from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
+_ARROW_FILE = b"ARROW1"
+ARROW = (_ARROW_FILE, b"\xff\xff\xff\xff")
+"""First bytes of an Arrow file, and of an Arrow stream, as Hugging Face saves datasets."""
 _JSON = b"google:sqlType:json"
 _TEXTS_MORE = ("title", "metadata")  # optional columns that `texts` reads
 _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
@@ -47,21 +50,37 @@ def streams(path: str, role: str) -> Iterator[str]:
 
 
 def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read a role's columns from a table, or from one stream, and cast them to a schema."""
+    """Read a role's columns from an Arrow file, a table, or one of its streams, and cast them to a schema."""
     for names, batches in named_batches(path, role):
-        yield from named_columns.map_columns(str(TableSource.parse(path)), batches, names, schema)
+        yield from named_columns.map_columns(_shown(path), batches, names, schema)
 
 
 def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
-    """The table's names of a role's columns, by our names, and its batches; yields nothing for a table without rows."""
-    source = TableSource.parse(path)
-    selected = [] if source.stream is not None else _selected_columns(source, role)
-    batches = read.batches(source, selected)
+    """The names of a role's columns, by our names, and the batches; yields nothing for a table without batches."""
+    if is_table(path):
+        source = TableSource.parse(path)
+        batches = read.batches(source, [] if source.stream is not None else _selected_columns(source, role))
+    else:
+        batches = arrow_batches(path)
     if (first := next(batches, None)) is not None:
-        columns = first.schema.names
-        names = _find_columns(source, columns, role)
+        names = named_columns.find_columns(_shown(path), first.schema.names, role, any_case=is_table(path))
         plain_batches = (with_plain_json(batch, names.values()) for batch in chain([first], batches))
         yield names, map(_with_known_names, plain_batches)
+
+
+def _shown(path: str) -> str:
+    return str(TableSource.parse(path)) if is_table(path) else path
+
+
+def arrow_batches(path: str) -> Iterator[pa.RecordBatch]:
+    """The batches of an Arrow file or stream."""
+    is_file = files.read_raw(path, len(_ARROW_FILE)) == _ARROW_FILE
+    try:
+        with files.open_raw(path) as handle:
+            reader = pa.ipc.open_file(handle) if is_file else pa.ipc.open_stream(handle)
+            yield from map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
+        raise InputError(f"is not a valid Arrow file: {error}", path=path) from error
 
 
 def column(source: TableSource, role: str, name: str) -> str:

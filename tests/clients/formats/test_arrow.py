@@ -1,0 +1,85 @@
+"""Arrow files, and folders of them, as `save_to_disk` of Hugging Face's datasets writes them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.inputs import write
+from support.readers import Reader, attributes, qrels, queries, read_corpus, refusal, run
+
+from rankbeam.pipelines.experiment.dataset_checks import check
+from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.evidence import read_evidence
+from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
+from rankbeam.transforms.clients.formats.texts import entries_in, read_queries
+from rankbeam.transforms.records.errors import InputError
+
+QRELS = {"query-id": ["q1", "q2"], "corpus-id": ["d1", "d2"], "score": [1, 2]}
+WRITERS = pytest.mark.parametrize("writer", [pa.ipc.new_stream, pa.ipc.new_file])
+
+
+def write_arrow(
+    path: Path, columns: Mapping[str, Sequence[Any]], writer: Callable[..., Any] = pa.ipc.new_stream, rows: int = 1000
+) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    with writer(str(path), table.schema) as opened:
+        opened.write_table(table, max_chunksize=rows)
+    return str(path)
+
+
+@WRITERS
+def test_every_role_reads_arrow(tmp_path: Path, writer: Callable[..., Any]) -> None:
+    path = write_arrow(tmp_path / "queries.arrow", {"_id": [7, 8], "text": ["who", None], "lang": ["de", "en"]}, writer)
+    assert queries(path) == [("7", "who", 1), ("8", "", 2)]
+    assert attributes(path) == [{"lang": "de"}, {"lang": "en"}]
+    assert qrels(write_arrow(tmp_path / "qrels.arrow", QRELS, writer)) == [("q1", "d1", 1.0, 1), ("q2", "d2", 2.0, 2)]
+    scored = {"query_id": ["q1"], "doc_id": ["d1"], "score": [0.5]}
+    assert run(write_arrow(tmp_path / "run.arrow", scored, writer)) == [("q1", "d1", 0.5, 1)]
+    span = {"query_id": ["q1"], "doc_id": ["d1"], "start": [0], "end": [2], "quote": ["ab"]}
+    (batch,) = read_evidence(write_arrow(tmp_path / "evidence.arrow", span, writer))
+    assert (batch["query_id"][0].as_py(), batch["grade"][0].as_py()) == ("q1", 1.0)
+
+
+def test_a_saved_dataset_is_a_folder_of_its_parts(tmp_path: Path) -> None:
+    for part in range(2):
+        rows = {"_id": [f"d{part}"], "title": ["T"], "text": [f"text {part}"]}
+        write_arrow(tmp_path / "corpus" / f"data-0000{part}-of-00002.arrow", rows)
+    write_arrow(tmp_path / "corpus" / "cache-1f.arrow", {"_id": ["d9"], "text": ["of a map, not of the dataset"]})
+    write(tmp_path / "corpus" / "state.json", "{}")
+    read = [(entry.id, entry.titled_text) for _, entry in entries_in(f"{tmp_path}/corpus", "corpus")]
+    assert read == [("d0", "T\ntext 0"), ("d1", "T\ntext 1")]
+    assert [version[0] for version in sources.version(f"{tmp_path}/corpus")] == sources.expand(f"{tmp_path}/corpus")
+
+
+def test_a_dataset_of_several_splits_is_refused_with_their_names(tmp_path: Path) -> None:
+    write_arrow(tmp_path / "qrels" / "test" / "data-00000-of-00001.arrow", QRELS)
+    write(tmp_path / "qrels" / "dataset_dict.json", '{"splits": ["test"]}')
+    with pytest.raises(InputError, match="has splits of a dataset of Hugging Face; name one of its folders"):
+        sources.expand(f"{tmp_path}/qrels")
+
+
+@WRITERS
+@pytest.mark.parametrize("reader", [read_qrels, read_run, read_queries, read_corpus])
+def test_a_damaged_arrow_file_is_refused(tmp_path: Path, writer: Callable[..., Any], reader: Reader) -> None:
+    rows = {"_id": ["a"] * 9000, "text": ["x"] * 9000, "query_id": ["q"] * 9000, "doc_id": ["d"] * 9000}
+    path = write_arrow(tmp_path / "rows.arrow", {**rows, "grade": [1] * 9000, "score": [1] * 9000}, writer)
+    content = Path(path).read_bytes()
+    Path(path).write_bytes(content[: len(content) // 2])
+    assert "is not a valid Arrow file" in str(refusal(reader, path))
+
+
+def test_errors_name_the_row_and_the_columns(tmp_path: Path) -> None:
+    rows = {**QRELS, "query-id": ["q1", None]}
+    error = refusal(read_qrels, write_arrow(tmp_path / "qrels.arrow", rows, rows=1))
+    assert (error.line, error.problem) == (2, "the query_id is null")
+    error = refusal(read_run, write_arrow(tmp_path / "run.arrow", {"query_id": ["q1"], "text": ["x"]}))
+    assert "no column for doc_id" in error.problem
+
+
+def test_reference_answers_are_not_read_from_arrow(tmp_path: Path) -> None:
+    path = write_arrow(tmp_path / "answers.arrow", {"query_id": ["q1"], "answer": ["x"]})
+    with pytest.raises(InputError, match=r"is not a file of reference answers.*; it is Arrow"):
+        check([path], "answers")
